@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, Protocol
+
+from anthropic import Anthropic
+from openai import OpenAI
 
 from conspectus import Archive
 from conspectus.archive import Scope
@@ -77,3 +80,97 @@ def until_large(step: Callable[[int], None], history: Sequence[Any]) -> None:
     while size(history) <= WINDOWS * WINDOW:
         step(turn)
         turn += 1
+
+
+# Loops around real clients
+
+
+class Server(Protocol):
+    """What answers: a provider, or an endpoint before one."""
+
+    @property
+    def openai_url(self) -> str: ...
+
+    @property
+    def anthropic_url(self) -> str: ...
+
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+class Chat:
+    """A loop around OpenAI's chat completions."""
+
+    model, beside = "gpt-4o", {"tools": [OPENAI_TOOL]}
+
+    def __init__(self, server: Server) -> None:
+        self.client = OpenAI(base_url=server.openai_url, api_key="k", max_retries=0)
+        self.history: list[Any] = [{"role": "system", "content": PROMPT}]
+
+    def says(self, text: str) -> None:
+        self.history.append({"role": "user", "content": text})
+
+    def answers(self, sent: list[Any]) -> list[str]:
+        """Ask the provider; return the ids of the calls that it makes."""
+        answer = self.client.chat.completions.create(
+            model=self.model, messages=sent, tools=[OPENAI_TOOL]
+        )
+        message = answer.choices[0].message.model_dump(exclude_none=True)
+        self.history.append(message)
+        return [call["id"] for call in message.get("tool_calls", ())]
+
+    def results(self, calls: list[str], text: str) -> None:
+        self.history += [{"role": "tool", "tool_call_id": one, "content": text} for one in calls]
+
+
+class Responses(Chat):
+    """A loop around OpenAI's Responses, whose items are sent whole each time."""
+
+    beside: ClassVar = {"system": PROMPT, "tools": [RESPONSES_TOOL]}
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.history = []
+
+    def answers(self, sent: list[Any]) -> list[str]:
+        answer = self.client.responses.create(
+            model=self.model, instructions=PROMPT, input=sent, tools=[RESPONSES_TOOL], store=False
+        )
+        self.history.extend(item.model_dump(exclude_none=True) for item in answer.output)
+        return [item.call_id for item in answer.output if item.type == "function_call"]
+
+    def results(self, calls: list[str], text: str) -> None:
+        kind = "function_call_output"
+        self.history += [{"type": kind, "call_id": one, "output": text} for one in calls]
+
+
+class Messages(Chat):
+    """A loop around Anthropic's messages, whose newest one bears the mark for the cache."""
+
+    model = "claude-next"
+    system: ClassVar = [{"type": "text", "text": PROMPT, **MARK}]
+    beside: ClassVar = {"system": system, "tools": [ANTHROPIC_TOOL], "answer_tokens": 200}
+
+    def __init__(self, server: Server) -> None:
+        self.anthropic = Anthropic(base_url=server.anthropic_url, api_key="k", max_retries=0)
+        self.history = []
+
+    def says(self, text: str) -> None:
+        for message in self.history:
+            for block in message["content"]:
+                block.pop("cache_control", None)
+        self.history.append({"role": "user", "content": [{"type": "text", "text": text, **MARK}]})
+
+    def answers(self, sent: list[Any]) -> list[str]:
+        with self.anthropic.messages.stream(
+            model=self.model, max_tokens=200, system=self.system, messages=sent,
+            tools=[ANTHROPIC_TOOL],
+        ) as stream:  # fmt: skip
+            content = stream.get_final_message().model_dump(exclude_none=True)["content"]
+        self.history.append({"role": "assistant", "content": content})
+        return [block["id"] for block in content if block["type"] == "tool_use"]
+
+    def results(self, calls: list[str], text: str) -> None:
+        kind = "tool_result"
+        blocks = [{"type": kind, "tool_use_id": one, "content": text} for one in calls]
+        self.history.append({"role": "user", "content": blocks})

@@ -31,6 +31,10 @@ class Serving:
     url: str
 
     @property
+    def anthropic_url(self) -> str:
+        return self.url
+
+    @property
     def openai_url(self) -> str:
         return f"{self.url}/v1"
 

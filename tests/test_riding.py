@@ -281,12 +281,15 @@ class Gpt(Recorded, ChatOpenAI):
     """OpenAI's client, without its server."""
 
 
-def claude() -> Claude:
-    return Claude(model="claude-sonnet-4-5", api_key="none", profile={"max_input_tokens": 50_000})  # type: ignore[call-arg]
+CLIENT: Any = {"api_key": "none", "profile": {"max_input_tokens": 50_000}}
 
 
-def gpt() -> Gpt:
-    return Gpt(model="gpt-5.4", api_key="none", profile={"max_input_tokens": 50_000})  # type: ignore[arg-type]
+def claude(**more: Any) -> Claude:
+    return Claude(model="claude-sonnet-4-5", **CLIENT, **more)
+
+
+def gpt(**more: Any) -> Gpt:
+    return Gpt(model="gpt-5.4", **CLIENT, **more)
 
 
 def payloads(model: Any, *between: Any) -> tuple[list[dict[str, Any]], list[int], set[str]]:
@@ -358,30 +361,12 @@ def test_openai_gets_the_same_beginning():
 CLEARS = {"edits": [{"type": "clear_tool_uses_20250919"}]}
 
 
-def clears(**more: Any) -> Claude:
-    return Claude(
-        model="claude-sonnet-4-5",  # type: ignore[call-arg]
-        api_key="none",  # type: ignore[arg-type]
-        profile={"max_input_tokens": 50_000},  # type: ignore[arg-type]
-        **more,
-    )
-
-
-def truncates() -> Gpt:
-    return Gpt(
-        model="gpt-5.4",
-        api_key="none",  # type: ignore[arg-type]
-        profile={"max_input_tokens": 50_000},  # type: ignore[arg-type]
-        model_kwargs={"truncation": "auto"},
-    )
-
-
 @pytest.mark.parametrize(
     "model",
     [
-        lambda: clears(context_management=CLEARS),
-        lambda: clears(model_kwargs={"context_management": CLEARS}),
-        truncates,
+        lambda: claude(context_management=CLEARS),
+        lambda: claude(model_kwargs={"context_management": CLEARS}),
+        lambda: gpt(model_kwargs={"truncation": "auto"}),
     ],
 )
 def test_what_a_provider_clears_by_itself_was_not_read_whole(model):

@@ -17,14 +17,14 @@ from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_serve.settings import PLAINLY
-from fault_server import Answer, FaultServer, ToolCall, faults
+from fault_server import FaultServer, faults
 from postgres_support import postgres_schema
+from sdk_support import Chat, Messages, script
 from serve_support import SECRET, WINDOW, Serving, between, serving
 
 METER = TokenMeter(model="m")
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
 FILLER = "The function reads its input, checks it, and gives back what it has found there. " * 4
-TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}
 USER: Any = {"role": "user", "content": "hi"}
 
 
@@ -37,65 +37,10 @@ def sent_tokens(body: dict[str, Any]) -> int:
     return METER.messages([*system, *([USER] if isinstance(items, str) else items)]) + tools
 
 
-def answering(request: Any) -> Answer:
-    """A call of a tool after each question, and a text after each result."""
-    last = request.messages[-1]
-    if "tool_result" in str(last) or last.get("role") == "tool" or "output" in last:
-        return Answer(f"Answer {request.number}. {LONG}")
-    return Answer("", (ToolCall("read_file", {"path": f"module_{request.number}.py"}),))
-
-
 def both(
-    path: Path, script: Any = answering, **more: Any
+    path: Path, script: Any = script, **more: Any
 ) -> AbstractContextManager[tuple[FaultServer, Serving]]:
     return between(script, path, limit=WINDOW, count=sent_tokens, **more)
-
-
-def openai_session(endpoint: Serving, turns: int) -> list[Any]:
-    """An agent loop over the real client; it sends its whole history each time."""
-    tools: Any = [{"type": "function", "function": {"name": "read_file", "parameters": TOOL}}]
-    history: list[Any] = [{"role": "system", "content": "You are a careful agent."}]
-    with openai.OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0) as client:
-        for turn in range(turns):
-            history.append({"role": "user", "content": f"Question {turn}. {LONG}"})
-            while history[-1]["role"] != "assistant" or history[-1].get("tool_calls"):
-                made = client.chat.completions.create(
-                    model="m", messages=history, tools=tools, max_tokens=200
-                )
-                message = made.choices[0].message
-                history.append(message.model_dump(exclude_none=True))
-                for call in message.tool_calls or ():
-                    text = f"Contents of {call.function.arguments}: {LONG}"  # type: ignore[union-attr]
-                    history.append({"role": "tool", "tool_call_id": call.id, "content": text})
-    return history
-
-
-def anthropic_session(endpoint: Serving, turns: int) -> list[Any]:
-    """The same over Anthropic's client, streamed, with marks for its cache that move."""
-    tools: Any = [{"name": "read_file", "input_schema": TOOL}]
-    history: list[Any] = []
-    with anthropic.Anthropic(base_url=endpoint.url, api_key="k", max_retries=0) as client:
-        for turn in range(turns):
-            history.append({"role": "user", "content": f"Question {turn}. {LONG}"})
-            while history[-1]["role"] == "user":
-                content = history[-1]["content"]
-                if isinstance(content, str):
-                    content = [{"type": "text", "text": content}]
-                marked = [*content[:-1], {**content[-1], "cache_control": {"type": "ephemeral"}}]
-                with client.messages.stream(
-                    model="m", system="You are a careful agent.", tools=tools, max_tokens=200,
-                    messages=[*history[:-1], {**history[-1], "content": marked}],
-                ) as stream:  # fmt: skip
-                    made = stream.get_final_message()
-                blocks = [block.model_dump(exclude_none=True) for block in made.content]
-                history.append({"role": "assistant", "content": blocks})
-                results = [
-                    {"type": "tool_result", "tool_use_id": block["id"], "content": LONG}
-                    for block in blocks
-                    if block["type"] == "tool_use"
-                ]
-                history += [{"role": "user", "content": results}] if results else []
-    return history
 
 
 def talked(turns: int) -> list[Any]:
@@ -116,11 +61,16 @@ def archived(path: Path | str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("session", [openai_session, anthropic_session])
-def test_ten_windows_go_through_one(session, tmp_path):
+@pytest.mark.parametrize("loop", [Chat, Messages])
+def test_ten_windows_go_through_one(loop, tmp_path):
     with both(tmp_path / "a.db") as (upstream, endpoint):
-        history = session(endpoint, 45)
-        assert METER.messages(history) > 10 * WINDOW
+        talk = loop(endpoint)
+        talk.model = "m"
+        for turn in range(45):
+            talk.says(f"Question {turn}. {LONG}")
+            talk.results(talk.answers(talk.history), LONG * 2)
+            assert talk.answers(talk.history) == []
+        assert METER.messages(talk.history) > 10 * WINDOW
         assert upstream.refused == upstream.torn == []
         last = upstream.requests[-1].text
     kept = archived(tmp_path / "a.db") + last
