@@ -1,6 +1,5 @@
 """What tests of events look at: finished spans as paths, metrics as plain numbers."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -65,10 +64,6 @@ class Telemetry:
     def named(self, name: str) -> list[ReadableSpan]:
         return [one for one in self.spans if one.name == name]
 
-    def told(self, name: str) -> list[dict[str, Any]]:
-        """The attributes of spans of a name."""
-        return [dict(one.attributes or {}) for one in self.named(name)]
-
     @property
     def metrics(self) -> dict[str, Any]:
         """Each metric by its name."""
@@ -126,23 +121,19 @@ def heard(*kinds: str) -> Iterator[list[Event]]:
         yield found
 
 
-class Own:
-    """A summariser of a user's own, which reports a cost or raises an error."""
+class Failing:
+    """A summariser of a user's own, which raises an error."""
 
     name = identity = "own"
 
-    def __init__(self, *, cost: Any = None, error: Exception | None = None) -> None:
-        self._cost, self._error = cost, error
+    def __init__(self, error: Exception) -> None:
+        self._error = error
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        if self._error is not None:
-            raise self._error
-        keys = tuple(entry.key for entry in request.entries)
-        more = () if self._cost is None else (self._cost,)
-        return Summary("The work goes on as it was planned. " * 12, keys, *more)
+        raise self._error
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        return self.summarize(request)
+        raise self._error
 
 
 def dicts(count: int, words: int = 40) -> list[dict[str, str]]:
@@ -152,12 +143,7 @@ def dicts(count: int, words: int = 40) -> list[dict[str, str]]:
     return [{"role": roles[n % 2], "id": f"d{n}", "content": text} for n, text in enumerate(said)]
 
 
-def compact(
-    summarizer: Any = None, name: str = "t", *, count: int = 9, loop: bool = False, **more: Any
-) -> Any:
-    """What comes of one compaction by force, with or without an event loop."""
+def compact(summarizer: Any = None, name: str = "t", **more: Any) -> Any:
+    """What comes of one compaction by force."""
     own = Compactor(summarizer, keep=("messages", 2), **more)
-    where: dict[str, Any] = {"thread_id": name, "force": True}
-    if loop:
-        return asyncio.run(own.acompact(dicts(count), **where))
-    return own.compact(dicts(count), **where)
+    return own.compact(dicts(9), thread_id=name, force=True)

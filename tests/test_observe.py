@@ -15,7 +15,7 @@ from opentelemetry.trace import StatusCode
 from conspectus import ChatModelSummarizer, Compactor, PolicyError, SummaryError, __version__
 from conspectus.observe import Event, OpenTelemetry, listen, unlisten
 from graph_support import agent, middleware, said, steps, thread
-from observe_support import SECRET, Own, alone, compact, dicts, heard, instrumented
+from observe_support import SECRET, Failing, alone, compact, dicts, heard, instrumented
 from scripted_models import ScriptedChatModel
 
 SUMMARY = "## Done\n- Modules seen."
@@ -104,7 +104,7 @@ def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
     ("summarizer", "remedy"),
     [
         (lambda messages: "", "it is empty; it begins with ''; use another model"),
-        (Own(error=SummaryError("no key")), "no key; check the summariser's name, key and network"),
+        (Failing(SummaryError("no key")), "no key; check the summariser's name, key and network"),
     ],
 )
 def test_a_failure_is_one_line_with_the_remedy(caplog, summarizer, remedy):
@@ -231,3 +231,11 @@ def test_a_compaction_that_failed_says_so_and_what_was_said_only_if_asked(raises
         assert whole.status.status_code is StatusCode.ERROR
         assert "conspectus.tokens_after" not in attributes
         assert (SECRET in found.everything) is shown
+
+
+@pytest.mark.parametrize(("naming", "shown"), [("plain", "ann"), ("off", None)])
+def test_a_thread_is_named_as_it_was_chosen(naming, shown):
+    with instrumented(thread=naming) as found:
+        compact(name="ann")
+        [whole] = found.named("conspectus.compaction")
+        assert (whole.attributes or {}).get("conspectus.thread") == shown
