@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -62,23 +61,6 @@ def test_a_failure_stops_what_has_not_started():
         with pytest.raises(ValueError, match="no"):
             drive(flow())
         assert len(ran) < 20
-
-
-def test_a_step_that_takes_too_long_raises_inside_the_flow():
-    async def hang() -> None:
-        await asyncio.sleep(60)
-
-    release = threading.Event()
-
-    async def flow() -> str:
-        try:
-            await io(lambda: release.wait(2), hang, timeout=0.05)
-        except TimeoutError:
-            return "gave up"
-        return "waited"
-
-    assert both(flow) == ["gave up", "gave up"]
-    release.set()
 
 
 def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending():
@@ -178,47 +160,3 @@ def test_a_summariser_may_interrupt_the_graph(way_out):
         compactor.compact(sent, thread_id="t")
     assert compactor.archive.chain(SCOPE) == ()
     assert compactor.compact(sent, thread_id="t").outcome == "compacted"
-
-
-class Hanging(Scripted):
-    """A summariser that does not come back, the first time."""
-
-    def __init__(self) -> None:
-        super().__init__(short)
-        self.started = asyncio.Event()
-        self.closed = 0
-
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        if self.started.is_set():
-            return self.summarize(request)
-        self.started.set()
-        try:
-            await asyncio.sleep(600)
-        finally:
-            self.closed += 1
-        raise AssertionError
-
-
-async def by_a_timeout(call: Callable[[], Any], hanging: Hanging) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(None) as limit:
-            waiting = asyncio.ensure_future(hanging.started.wait())
-            waiting.add_done_callback(lambda _: limit.reschedule(0))
-            await call()
-
-    with pytest.raises(TimeoutError):
-        await limited()
-
-
-def test_cancelled_from_outside_while_a_summariser_hangs():
-    async def main() -> None:
-        hanging = Hanging()
-        compactor, sent = engine(hanging, trigger=("messages", 30)), talk(40)
-        await by_a_timeout(lambda: compactor.acompact(sent, thread_id="t"), hanging)
-        assert hanging.closed == 1
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-        assert compactor.archive.chain(SCOPE) == ()
-        # Nobody else waits for a summary that was given up.
-        assert (await compactor.acompact(sent, thread_id="t")).outcome == "compacted"
-
-    asyncio.run(main())

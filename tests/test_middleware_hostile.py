@@ -114,14 +114,12 @@ class Server:
     Attributes:
         read: how often each text was read by the summariser.
         requests: what the model was sent.
-        looks: a call of the recall tool for each request that holds the word LOOK.
     """
 
     def __init__(self, history: str, mode: str = "sync", thread: str | None = "t") -> None:
         self.store = InMemoryStore()
         self.read: Counter[str] = Counter()
         self.requests: list[list[BaseMessage]] = []
-        self.query = "zebra"
         self._history, self._mode, self._thread = history, mode, thread
 
     def _summarise(self, messages: list[Any]) -> str:
@@ -130,11 +128,6 @@ class Server:
 
     def _answer(self, messages: list[BaseMessage]) -> AIMessage:
         self.requests.append(messages)
-        last = messages[-1]
-        if last.type == "human" and "LOOK" in last.text:
-            args = {"query": self.query}
-            call = {"name": "recall", "args": args, "id": f"c{len(self.requests)}"}
-            return AIMessage("", tool_calls=[call])
         return AIMessage(f"Answer {len(self.requests)} to what was asked last.")
 
     def request(self, messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -145,7 +138,6 @@ class Server:
             summarizer=self._summarise,
             archive=Archive(self.store),
             history=self._history,  # type: ignore[arg-type]
-            recall="tool",
         )
         graph: Any = create_agent(ScriptedChatModel(answers=self._answer), [], middleware=[own])
         given = {"messages": [one.model_copy() for one in messages]}

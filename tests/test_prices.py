@@ -124,13 +124,6 @@ def growing(count: int, *marks: int, run: str = "") -> list[Block]:
     return [Block(f"block {n}", 1_000, n in places, run) for n in range(count)]
 
 
-def results(count: int) -> list[Block]:
-    """A conversation of 15 blocks, and results side by side, which take one position."""
-    many = [Block(f"result {n}", 100, run="results") for n in range(count)]
-    plain = [Block(f"block {n}", 1_000) for n in range(15)]
-    return [*plain, *many, Block("last", 100, mark=True)]
-
-
 X = "x" * 4_096
 ASKED = [Block("system", 2_000), Block("question", 100)]
 LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
@@ -153,7 +146,6 @@ LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
         (SONNET, [(growing(15), 0, None), (growing(34), 1, CacheUse(15_000, 19_000, 0))]),
         (SONNET, [(growing(15), 0, None), (growing(35), 1, CacheUse(0, 35_000, 0))]),
         (SONNET, [(growing(15), 0, None), (growing(35, 20), 1, CacheUse(15_000, 20_000, 0))]),
-        (SONNET, [(growing(15), 0, None), (results(40), 1, CacheUse(15_000, 4_100, 0))]),
         # A prefix that no breakpoint ended is not known.
         (
             SONNET,
