@@ -115,7 +115,6 @@ def _unfit(material: Material, last: LastRequest, by: str) -> str:
         ),
         "its provider has forgotten it": monotonic() - last.at > lives,
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
-        "something that leaves was truncated": any(p.back or p.mark for p in material.leaving),
         "something that leaves does not stand in it as it is": not whole,
         "the notes so far do not stand in it": bool(notes) and not holds_notes,
     }

@@ -211,9 +211,8 @@ async def _failed(
         clean = await thread.engine.redacted(list(words.values()), material.redaction)
         words = dict(zip(words, clean, strict=True))
     if what != "archive":
-        why = f"secrets could not be redacted: {error}" if what == "redaction" else ""
         size, over = history.size, thread.over(history.size)
-        failure = FailedSummary(history.head_id, thread.asked or size, size, over, why)
+        failure = FailedSummary(history.head_id, thread.asked or size, size, over)
         thread.engine.memory.of(thread.scope).failed = failure
     refused, overtaken = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
     outcome = "refused" if refused else "overtaken" if overtaken else "failed"

@@ -67,7 +67,6 @@ class FailedSummary:
     asked: Size  # the size of the history as its trigger counts
     size: Size  # the size as the meter counts
     over: bool  # it did not fit the window
-    why: str = ""  # reason to give while nothing is tried; empty if a summary failed
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.archive import Scope
-from conspectus.core.items import Keep, Plan, Size, Stuck, Window
+from conspectus.core.items import Keep, Plan, Size, Window
 from conspectus.core.plan import BELOW, foreseen, plan
 from conspectus.core.records import Draft, Record
 from conspectus.engine.folding import may_be_summaries
@@ -221,9 +221,6 @@ class Thread:
         waits = failed is not None and self._fires(self.asked or size, history.head)
         if isinstance(decided, Keep) and failed and waits and decided.reason == BELOW:
             decided = replace(decided, reason=FAILED_BEFORE % failed.size.messages)
-        if isinstance(decided, Stuck) and failed is not None and failed.why:
-            # The numbers alone would not say what to mend.
-            decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
         return decided
 
     def foresees(self, history: History, share: float) -> Plan:
