@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from copy import copy, deepcopy
@@ -89,7 +88,9 @@ async def call_hooks(material: Material) -> None:
     event = SummarizationEvent(leave, stay, *names, material.plan.cause)
     for hook in engine.hooks:
         try:
-            await io(partial(_call, hook, event), partial(_acall, hook, event), engine.timeout)
+            awaited = any(map(inspect.iscoroutinefunction, (hook, type(hook).__call__)))
+            acall: Any = partial(hook, event) if awaited else None
+            await io(partial(_call, hook, event), acall, engine.timeout)
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
             text = "before_summarization %r failed; the summary takes effect"
@@ -114,15 +115,6 @@ def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:
         from conspectus.model.callables import apart
 
         apart(lambda: answer)
-
-
-async def _acall(hook: BeforeSummarization, event: SummarizationEvent) -> None:
-    if inspect.iscoroutinefunction(hook):
-        await hook(event)
-        return
-    answer = await asyncio.to_thread(hook, event)  # it may wait, and others have the loop
-    if inspect.isawaitable(answer):
-        await answer
 
 
 class Refused(SummaryError):
