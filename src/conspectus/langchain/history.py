@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
     """A history at one moment."""
 
     messages: int
-    fresh: int  # the first message that is new or another one than before
+    fresh: int  # the first message that is new; 0 after an edit
     sums: Sequence[array[int]]  # running sums, by way of counting
     answers: Sequence[Answer]  # those with a report of usage
     newest: Answer | None
@@ -95,36 +95,31 @@ class History:
         self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
         self.run = ""  # the run of a subgraph that has looked for its record
         self._counts, self._lock = counts, threading.Lock()
-        self._messages: list[BaseMessage] = []
-        self._begin([])
+        self._begin()
 
-    def _begin(self, messages: Sequence[BaseMessage]) -> None:
-        """Begin again with these messages, of those that are known."""
-        before, known = getattr(self, "_sums", None), len(messages)
-        self._messages = list(messages)
+    def _begin(self) -> None:
+        """Forget all messages."""
+        self._messages: list[BaseMessage] = []
         # New lists, as the sizes of the step before go on reading the old ones.
-        self._sums = [sums[:known] for sums in before or [array("q") for _ in self._counts]]
+        self._sums = [array("q") for _ in self._counts]
         self._answers: list[Answer] = []
         self._newest: Answer | None = None
         self._provider: str | None = None
         self._mixed = False
-        self._note(messages, 0)
-        if not before or self._folded[1] > known:
-            self._folded: tuple[str, int, Any] = ("", 0, None)
+        self._folded: tuple[str, int, Any] = ("", 0, None)
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def follow(self, messages: Sequence[BaseMessage], *columns: int) -> Sizes:
-        """Look at a whole history again; count messages that are new or replaced."""
+        """Look at a whole history again; count messages that are new, or all after an edit."""
         with self._lock:
             own, known = self._messages, len(self._messages)
             own += messages[known:]  # two lists of one length are compared without a copy
             if known > len(messages) or not _are_equal(own, messages):
-                pairs = enumerate(zip(own[:known], messages, strict=False))
-                known = next((at for at, two in pairs if not _are_equal(*two)), len(messages))
-                self._begin(messages[:known])
-                self._messages += messages[known:]
+                known = 0
+                self._begin()
+                self._messages += messages
             elif known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
                 self._messages = list(messages)
             self._note(messages[known:], known)
