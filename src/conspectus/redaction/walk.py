@@ -35,7 +35,6 @@ _PASSWORD_NUMBER = 1 << 256  # Larger integers are no passwords
 
 Names = tuple[str, ...]
 Put = Callable[[str, str | None], str]
-Leaf = tuple[str, str | None]  # A text and its name, such as its key
 
 
 def walk(message: Any, put: Put) -> Any:

@@ -1,8 +1,7 @@
 """Tokens of messages and tools: an estimate by family of tokenizers, or a counter."""
 
 from conspectus.tokens.estimate import FAMILIES, KNOWN, Family, estimate, family_of
-from conspectus.tokens.media import PER_MEDIA
 from conspectus.tokens.meter import Report, TokenCounter, TokenMeter, correction
 
-__all__ = ["FAMILIES", "KNOWN", "PER_MEDIA", "Family", "Report", "TokenCounter", "TokenMeter"]
+__all__ = ["FAMILIES", "KNOWN", "Family", "Report", "TokenCounter", "TokenMeter"]
 __all__ += ["correction", "estimate", "family_of"]

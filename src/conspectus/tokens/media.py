@@ -25,7 +25,6 @@ PER_IMAGE: dict[Maker, int] = {"openai": 1_105, "anthropic": 1_600, "google": 1_
 OpenAI fits an image into 2,048 pixels, then its shorter side into 768, and takes 170 tokens for
 each tile of 512 and 85 for the whole; Anthropic takes one for 750 pixels, at most 1,568 a side."""
 
-PER_MEDIA = max(PER_IMAGE.values())  # An image of unknown size at an unknown provider
 PER_PAGE: dict[Maker, int] = {"anthropic": 3000, "openai": 2005, "google": 560, "unknown": 3000}
 NAMED_PAGES = 10  # Pages of a file that is only an id or an address, a recording too
 PAGE_BYTES = 10_000  # Bytes of a page if a PDF does not say its pages: few, so as not to miss any
@@ -66,10 +65,7 @@ def media_tokens(block: Mapping[str, Any], maker: Maker) -> int:
 def _image(media: Media, maker: Maker) -> int:
     if maker == "openai" and media.detail == "low":
         return 85
-    try:
-        width, height = _size(media.raw(_HEAD)) if maker != "google" else (0, 0)
-    except (struct.error, IndexError):
-        width = height = 0
+    width, height = _size(media.raw(_HEAD)) if maker != "google" else (0, 0)
     if not (width and height):
         return PER_IMAGE[maker]
     if maker == "anthropic":
@@ -83,7 +79,7 @@ def _image(media: Media, maker: Maker) -> int:
 def _size(raw: bytes) -> tuple[int, int]:
     """Read width and height of a PNG, GIF or JPEG; 0 if they are not known."""
     for begin, form, at in ((b"\x89PNG\r\n\x1a\n", ">II", 16), (b"GIF8", "<HH", 6)):
-        if raw.startswith(begin):
+        if raw.startswith(begin) and len(raw) > at + 8:
             return struct.unpack_from(form, raw, at)
     at = 2 if raw[:2] == b"\xff\xd8" else len(raw)
     while at + 9 < len(raw) and raw[at] == 0xFF:  # a JPEG's frame follows its metadata
