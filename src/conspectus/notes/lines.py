@@ -44,23 +44,14 @@ def fitted(line: Line, room: float) -> Line:
     if line.kind != "done":
         return replace(line, text=cut(line.text, room - len(line.by)))
     joint = len("; " if line.fields else BREAK)
-    values = [len(value) for _, value in line.args]
-    call, outcome = sum(values), sum(map(len, line.outcome)) + joint * len(line.outcome)
-    room -= len(line.call) + 5 + sum(len(name) + 3 for name, _ in line.args)
-    room = max(room, 0)
-    each, args = shared([len(line.text), call, outcome], room), line.args
-    if call > each:
-        call = int(max(each, room - len(line.text) - outcome))
-        key = min(values[0], KEY)
-        most = max(shared(values[1:], call - key), LEAST)
-        rest = call - sum(min(size, most) for size in values[1:])
-        limits = [max(key, rest), *(most for _ in values[1:])]
-        args = tuple(
-            (name, cut_value(v, most)) for (name, v), most in zip(args, limits, strict=True)
-        )
-        call = sum(len(value) for _, value in args)
-    pieces = _chosen(line, max(each, ENDED, room - call - len(line.text)), joint)
-    left = room - call - sum(len(piece) + joint for piece in pieces)
+    room = max(room - len(line.call) - 5 - sum(len(name) + 3 for name, _ in line.args), 0)
+    outcome = sum(len(piece) + joint for piece in line.outcome)
+    each = shared([len(line.text), *(len(value) for _, value in line.args), outcome], room)
+    most = [max(each, KEY), *[max(each, LEAST)] * len(line.args)]
+    args = tuple((name, cut_value(text, n)) for (name, text), n in zip(line.args, most, strict=False))
+    left = room - sum(len(value) for _, value in args)
+    pieces = _chosen(line, max(each, ENDED, left - len(line.text)), joint)
+    left -= sum(len(piece) + joint for piece in pieces)
     return replace(
         line,
         text=cut(line.text, left) if left > 2 * LEAST else "",
