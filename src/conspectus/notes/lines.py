@@ -48,7 +48,9 @@ def fitted(line: Line, room: float) -> Line:
     outcome = sum(len(piece) + joint for piece in line.outcome)
     each = shared([len(line.text), *(len(value) for _, value in line.args), outcome], room)
     most = [max(each, KEY), *[max(each, LEAST)] * len(line.args)]
-    args = tuple((name, cut_value(text, n)) for (name, text), n in zip(line.args, most, strict=False))
+    args = tuple(
+        (name, cut_value(text, n)) for (name, text), n in zip(line.args, most, strict=False)
+    )
     left = room - sum(len(value) for _, value in args)
     pieces = _chosen(line, max(each, ENDED, left - len(line.text)), joint)
     left -= sum(len(piece) + joint for piece in pieces)
