@@ -24,10 +24,6 @@ TRIES = 1_000  # places in a damaged line at which a record may begin
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages", or one message a line'
 )
-UNREADABLE: dict[type, str] = {
-    FileNotFoundError: "does not exist; check the path",
-    IsADirectoryError: "is a directory; name the file in it",
-}
 _DECODER = json.JSONDecoder()
 _BEGIN, _SPACE = re.compile(r'\{\s*"'), re.compile(r"\s*")
 
@@ -141,8 +137,8 @@ def _text(path: Path | None, name: str) -> str:
     try:
         data = sys.stdin.buffer.read() if path is None else path.read_bytes()
     except (OSError, ValueError) as error:
-        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise InputError(f"{name} {UNREADABLE.get(type(error), reason)}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{name} cannot be read: {reason}; name a file") from error
     try:
         text = data.decode("utf-8" if data.startswith(b"\0\0") else json.detect_encoding(data))
     except UnicodeDecodeError as error:
