@@ -167,7 +167,7 @@ class _Reader:
         pieces, fields, says_failed = shape_of(result.text)
         failed = result.failed or (says_failed and tool.effect is not False)
         if self._skills is not None and not result.failed:
-            self.skill_files |= self._skills.read(line.call, line.args, result.text)
+            self.skill_files |= self._skills.read(line.call, line.args)
         if len(pieces) > MOST_PIECES:
             pieces = (*pieces[: MOST_PIECES // 2], GAP, *pieces[-MOST_PIECES // 2 :])
         if len(result.text) > STORED:

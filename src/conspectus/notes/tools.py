@@ -139,20 +139,21 @@ class Skills:
 
     Example:
         >>> skills = Skills(("read_file",))
-        >>> skills.read("read_file", [("path", "/mnt/skills/public/pdf/SKILL.md")], "...")
+        >>> skills.read("read_file", [("path", "/mnt/skills/public/pdf/SKILL.md")])
         {'/mnt/skills/public/pdf/SKILL.md': 'pdf (/mnt/skills/public/pdf/SKILL.md)'}
     """
 
     tools: tuple[str, ...]
     folder: str = FOLDER
 
-    def read(self, tool: str, args: Iterable[tuple[str, str]], text: str) -> dict[str, str]:
+    def read(self, tool: str, args: Iterable[tuple[str, str]]) -> dict[str, str]:
         """Return the skill file that a call has read, with its reference; empty for none.
+
+        The reference has the name of its folder, which is the skill's name.
 
         Args:
             tool: its name.
             args: its arguments, each a name and a value.
-            text: what it returned; the front matter of a skill tells its name.
         """
         values = dict(args)
         path = posixpath.normpath(next((values[key] for key in PATHS if values.get(key)), "."))
@@ -160,10 +161,4 @@ class Skills:
         inside = path.startswith(posixpath.normpath(self.folder).rstrip("/") + "/")
         if tool not in self.tools or not inside or file != "SKILL.md":
             return {}
-        name = posixpath.basename(folder)
-        for line in text.split("\n")[:20] if text.lstrip().startswith("---") else ():
-            key, colon, value = line.partition(":")
-            if colon and key.strip() == "name" and value.strip():
-                name = " ".join(value.strip().strip("\"'").split())[:80]
-                break
-        return {path: f"{name} ({path})"}
+        return {path: f"{posixpath.basename(folder)} ({path})"}
