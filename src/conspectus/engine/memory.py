@@ -149,7 +149,8 @@ class Seen:
         """Return the history with the messages after those that were sent.
 
         None if the messages do not begin with those, or if a new one may change how earlier ones
-        are seen: then all must be read.
+        are seen: then all must be read. Equal messages may be other objects, as in a request that
+        was read anew; the view has those then.
 
         Raises:
             MessageError: a new message cannot be understood.
@@ -159,10 +160,17 @@ class Seen:
             return None
         now, later = messages[:count], messages[count:]
         try:
-            if not all(map(is_, now, self.sent)) or [*map(_held, now)] != self.held:
+            same = [*map(type, now)] == [*map(type, self.sent)]
+            if not same or [*map(_held, now)] != self.held:
                 return None
         except Exception:  # values that cannot be compared, such as arrays
             return None
+        view = self.result.messages
+        if not all(map(is_, now, self.sent)):
+            again = {id(before): message for message, before in zip(now, self.sent, strict=True)}
+            if len(again) < count:  # one object stood in two places
+                return None
+            view = [again.get(id(message), message) for message in view]
         if later and like_of(later) is not like_of(self.sent):
             return None
         before = self.head.messages_after if self.head else 0
@@ -177,7 +185,7 @@ class Seen:
             if usage and reports is not None and len(sizes) >= before:
                 reports.append(Report(sum(sizes), usage))
             sizes.append(meter.entry(entry))
-        kept, view = self.result.kept + len(later), [*self.result.messages, *later]
+        kept, view = self.result.kept + len(later), [*view, *later]
         return replace(
             self,
             sent=[*now, *later],
