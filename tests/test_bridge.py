@@ -68,7 +68,7 @@ def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending(
 
     async def flow() -> str:
         try:
-            await io(release.wait, timeout=0.01)
+            await io(lambda: release.wait(2), timeout=0.01)
         except StepTimeout:
             return "gave up"
         return "waited"
