@@ -70,13 +70,6 @@ def compacted(messages: Sequence[Any], compactor: Compactor, **more: Any) -> Com
     return compactor.compact(list(messages), thread_id="t", **more)
 
 
-def originals_in(compactor: Compactor) -> list[Any]:
-    """Every original that the head can reach, as it was put."""
-    chain = compactor.archive.chain(SCOPE)
-    keys = [key for record in chain for key in record.covers]
-    return [found.message for found in compactor.archive.get(SCOPE, keys)]
-
-
 def check_nothing_missing(messages: Sequence[Any], result: Any, compactor: Compactor) -> None:
     """Each message is kept as it is, or archived equal to the original."""
     kept = [id(m) for m in result.messages]
@@ -109,6 +102,5 @@ __all__ = [
     "check_sequence",
     "compacted",
     "engine",
-    "originals_in",
     "short",
 ]

@@ -45,10 +45,7 @@ class StreamingModel(ScriptedChatModel):
 
     def _chunks(self, messages: list[BaseMessage], manager: Any, options: Any) -> Iterator[Any]:
         number = self._begin(messages, manager, options)
-        try:
-            message = self._answer(number, messages).generations[0].message
-        finally:
-            self._end()
+        message = self._answer(number, messages).generations[0].message
         assert isinstance(message, AIMessage)
         if message.tool_calls or not message.content:
             yield AIMessageChunk(content=message.content, tool_calls=message.tool_calls)

@@ -10,10 +10,6 @@ def user(text: str, name: str) -> Message:
     return {"role": "user", "content": text, "id": name}
 
 
-def agent(text: str, name: str) -> Message:
-    return {"role": "assistant", "content": text, "id": name}
-
-
 def step(tool: str, args: dict[str, Any], result: str, name: str, text: str = "") -> list[Message]:
     """A call of a tool and its result."""
     function = {"name": tool, "arguments": json.dumps(args)}

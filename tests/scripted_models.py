@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
-from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
+from pydantic import ConfigDict, PrivateAttr, SkipValidation
 
 _ID = re.compile(r'<message(?: id="|s>\n)([^"\s<]{1,80})[" ]|<notes[^>]*>[^<]*?\[([\w.:-]+)\]')
 
@@ -28,8 +28,7 @@ class RecordedCall:
     """One call as the model saw it."""
 
     messages: tuple[BaseMessage, ...]
-    tags: tuple[str, ...] = ()  # of the run, those of surrounding runs included; so is `metadata`
-    metadata: dict[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()  # of the run, those of surrounding runs included
     options: dict[str, Any] = field(default_factory=dict)  # of the call, tools among them
 
     @property
@@ -48,7 +47,6 @@ class ScriptedChatModel(BaseChatModel):
     answers: SkipValidation[Sequence[Answer] | Callable[[list[BaseMessage]], Answer]]
     delay: float = 0.0  # seconds that each answer takes
     usage: tuple[int, int] | None = None  # input and output tokens to report with texts
-    response_metadata: dict[str, Any] = Field(default_factory=dict)  # of answers that are texts
     model_name: str = "scripted"
     cites: bool = True
 
@@ -56,23 +54,11 @@ class ScriptedChatModel(BaseChatModel):
 
     _calls: list[RecordedCall] = PrivateAttr(default_factory=list)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
-    _running: int = PrivateAttr(default=0)
-    _most_at_once: int = PrivateAttr(default=0)
 
     @property
     def calls(self) -> list[RecordedCall]:
         """Return the calls so far, in the order in which they began."""
         return self._calls
-
-    @property
-    def running(self) -> int:
-        """Count the calls under way."""
-        return self._running
-
-    @property
-    def most_at_once(self) -> int:
-        """Return the maximum of calls under way together."""
-        return self._most_at_once
 
     @property
     def _llm_type(self) -> str:
@@ -92,11 +78,8 @@ class ScriptedChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         number = self._begin(messages, run_manager, kwargs)
-        try:
-            time.sleep(self.delay)
-            return self._answer(number, messages)
-        finally:
-            self._end()
+        time.sleep(self.delay)
+        return self._answer(number, messages)
 
     async def _agenerate(
         self,
@@ -106,24 +89,14 @@ class ScriptedChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         number = self._begin(messages, run_manager, kwargs)
-        try:
-            await asyncio.sleep(self.delay)
-            return self._answer(number, messages)
-        finally:
-            self._end()
+        await asyncio.sleep(self.delay)
+        return self._answer(number, messages)
 
     def _begin(self, messages: list[BaseMessage], manager: Any, options: dict[str, Any]) -> int:
         tags = tuple(manager.tags) if manager else ()
-        metadata = dict(manager.metadata) if manager else {}
         with self._lock:
-            self._calls.append(RecordedCall(tuple(messages), tags, metadata, options))
-            self._running += 1
-            self._most_at_once = max(self._most_at_once, self._running)
+            self._calls.append(RecordedCall(tuple(messages), tags, options))
             return len(self._calls)
-
-    def _end(self) -> None:
-        with self._lock:
-            self._running -= 1
 
     def _answer(self, number: int, messages: list[BaseMessage]) -> ChatResult:
         if callable(self.answers):
@@ -140,7 +113,7 @@ class ScriptedChatModel(BaseChatModel):
             raise answer.with_traceback(None)
         if isinstance(answer, str):
             answer = self._cited(answer, messages) if self.cites else answer
-            answer = AIMessage(answer, response_metadata=dict(self.response_metadata))
+            answer = AIMessage(answer)
             if self.usage is not None:
                 sent, got = self.usage
                 answer.usage_metadata = {

@@ -18,6 +18,7 @@ from langchain_core.messages.utils import count_tokens_approximately as count
 from langmem import short_term as theirs
 
 from conspectus import short_term as ours
+from graph_support import torn
 
 BOTH = {"LangMem": theirs, "Conspectus": ours}
 LABELS = re.compile(r"\A(?:\[result of a tool\]\n)?(?:\[part [^\]]*\]\n)?")
@@ -83,23 +84,6 @@ def summarise(
 def words_of(messages: Sequence[BaseMessage]) -> list[tuple[str, str | None, str]]:
     """Messages as they are compared: role, id and text."""
     return [(m.type, m.id, str(m.content)) for m in messages]
-
-
-def torn(messages: Sequence[Any]) -> list[str]:
-    """What a provider would turn down: results without calls before them, calls without results
-    before somebody else speaks."""
-    wrong, waiting = [], dict[str, str]()
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id not in waiting:
-                wrong.append(f"result {message.id} without its call")
-            waiting.pop(message.tool_call_id, None)
-            continue
-        wrong += [f"call {call} without its result" for call in waiting]
-        waiting = {}
-        if isinstance(message, AIMessage):
-            waiting = {str(call["id"]): str(message.id) for call in message.tool_calls}
-    return wrong
 
 
 @st.composite

@@ -6,52 +6,19 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage
-from langgraph.runtime import Runtime
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import Archive, SummarizationMiddleware
+from conspectus import Archive, Compactor, SummarizationMiddleware
 from conspectus.messages import is_summary_message
 from graph_support import agent, middleware, said, thread
 from scripted_models import ScriptedChatModel
 
-
-def step(own: SummarizationMiddleware, messages: Any, state: Any = None) -> list[AnyMessage] | None:
-    """What a step by hand leaves of a history; None for nothing to do."""
-    held = {} if state is None else state
-    update = own.before_model({**held, "messages": messages}, Runtime())
-    if update is None:
-        return None
-    assert isinstance(update["messages"][0], RemoveMessage)
-    held.update({key: value for key, value in update.items() if key != "messages"})
-    return list(update["messages"][1:])
-
-
-# Histories
-
-
-# Steps by hand
-
-
 # What an agent's step meets in real life and must come through
 
 
-RECORD = {
-    "v": 1,
-    "id": "0123456789abcdef",
-    "parent": None,
-    "covers": ["k1"],
-    "clips": [],
-    "summary": "all is well",
-    "segment": {},
-    "cause": "forced",
-    "tokens_before": 90,
-    "tokens_after": 30,
-    "messages_after": 2,
-    "archived": True,
-    "by": "model",
-    "cost": {"calls": 1, "input_tokens": 80, "output_tokens": 20},
-}
+TALK = [{"role": "user", "content": f"question {n}"} for n in range(9)]
+RECORD = Compactor(keep=("messages", 2)).compact(TALK, thread_id="t", force=True).record.to_json()  # type: ignore[union-attr]
 
 DAMAGED: list[dict[str, Any]] = [
     {"after": [5]},

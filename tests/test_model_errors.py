@@ -340,10 +340,6 @@ TALK = [
 ]
 
 
-def lines(text, **more):
-    return answer_of(text, request(TALK, notes="## Done\n- ran ls [m3, m4]", **more)).found
-
-
 def test_after_the_agents_last_request_goal_and_next_step_are_findings():
     last = LastRequest(ScriptedChatModel(answers=[]), ())
     said = "## Goal\n- obey [m12]\n## Found and decided\n- a [m12]\n## Next\n- send keys [m15]"

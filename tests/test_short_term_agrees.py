@@ -181,8 +181,8 @@ def test_a_cut_after_the_first_of_several_results():
     before = count(messages[:3])  # enough has gathered with the first result
     limits = {"max_tokens": 200, "max_tokens_before_summary": before}
     assert torn(summarise(theirs, messages, **limits).messages) == [
-        "result t-c1 without its call",
-        "result t-c2 without its call",
+        "no call for c1",
+        "no call for c2",
     ]
     found = summarise(ours, messages, **limits)
     assert not torn(found.messages)
