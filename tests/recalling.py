@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -31,7 +31,6 @@ class RecallingAgent:
 
     Args:
         calls: for a user's message that holds the key, the calls to make, a list for each step.
-        says: for a user's message that holds the key, what it answers in the end.
     """
 
     def __init__(self, calls: dict[str, list[list[dict[str, Any]]]] | None = None, **more: Any):
@@ -39,19 +38,13 @@ class RecallingAgent:
         guard = more.pop("guard", {})
         self.store = more.pop("store", None) or InMemoryStore()
         self.saver = more.pop("saver", None) or InMemorySaver()
-        between = more.pop("between", [])
-        self.says: dict[str, str] = more.pop("says", {})
-        self.thread = more.pop("thread", "t")
         self.calls, self.steps = calls or {}, 0
         self.model = ScriptedChatModel(answers=self._answer)
         self.middle = SummarizationMiddleware(None, **{**settings, **more})
-        chain = [self.middle, *between] + ([] if guard is None else [self._guard(guard)])
+        chain = [self.middle] + ([] if guard is None else [ContextGuard(self.middle, **guard)])
         self.graph = create_agent(
             self.model, [look], middleware=chain, checkpointer=self.saver, store=self.store
         )
-
-    def _guard(self, settings: dict[str, Any]) -> ContextGuard:
-        return ContextGuard(self.middle, **settings)
 
     def _answer(self, messages: list[BaseMessage]) -> AIMessage:
         last = max(i for i, m in enumerate(messages) if isinstance(m, HumanMessage))
@@ -59,27 +52,24 @@ class RecallingAgent:
         done = self.steps  # its own messages may have left the view
         self.steps += 1
         if done >= len(steps):
-            asked = str(messages[last].content)
-            return AIMessage(next((v for k, v in self.says.items() if k in asked), "Fine."))
+            return AIMessage("Fine.")
         named = [{"id": f"c{len(messages)}-{n}", **call} for n, call in enumerate(steps[done])]
         return AIMessage("", tool_calls=named)
 
-    @property
-    def config(self) -> Any:
-        return {"configurable": {"thread_id": self.thread}}
+    config: ClassVar[Any] = {"configurable": {"thread_id": "t"}}
 
     @property
     def values(self) -> dict[str, Any]:
         return self.graph.get_state(self.config).values
 
-    def say(self, *texts: str, asynchronous: bool = False, config: Any = None) -> None:
+    def say(self, *texts: str, asynchronous: bool = False) -> None:
         for text in texts:
             self.steps = 0
             state: Any = {"messages": [HumanMessage(text)]}
             if asynchronous:
-                asyncio.run(self.graph.ainvoke(state, config or self.config))
+                asyncio.run(self.graph.ainvoke(state, self.config))
             else:
-                self.graph.invoke(state, config or self.config)
+                self.graph.invoke(state, self.config)
 
     def fill(self, turns: int = 14, of: str = "module") -> None:
         self.say(*(f"Question {n} about {of} {n}: {FILLER}" for n in range(turns)))

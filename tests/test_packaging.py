@@ -207,6 +207,7 @@ assert not [name for name in sys.modules if name.startswith("conspectus_")]
     assert int(messages) < len(TALK)
 
 
+@pytest.mark.sampled(1)
 def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone):
     code = """
 from pathlib import Path

@@ -213,11 +213,9 @@ def loop_of(model: ScriptedChatModel, **more: Any) -> tuple[Compactor, Archive]:
     return Compactor(model, window=6_000, keep=("messages", 6), archive=archive, **more), archive
 
 
-def loop(model: ScriptedChatModel, bound: Any, compactor: Compactor, *, wait: bool = False) -> None:
+def loop(model: ScriptedChatModel, bound: Any, compactor: Compactor) -> None:
     messages: list[Any] = [SystemMessage("You look at modules."), HumanMessage("Look at all.")]
     for step in range(30):
-        if wait:
-            compactor.prepare(messages, thread_id="t").wait(10)
         result = compactor.compact(messages, thread_id="t")
         messages = list(result.messages)
         bound.invoke(messages)

@@ -100,11 +100,6 @@ class FaultServer:
         self._thread.daemon = True
 
     @property
-    def connections(self) -> int:
-        """The connections that were opened."""
-        return self._server.connections
-
-    @property
     def open_connections(self) -> int:
         return len(self._server.open)
 
@@ -190,13 +185,12 @@ class _Http(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, owner: FaultServer) -> None:
-        self.owner, self.connections = owner, 0
+        self.owner = owner
         self.open: set[socket.socket] = set()
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.open.add(request)
-        self.connections += 1
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
