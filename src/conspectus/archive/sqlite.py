@@ -147,9 +147,8 @@ class SqliteTables(Tables):
         until = time.monotonic() + BUSY
         while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != VERSION:
             if version:
-                other = "a newer" if version > VERSION else "an unreleased, earlier"
                 raise ArchiveError(
-                    f"The archive was made by {other} version; upgrade conspectus to open it, or "
+                    "The archive was made by another version; upgrade conspectus to open it, or "
                     "choose another path."
                 )
             connection.execute(f"PRAGMA page_size={PAGE}")

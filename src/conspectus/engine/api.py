@@ -35,7 +35,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import InputError, PolicyError
+from conspectus.errors import ArchiveError, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
@@ -337,7 +337,7 @@ class Compactor(Closing):
         Raises:
             InputError: not exactly one of query, id and range; or there is no archive.
             NotFoundError: nothing is archived of that thread, or nothing of that name is in reach.
-            ArchiveError: the archive cannot be read.
+            ArchiveError: the archive cannot be read, or its newest record is damaged.
         """
         scope = scope_of(tenant, thread_id, session)
         return run(self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens))
@@ -367,5 +367,11 @@ class Compactor(Closing):
         chain = await archive.flow(archive.chain, scope)
         if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
             raise unknown_thread(scope.tenant, scope.thread)
+        head: str | None = None if chain else await archive.flow(archive.pointer, scope)
+        if head:
+            raise ArchiveError(
+                "The newest record of this thread is missing or damaged, so that nothing can be "
+                "recalled; restore the archive from a backup."
+            )
         work = recall_flow(archive, scope, chain, count=engine.meter.text, **request)
         return await heard_by(engine.listeners, aside(work))

@@ -14,7 +14,7 @@ from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import Catalog, places_of, ranked
+from conspectus.recall.ranking import Catalog, ranked
 from conspectus.recall.words import query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
@@ -108,7 +108,7 @@ class _Search:
         held = self._archive.backend.holding(self._scope, list(query))
         # Words that too many passages hold say little; hidden ones would fit their own words best.
         rarer = {word: one for word, one in held.items() if len(one) < MOST}
-        hidden = places_of(catalog, without)
+        hidden = catalog.hidden(without)
         kept = rarer if any(rarer.values()) else held
         matches = ranked(catalog, query, {word: one - hidden for word, one in kept.items()})
         said = set[str]()

@@ -104,6 +104,11 @@ class Catalog:
             or (wanted in row[4] and row[4].split("\t")[1:2] == [wanted])
         ]
 
+    def hidden(self, names: Iterable[str]) -> frozenset[int]:
+        """Return the passages of the messages with these ids."""
+        places = {place for name in names for place in self.named(name)}
+        return frozenset(number for place in places for number in self.passages(place))
+
     def links(self, place: int) -> list[str]:
         """Return the calls that a message answers, or that it makes (`0:call_7`)."""
         return self._rows[place][4].split("\t")[3:]
@@ -223,9 +228,3 @@ def _fit(
             much = sum(shares)
             fit += value * (much / (much + norm) + COVERED * math.sqrt(max(shares)))
     return fit
-
-
-def places_of(catalog: Catalog, names: Iterable[str]) -> frozenset[int]:
-    """Return the passages of the messages with these ids."""
-    places = {place for name in names for place in catalog.named(name)}
-    return frozenset(number for place in places for number in catalog.passages(place))
