@@ -88,6 +88,9 @@ def test_merged_keys_and_a_byte_order_mark_are_read(tmp_path):
     file.write_text(base + own, encoding="utf-8-sig")
     config = load_config(file)
     assert (config.enabled, config.keep.value, config.window) == (True, 7, 8000)
+    many = (f"  a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 10))
+    file.write_text("models:\n  a0: &a0 {x: 1}\n" + "".join(many) + base + own, encoding="utf-8")
+    assert load_config(file).source.models == {}  # and it does not hang
 
 
 def test_a_subagent_has_the_main_agents_settings_save_its_own(tmp_path):
@@ -224,6 +227,9 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
     "no sections": ("- one\n- two\n", 1, "is made of sections", "such as 'summarization:'"),
     "an alias without end": ("summarization: &all\n  subagents: {one: *all}\n",
         1, "recursion", "brackets and aliases"),
+    "aliases that multiply": (
+        section("a0: &a0 [x]", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))),
+        2, "huge", "check its aliases"),
 }  # fmt: skip
 
 
