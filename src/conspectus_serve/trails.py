@@ -79,7 +79,7 @@ class Trail:
         return ["-".join(self.said[max(0, end - TOGETHER) : end]) for end in ends]
 
 
-_KNOWN = {name: Newest[bytes, Mark](KNOWN) for name in ("chat", "responses", "messages")}
+_KNOWN = {name: Newest[int, Mark](KNOWN) for name in ("chat", "responses", "messages")}
 
 
 def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
@@ -92,9 +92,9 @@ def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
     said, answers, answered, tokens = list[str](), list[int](), False, 0
     known, kind = _KNOWN[protocol], f"{meter.family} {meter.maker}"
     for message in history:
-        digest = hashlib.sha256(marshal.dumps(message, 2)).digest()  # the fastest of all
-        if (mark := known.get(digest)) is None:
-            known.put(digest, mark := mark_of(message, protocol))
+        key = hash(marshal.dumps(message, 2))  # the fastest of all; its 64 bits have a secret key
+        if (mark := known.get(key)) is None:
+            known.put(key, mark := mark_of(message, protocol))
         read = message if mark.as_is else _read(message)
         messages.append(read)
         if mark.counted[0] != kind:
