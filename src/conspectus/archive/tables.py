@@ -66,7 +66,8 @@ class Run:
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each of many rows."""
-        self._cursor.executemany(sql.replace("?", self._mark), list(rows))
+        if made := list(rows):
+            self._cursor.executemany(sql.replace("?", self._mark), made)
 
     def among(self, sql: str, *values: Any, keys: Sequence[bytes]) -> Iterator[Any]:
         """Yield the rows of a statement whose `key` is among these."""
