@@ -25,8 +25,8 @@ SHORTEST, ENDS = 300, (150, 75, 40)
 """Characters to which words of the user are cut before some are left out; and those to which the
 first and the newest are cut after that, which always stay."""
 
-BRIEF, USEFUL = 120, 0.6
-"""Characters below which a line is counted and not shown; of a shorter line, this share of it."""
+BRIEF = 120
+"""Characters below which a line is not cut, but counted."""
 
 OUTLASTS = 3.0
 """By how much a call that changes something outlasts others, in few characters."""
@@ -104,7 +104,7 @@ def _steps_of_works(lines: Iterable[tuple[int, Line]]) -> Steps:
         weight = next(weight for test, weight in WEIGHTS if test(line)) * _named(line)
         weight /= 1.0 if line.kind == "found" else sqrt(1.0 + age / RECENT)
         steps += [(-level / weight, place, level) for level in LEVELS if level < line.size]
-        last = min(BRIEF, USEFUL * line.size) / (OUTLASTS if line.acts else 1.0)
+        last = min(BRIEF, line.size) / (OUTLASTS if line.acts else 1.0)
         steps.append((-last / weight, place, 0))
     return [(place, level) for _, place, level in sorted(steps)]
 
