@@ -169,9 +169,6 @@ def test_aprepare_and_its_end():
     assert len(model.keys) == 1
 
 
-# Without an archive, redacted, with limits
-
-
 # Several workers
 
 

@@ -341,6 +341,3 @@ def test_preserved_and_replaced_show_the_model_the_same():
         return seen
 
     assert run("preserve") == run("replace")
-
-
-# Summaries of others

@@ -66,9 +66,6 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
     assert held["after"]
 
 
-# Another library's summary that cannot be taken over
-
-
 # Failures that last
 
 

@@ -42,9 +42,6 @@ def task() -> Any:
     return said("Look at all modules of the project.")
 
 
-# Sync, async, streams
-
-
 # Interrupts and approvals
 
 

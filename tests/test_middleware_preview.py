@@ -133,6 +133,3 @@ def test_an_approval_never_lets_another_text_pass(answer):
     assert not [m for m in graph.get_state(thread()).values["messages"] if is_summary(m)]
     [question] = out["__interrupt__"]  # asked anew once the history has grown
     assert "version 0" not in question.value["summary"]
-
-
-# A function is asked instead

@@ -1,4 +1,4 @@
-"""What providers fail with: told apart, explained, and marked for another try."""
+"""What providers fail with, what a model answers that is taken or refused, and pieces of a span."""
 
 from dataclasses import replace
 from types import SimpleNamespace

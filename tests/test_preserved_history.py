@@ -1,4 +1,4 @@
-"""`history="preserve"`: the state keeps every message, in whatever way a thread is gone through."""
+"""`history="preserve"` in whatever way a thread is gone through, without ids, and in processes."""
 
 import json
 import os

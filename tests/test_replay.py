@@ -138,9 +138,6 @@ def test_every_message_of_an_odd_transcript_goes_through_the_graph(name):
     assert all(e.text in kept for e in read_messages(rows) if e.role not in ("system", "assistant"))
 
 
-# What the policies do, measured alike
-
-
 # What survives
 
 
@@ -222,9 +219,6 @@ def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(monk
     assert "newest messages have left" in run.stopped
     run = measured(Changing(lambda messages: [HumanMessage("a summary", id="s")]), monkeypatch)
     assert "none of the recorded messages" in run.stopped
-
-
-# Summarisers
 
 
 # The page of a replay: whole, escaped, and the figures of the data

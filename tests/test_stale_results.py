@@ -1,4 +1,4 @@
-"""Stale results of tools are truncated first, and only where that is worthwhile."""
+"""Stale results of tools are truncated first; stale thoughts are not sent."""
 
 import asyncio
 import hashlib

@@ -175,6 +175,3 @@ for name, settings, why in (
 def _(side: Side) -> Any:
     (prompt,) = prompt_of(side, talk(7), summary_prompt="As a haiku, of: {messages} -- end")
     return "As a haiku, of: " in prompt, " -- end" in prompt, words(talk(7)[:5], [prompt])
-
-
-# When it fails
