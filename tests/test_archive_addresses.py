@@ -1,4 +1,4 @@
-"""Addresses and paths of archives: what is malformed or mistyped is refused and shows no secret."""
+"""Addresses of archives, and every kind of archive by one suite."""
 
 import asyncio
 import logging

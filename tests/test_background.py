@@ -1,4 +1,4 @@
-"""Notes are prepared beside the caller, and swapped in only where they belong."""
+"""Notes are prepared beside the caller, swapped in where they belong, and can be ended."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`conspectus recall` and `conspectus archive`: what was archived is found, listed, deleted."""
+"""`conspectus recall`, `archive`, `tokens`; the program as a process: exit codes and endings."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`conspectus config`: checked, described for editors, and tried on transcripts."""
+"""`conspectus config`, and agents out of a configuration: models, archives, hooks."""
 
 import asyncio
 import json

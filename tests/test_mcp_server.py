@@ -1,4 +1,4 @@
-"""`conspectus mcp`: what a client of the SDK finds in an archive, and what it must not find."""
+"""`conspectus mcp`: what a client finds in an archive, what it must not, and who may read."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""Histories and summarisers that wish the middleware ill: a step ends, and loses nothing."""
+"""Damaged states, and graphs without a checkpointer: a step ends, and loses nothing."""
 
 import asyncio
 from collections import Counter

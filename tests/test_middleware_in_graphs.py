@@ -1,4 +1,4 @@
-"""The middleware inside real agents: streams, interrupts, approvals, beside other middleware."""
+"""The middleware inside real agents: approvals, other middleware, subagents, other graphs."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Histories with broken pairs of calls and results: told, mended or refused before `-o` writes."""
+"""Files of histories: read in each form, their broken pairs told, mended or refused."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The recall tool: an agent looks up its own earlier messages, within bounds, and no step fails."""
+"""Recall for agents: by their own tool, and before each message of a user."""
 
 import asyncio
 import itertools

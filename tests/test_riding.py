@@ -1,4 +1,4 @@
-"""Summaries that ride the cache: the agent's last request, and one instruction after it."""
+"""Summaries that ride the cache: the agent's last request and one instruction."""
 
 import asyncio
 import json

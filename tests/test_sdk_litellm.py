@@ -1,4 +1,4 @@
-"""LiteLLM's hook, and LiteLLM itself behind it: ten windows in each protocol, nothing lost."""
+"""LiteLLM's hook and the Agents SDK's runner: ten windows, nothing lost or torn."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Real clients at the real endpoint: sessions of ten windows, and an upstream that counts."""
+"""Real clients at the real endpoint: ten windows, and every fault of an upstream."""
 
 import json
 import time

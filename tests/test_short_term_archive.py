@@ -1,4 +1,4 @@
-"""With an archive: originals first, recall, clips, rewinds, walls, drafts, failures."""
+"""The short-term node in graphs; with an archive: originals first, recall, failures."""
 
 import copy
 import functools
