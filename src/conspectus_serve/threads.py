@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from conspectus._newest import Newest
@@ -120,9 +121,7 @@ class Originals:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._seen = Newest[Scope, Seen](
-            THREADS, CHARACTERS, lambda seen: sum(mark.size for mark, _ in seen.values())
-        )
+        self._seen = Newest[Scope, tuple[int, Seen]](THREADS, CHARACTERS, itemgetter(0))
         self._covered = Newest[tuple[Scope, str], dict[str, tuple[str, int]]](CHAINS)
 
     def restored(
@@ -134,7 +133,7 @@ class Originals:
         much of the window as what the client has sent.
         """
         made, short, whole = list(messages), list(messages), list(marks)
-        seen, covered = self._seen.get(scope) or {}, self._covered_until(scope, head)
+        (_, seen), covered = self._seen.get(scope) or (0, {}), self._covered_until(scope, head)
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks if seen or covered else ()):
             known = seen.get(mark.name)
@@ -157,7 +156,8 @@ class Originals:
     def remember(self, scope: Scope, marks: Sequence[Mark], messages: Sequence[Any]) -> None:
         """Remember a request's messages, as `restored` returns them."""
         pairs = zip(marks, messages, strict=True)
-        self._seen.put(scope, {m.name: (m, one) for m, one in pairs if m.name and m.size > SMALL})
+        seen = {m.name: (m, one) for m, one in pairs if m.name and m.size > SMALL}
+        self._seen.put(scope, (sum(mark.size for mark, _ in seen.values()), seen))
 
     def cover(
         self, scope: Scope, record: Record, marks: Sequence[Mark], messages: Sequence[Any]
