@@ -20,7 +20,9 @@ the next message does not ask for the next compaction."""
 CLIP_TO = 200
 """Tokens of a stale result that is clipped."""
 
-GIANT = 4  # A message of more than one part in four of the budget is a giant
+GIANT, SHORT = 4, 16
+"""A message of more than one part in four of the budget is a giant. One part in sixteen is the
+least that is shown of a large message so that more may stay in view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,8 @@ class Ladder:
                 if share is None:
                     continue
                 plan = self.fit(self.divide(cut), share, room, level, whole[step.whole])
+                if isinstance(plan, Compact) and clip and step.within == "aim":
+                    return self._reaching_back(plan, wanted)
                 if plan is not None:
                     return plan
         return None
@@ -245,3 +249,26 @@ class Ladder:
         after = sum(self.items[i].tokens for i in stay) - freed + (share or self.standing)
         gone = tuple(leave)
         return Compact("", gone, clips, share, self.tokens, after, self.known, self.cap)
+
+    def _reaching_back(self, plan: Compact, wanted: int) -> Compact:
+        """Let more exchanges stay by showing their large messages short.
+
+        A cut falls behind the exchange that no longer fits whole, often one large tool result, and
+        all before it would leave with it. Words of users stay whole.
+        """
+        left, least = self.rooms["aim"] - plan.at_most, max(CLIP_TO, self.budget // SHORT)
+        leaving = sorted(set(plan.evicted) - self.ex.orphans, reverse=True)
+        shrinks = self.standing > plan.summary_tokens  # a summary does so only if something leaves
+        taken, more = 0, 0
+        for count, i in enumerate(leaving, 1):
+            taken += self.size(i, least, self.theirs)
+            if taken > left or i < max(wanted, self.first + shrinks):
+                break
+            more = count if self.cuts[i] else more
+        clips = self.clips(leaving[:more][::-1], left, least, self.theirs)
+        if not more or clips is None:
+            return plan
+        leave, stay = self.divide(leaving[more - 1])
+        share = plan.summary_tokens if leave else 0
+        wider = self.compact(leave, stay, (*plan.clips, *clips), share)
+        return wider if wider.tokens - wider.at_most >= self.gain else plan
