@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,6 +16,7 @@ from langchain_core.messages.ai import UsageMetadata
 
 import conspectus.core
 from conspectus import Compactor
+from conspectus.core.items import Item
 from conspectus.core.plan import plan
 from conspectus.engine.writing import hash_of
 from conspectus.messages import read_messages
@@ -117,11 +119,18 @@ print(len(told))
 """
 
 
-def planned(*args: Any, **more: Any) -> Any:
-    answer = plan(*args, **more)
-    assert plan(*args, **more) == answer
+def bare(item: Item) -> Item:
+    """An item without its message, as another process can have it."""
+    parts = {one.name: getattr(item, one.name) for one in fields(Item)}
+    return Item(**{**parts, "floor": item.smallest()})
+
+
+def planned(items: Any, *args: Any, **more: Any) -> Any:
+    answer = plan(items, *args, **more)
+    plain = [bare(item) for item in items]
+    assert plan(plain, *args, **more) == answer
     if len(PLANNED) < 3_000:
-        PLANNED.append((args, more, repr(answer)))
+        PLANNED.append(((plain, *args), more, repr(answer)))
     return answer
 
 
