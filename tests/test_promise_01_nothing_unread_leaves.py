@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from conspectus import Summary, SummaryRequest, is_summary_message
+from conspectus import Compactor, Summary, SummaryRequest, is_summary_message
 from conspectus.messages import read_messages
 from conspectus.tokens import TokenMeter
 from engine import Scripted, compacted, engine, short
@@ -186,3 +186,26 @@ TestNothingUnreadLeavesThroughCompactor = budgeted(NothingUnreadLeavesCompactor,
 
 
 TestNothingUnreadLeavesThroughAgents = budgeted(NothingUnreadLeaves, AgentWorld, short=2, long=100)
+
+
+TITLED = {"title": "The harbour of Lisbon", "context": "This contract says much. " * 300}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "text", "data": "body"}, **TITLED},
+        {"type": "document", "source": {"type": "base64", "data": "aGFsbG8="}, **TITLED},
+        {"type": "text-plain", "text": "body", **TITLED},
+        {"type": "search_result", "title": TITLED["title"], "source": TITLED["context"],
+         "content": [{"type": "text", "text": "body"}]},
+    ],
+    ids=lambda block: block["type"],
+)  # fmt: skip
+def test_what_a_block_says_beside_its_body_is_counted_and_can_be_recalled(block):
+    compactor = Compactor(keep=("messages", 1), archive="memory:")
+    history = [{"role": "user", "content": [block]}, {"role": "user", "content": "Go on."}]
+    result = compactor.compact(history, thread_id="t", force=True)
+    assert result.outcome == "compacted"
+    assert result.tokens_before > 1_000
+    assert "of Lisbon" in compactor.recall("harbour", thread_id="t").text

@@ -47,6 +47,7 @@ class Kind:
     name: str = ""  # the field with the tool's name; without one it is called as its kind
     args: str = ""  # the field with its arguments; default: all that is neither id nor status
     short: tuple[tuple[str, How], ...] = ()  # its fields that may be shortened, and how
+    also: tuple[str, ...] = ()  # further fields whose text a model is shown
     media: bool = False  # bytes or a link; from a user, a description may take its place
     inside: str = ""  # the field that holds the block proper, as Bedrock and LangChain wrap some
     by: Author | None = None  # its author, if it is an item of its own in OpenAI's Responses
@@ -63,6 +64,8 @@ OUTPUT: tuple[tuple[str, How], ...] = (("output", "content"),)
 CONTENT: tuple[tuple[str, How], ...] = (("content", "content"),)
 INPUT: tuple[tuple[str, How], ...] = (("input", "object"), ("partial_json", "json"))
 
+TITLED = ("title", "context")
+
 CALLS: tuple[tuple[str, How], ...] = (
     ("function.arguments", "json"),
     ("custom.input", "text"),
@@ -78,17 +81,19 @@ _output = partial(Kind, answers=("call_id",), by="client")
 KINDS: dict[str, Kind] = {
     # Text
     **dict.fromkeys(
-        "text input_text output_text text-plain".split(), Kind(short=(("text", "text"),))
+        "text input_text output_text".split(), Kind(short=(("text", "text"),))
     ),
-    "search_result": Kind(short=CONTENT),
+    "text-plain": Kind(short=(("text", "text"),), also=TITLED),
+    "search_result": Kind(short=CONTENT, also=("title", "source")),
     "json": Kind(short=(("json", "object"),)),
     # Images, documents, recordings
     **dict.fromkeys(
-        "image image_url input_image audio input_audio video file input_file document media pdf"
+        "image image_url input_image audio input_audio video file input_file media pdf"
         " video_url audio_url document_url".split()
         + list(UNTYPED),
         Kind(media=True),
     ),
+    "document": Kind(media=True, also=TITLED),
     # Calls of a caller's own tools, and results
     "tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input", short=INPUT),
     "tool_call": Kind(asks=("id",), needs=EXTRA_CALLER, name="name", args="args", short=ARGS),

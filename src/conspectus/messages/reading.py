@@ -191,6 +191,10 @@ class Parts:
             self.content(block["content"])
         else:  # nothing that we know: all of it, as it stands
             self.say(as_text(block))
+        for field in kind.also:
+            more = block.get(field) or at_path(block, f"{name}.{field}")
+            if isinstance(more, str) and not any(more in text for text in self.text):
+                self.say(more)
 
     def openai_calls(self, holder: Mapping[str, Any], *, first: bool = True) -> None:
         """Add the calls of a chat completion; with `first`, also that of its first form."""
