@@ -102,8 +102,8 @@ class Engine:
         for at, writer in enumerate((first, *settings.get("fallbacks", ()))):
             made = _summarizer_of(writer, settings, timeout, answers=answers and not at)
             name = made.name
-            # The embedded one's name is its own: it is the last resort under it.
-            while name in named or (name == EMBEDDED and not isinstance(made, EmbeddedSummarizer)):
+            # Only the embedded one has its name.
+            while not isinstance(made, EmbeddedSummarizer) and name in (EMBEDDED, *named):
                 name += "'"
             named[name] = made
         # A foreign counter may count parts of a message that a dict has no place for.

@@ -23,7 +23,7 @@ from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError, S
 from conspectus.messages import Message
 from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
-from conspectus.model.base import EmbeddedSummarizer, Summary, SummaryRequest
+from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.checks import FLOOR, cut_short, problems, wrong_with
 from conspectus.model.provider_errors import is_way_out
 from conspectus.notes.cutting import cited, cut, one_line, section
@@ -107,12 +107,15 @@ async def _written(material: Material) -> Draft:
                 cached = False
                 try:
                     with observing("step", name="summarize", by=by):
-                        request = _request_of(material, by)
-                        if engine.cached and (last is not None or not material.failures):
-                            request = after_last_request(material, by, request, last)
-                        cached, last = request.last is not None, None
-                        draft = await _answer(material, by, request)
-                        draft = _in_notes(material, by, draft, request)
+                        if by == EMBEDDED:
+                            draft = _from_messages(material)
+                        else:
+                            request = _request_of(material, by)
+                            if engine.cached and (last is not None or not material.failures):
+                                request = after_last_request(material, by, request, last)
+                            cached, last = request.last is not None, None
+                            draft = await _answer(material, by, request)
+                            draft = _in_notes(material, by, draft, request)
                     draft = checked(material, draft)
                     material.spent += draft.cost
                     return draft
@@ -145,8 +148,6 @@ async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft
     """
     engine = material.thread.engine
     summarizer = engine.summarizers[by]
-    if isinstance(summarizer, EmbeddedSummarizer):  # the notes are written from messages alone
-        return Draft("", by, tuple(entry.key for entry in request.entries))
     steps = getattr(summarizer, "summarize_flow", None)
     try:
         if steps is not None:  # it sets a time for each of its calls, and reports them
@@ -215,7 +216,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
         archived=engine.archive is not None,
         tokens=sum(map(engine.meter.entry, entries)),
     )
-    if not engine.notes or isinstance(engine.summarizers[by], EmbeddedSummarizer):
+    if not engine.notes:
         return request
     request = replace(request, limit=max(1, min(int(limit * ASKED), LARGEST)))
     notes = Notes([material.notes])
@@ -269,8 +270,6 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
     """
     engine, most = material.thread.engine, material.most
     count, room = engine.meter.text, engine.text_within(material.asked)
-    if isinstance(engine.summarizers[by], EmbeddedSummarizer):
-        return _with_notes(material, draft, "", None, room)
     least = getattr(engine.summarizers[by], "min_tokens", None)
     _refuse(draft, wrong_with(draft.text, request, min_tokens=least))
     left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
@@ -293,6 +292,12 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
     if request.form == "whole":
         return _with_notes(material, draft, text, None, room)
     return _with_notes(material, draft, "", answer_of(draft.text, request), room, request.anew)
+
+
+def _from_messages(material: Material) -> Draft:
+    """Write the notes from the messages alone, as the embedded summariser does."""
+    room = material.thread.engine.text_within(material.asked)
+    return _with_notes(material, Draft("", EMBEDDED, material.keys), "", None, room)
 
 
 def _with_notes(

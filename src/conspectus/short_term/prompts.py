@@ -10,7 +10,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from conspectus.core.policy import EMBEDDED
 from conspectus.engine.settings import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import Message, is_summary_message
@@ -98,8 +97,7 @@ class PromptedSummarizer(Steps):
     ) -> None:
         self._model, self._timeout, self._count = _runnable(model), TIMEOUT, count
         self._templates, self._most = templates, int(most * ONE_MORE)
-        name = named(model) or type(model).__name__
-        self.name = f"{name}'" if name == EMBEDDED else name
+        self.name = named(model) or type(model).__name__
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
         options = repr(getattr(model, "kwargs", None))
         # All that a draft depends on.
