@@ -80,9 +80,7 @@ _output = partial(Kind, answers=("call_id",), by="client")
 
 KINDS: dict[str, Kind] = {
     # Text
-    **dict.fromkeys(
-        "text input_text output_text".split(), Kind(short=(("text", "text"),))
-    ),
+    **dict.fromkeys("text input_text output_text".split(), Kind(short=(("text", "text"),))),
     "text-plain": Kind(short=(("text", "text"),), also=TITLED),
     "search_result": Kind(short=CONTENT, also=("title", "source")),
     "json": Kind(short=(("json", "object"),)),

@@ -191,8 +191,8 @@ class Parts:
             self.content(block["content"])
         else:  # nothing that we know: all of it, as it stands
             self.say(as_text(block))
-        for field in kind.also:
-            more = block.get(field) or at_path(block, f"{name}.{field}")
+        for also in kind.also:
+            more = block.get(also) or at_path(block, f"{name}.{also}")
             if isinstance(more, str) and not any(more in text for text in self.text):
                 self.say(more)
 
