@@ -6,7 +6,6 @@ over before the notes are written.
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextvars
 import sys
@@ -21,7 +20,7 @@ from weakref import WeakSet
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.archive.calls import GATE, Gate, Stopped
-from conspectus.bridge import arun, io, run
+from conspectus.bridge import arun, io, pause, run
 from conspectus.core.items import Size
 from conspectus.core.policy import grown
 from conspectus.errors import PolicyError
@@ -113,7 +112,7 @@ _LIVE: WeakSet[Preparation] = WeakSet()
 async def _wait_while(true: Callable[[], bool], seconds: float | None) -> None:
     until = inf if seconds is None else time.monotonic() + seconds
     while true() and time.monotonic() < until:
-        await io(lambda: time.sleep(LOOK_AGAIN), lambda: asyncio.sleep(LOOK_AGAIN))
+        await pause(LOOK_AGAIN)
 
 
 async def _stop(jobs: Iterable[Preparation]) -> None:

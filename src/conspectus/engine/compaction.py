@@ -70,8 +70,8 @@ async def _compact(
     thread: Thread, messages: Sequence[Source], force: bool, focus: str
 ) -> CompactionResult:
     entries = read_messages(messages, thread=thread.scope)
-    spent, before = Cost(), None
-    for left in reversed(range(ATTEMPTS)):
+    spent, before, left = Cost(), None, ATTEMPTS
+    while True:
         history = await thread.fold(entries)
         # Another worker did what was forced, unless on another branch of the thread.
         force = force and before in (None, history.chain)
@@ -83,13 +83,10 @@ async def _compact(
                 await remember(thread, entries, history, result)
             return replace(result, cost=spent + result.cost)
         except ArchiveOvertaken as error:
-            if not left and measured.engine.on_failure == "raise":
-                raise
             spent += getattr(error, "cost", Cost())
-            before, reason = history.chain, str(error)
-    history = await thread.fold(entries)
-    kept = Keep(reason, history.size.tokens)
-    return unchanged(thread, history, kept, failed="archive", cost=spent)
+            before, left = history.chain, left - 1
+            if not left:
+                return _overtaken(thread, await thread.fold(entries), error, spent)
 
 
 async def carry_out(thread: Thread, history: History, plan: Any) -> CompactionResult:
@@ -97,11 +94,7 @@ async def carry_out(thread: Thread, history: History, plan: Any) -> CompactionRe
     try:
         return await aside(_carried_out(thread, history, plan))
     except ArchiveOvertaken as error:
-        if thread.engine.on_failure == "raise":
-            raise
-        spent: Cost = getattr(error, "cost", Cost())
-        kept = Keep(str(error), history.size.tokens)
-        return unchanged(thread, history, kept, failed="archive", cost=spent)
+        return _overtaken(thread, history, error, getattr(error, "cost", Cost()))
 
 
 async def _carried_out(
@@ -200,6 +193,16 @@ def unchanged(
     return _result(thread, history, tokens_before=history.size.tokens, **more)
 
 
+def _overtaken(
+    thread: Thread, history: History, error: ArchiveOvertaken, spent: Cost
+) -> CompactionResult:
+    """Report that another worker was first each time, or raise the error."""
+    if thread.engine.on_failure == "raise":
+        raise error
+    kept = Keep(str(error), history.size.tokens)
+    return unchanged(thread, history, kept, failed="archive", cost=spent)
+
+
 async def _failed(
     material: Material, error: ConspectusError, seen: Any, **more: Any
 ) -> CompactionResult:
@@ -214,8 +217,8 @@ async def _failed(
         size, over = history.size, thread.over(history.size)
         failure = FailedSummary(history.head_id, thread.asked or size, size, over)
         thread.engine.memory.of(thread.scope).failed = failure
-    refused, overtaken = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
-    outcome = "refused" if refused else "overtaken" if overtaken else "failed"
+    refused, late = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
+    outcome = "refused" if refused else "overtaken" if late else "failed"
     seen.add(outcome=outcome, tries_failed=len(material.failures))
     if outcome == "failed":
         seen.add(failure=word, error=words["error"], error_message=words["error_message"])
