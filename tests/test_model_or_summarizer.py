@@ -43,6 +43,12 @@ def test_the_model_writes_unless_another_one_does(surface):
     assert len(model.calls) == 1
 
 
+def test_a_model_inside_tools_and_retries_gives_its_window():
+    wrapped = chat(profile={"max_input_tokens": 8_000}).bind(stop=["x"]).with_retry()
+    made = Compactor(wrapped, trigger=("fraction", 0.5), keep=("messages", 2))
+    assert made.compact(MESSAGES, thread_id="t").budget == 8_000
+
+
 def test_the_tokenizer_counts_and_does_nothing_else():
     def tokens(**more: Any) -> int:
         made = Compactor(**more).compact([HumanMessage("wörter zählen " * 40)], thread_id="t")

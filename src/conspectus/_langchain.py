@@ -25,6 +25,7 @@ def known(module: str, name: str) -> type | tuple[()]:
     return getattr(sys.modules.get(module), name, ())
 
 
+_NAMES = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
 _MESSAGES: set[type] = set()  # Classes that are known to be messages
 
 
@@ -60,6 +61,20 @@ def is_store(value: object) -> TypeIs[BaseStore]:
 
 def is_memory_store(value: object) -> TypeIs[InMemoryStore]:
     return isinstance(value, known("langgraph.store.memory", "InMemoryStore"))
+
+
+def innermost(model: Any) -> Any:
+    """Return the model inside bound tools, retries and settings."""
+    for _ in range(8):
+        model = getattr(model, "bound", None) or model
+    return model
+
+
+def named(model: object) -> str:
+    """Return the name of a model; empty if unknown."""
+    inner = innermost(model)
+    names = [inner, *(getattr(inner, field, None) for field in _NAMES)]
+    return next((one for one in names if one and isinstance(one, str)), "")
 
 
 def without_streams(callbacks: Any) -> Any:

@@ -27,13 +27,12 @@ from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import without_stale_thoughts
-from conspectus.model.windows import limit_of, profile_of
+from conspectus.model.windows import limit_of, profile_of, reserved_for_answer
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
 
 LOCAL = "local"  # default tenant
-MOST_ANSWER = 1 / 2  # maximum share of the window that is left free for an answer
 KNOWN = 64  # models whose engine is remembered: a proxy's clients choose the names of models
 
 
@@ -145,7 +144,7 @@ class Fitter:
         scope = scope_of(tenant, thread_id, session)
         engine, window = self._engine(model)
         meter = engine.meter
-        beside = max(0, min(answer_tokens or 0, int(window * MOST_ANSWER)))
+        beside = reserved_for_answer(({"max_tokens": answer_tokens},), window)
         beside += meter.tools(tools) if tools else 0
         beside += meter.message(plain({"role": "system", "content": system})) if system else 0
         if beside >= window:

@@ -19,10 +19,9 @@ from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, Policy, names_embedded
 from conspectus.engine.settings import Engine, predicate
 from conspectus.errors import PolicyError
-from conspectus.langchain.settings import reserved_for_answer
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import REFUSED, without_stale_thoughts
-from conspectus.model.windows import profile_of
+from conspectus.model.windows import profile_of, reserved_for_answer
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings

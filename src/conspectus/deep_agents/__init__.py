@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from conspectus._imports import lazily
 from conspectus.engine.settings import window_of
 from conspectus.errors import install_command
-from conspectus.langchain.settings import reserved_for_answer
 from conspectus.model.calls import profile_window
+from conspectus.model.windows import reserved_for_answer
 
 if TYPE_CHECKING:
     from conspectus.deep_agents.middleware import summarization_middleware

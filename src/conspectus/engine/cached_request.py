@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any, cast
 
-from conspectus._langchain import is_message, is_runnable
+from conspectus._langchain import innermost, is_message, is_runnable
 from conspectus.engine.material import Material
 from conspectus.engine.memory import SessionMemory
 from conspectus.engine.settings import Engine
@@ -99,7 +99,7 @@ def _unfit(material: Material, last: LastRequest, by: str) -> str:
     marks, settings = _cache_marks(last), _settings(last)
     # Marks of an hour stand first, so the messages live as long as the shortest.
     lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
-    model = getattr(last.model, "bound", last.model)
+    model = innermost(last.model)
     set_to = {e: next((s[e] for s in settings if e in s), getattr(model, e, None)) for e in EDITS}
     edits = [name for name, value in set_to.items() if value not in (None, "disabled", {}, [])]
     notes = material.history.head.summary if material.history.head else ""
@@ -146,7 +146,7 @@ def _bound(last: LastRequest) -> Mapping[str, Any]:
 
 def _settings(last: LastRequest) -> list[Mapping[str, Any]]:
     """Return the settings of a request: of the call, as bound, and of the model."""
-    model, bound = getattr(last.model, "bound", last.model), _bound(last)
+    model, bound = innermost(last.model), _bound(last)
     own = [getattr(model, name, None) or {} for name in ("model_kwargs", "extra_body")]
     return [last.settings, bound, bound.get("extra_body") or {}, *own]
 

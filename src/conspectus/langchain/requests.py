@@ -25,7 +25,7 @@ from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.planner import size_of
-from conspectus.langchain.settings import Setup, model_name, reserved_for_answer
+from conspectus.langchain.settings import Setup, model_name
 from conspectus.langchain.state import (
     HeadState,
     Requested,
@@ -37,6 +37,7 @@ from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.messages.thoughts import refuses_thoughts, without_stale_thoughts
 from conspectus.model.base import LastRequest
 from conspectus.model.calls import profile_window
+from conspectus.model.windows import reserved_for_answer
 from conspectus.observe import emit, listening, log, observing
 from conspectus.tokens import TokenMeter, correction
 

@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
+from conspectus._langchain import named
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
@@ -30,7 +31,7 @@ from conspectus.errors import PolicyError, unknown_parameter
 from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.recalled import LEAST_RECALL
-from conspectus.model.calls import named, profile_window
+from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import chat_model_named
 from conspectus.observe import log
 from conspectus.tokens import TokenMeter
@@ -51,12 +52,6 @@ CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")
 
 TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 STORES = 8  # stores of graphs whose archives stay open for the next step
-
-OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-"""Settings that limit an answer."""
-
-MOST_OUTPUT = 0.5
-"""Largest share of the window for the answer, whatever the model's settings say."""
 
 PREVIEW = "conspectus.preview"
 """The `type` of the interrupt's value."""
@@ -207,16 +202,6 @@ def model_name(model: object) -> str:
 def whole_counter(counter: Any, model: Model | None) -> Any:
     """Return the counter as LangChain's middleware shows it."""
     return Counting(counter, model).whole if counter is count_tokens_approximately else counter
-
-
-def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
-    """Return the tokens of an answer, by the first of settings or models that limits it."""
-    for holder in holders:
-        for name in OUTPUT_SETTINGS:
-            limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-            if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
-                return min(limit, int(window * MOST_OUTPUT)) if window else limit
-    return 0
 
 
 # A person reads the summary first: the graph is interrupted after the draft is stored. On resume

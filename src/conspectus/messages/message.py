@@ -138,6 +138,18 @@ class Message:
         return str(self.memo["stem"])
 
 
+def message_of(entry: Message) -> BaseMessage:
+    """Return the original as a LangChain message."""
+    if is_message(entry.source):
+        return entry.source
+    from langchain_core.messages import HumanMessage, convert_to_messages
+
+    try:
+        return convert_to_messages([dict(entry.source)])[0]
+    except (ValueError, TypeError, KeyError, NotImplementedError):
+        return HumanMessage(entry.reading, id=entry.id)
+
+
 def as_text(value: Any) -> str:
     """Return a value as text: JSON where it is none."""
     if isinstance(value, str):

@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus._langchain import is_ai_message, is_message, is_tool_message
+from conspectus._langchain import is_ai_message, is_tool_message
 from conspectus.bridge import io, run
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
+from conspectus.messages.message import message_of
 from conspectus.model.base import SummaryRequest, check_settings
 from conspectus.model.calls import Caller, Steps
 from conspectus.model.checks import wrong_with
@@ -103,18 +104,6 @@ def readings(
     parts = parts_of(entries, size or (lambda entry: (count(entry.reading), 0)))
     for piece in divide(parts, room, count):
         yield self_contained([_part(message_of(entries[part.index]), part) for part in piece])
-
-
-def message_of(entry: Message) -> BaseMessage:
-    """Return the original as a LangChain message."""
-    if is_message(entry.source):
-        return entry.source
-    from langchain_core.messages import HumanMessage, convert_to_messages
-
-    try:
-        return convert_to_messages([dict(entry.source)])[0]
-    except (ValueError, TypeError, KeyError, NotImplementedError):
-        return HumanMessage(entry.reading, id=entry.id)
 
 
 def _part(message: BaseMessage, part: Part) -> BaseMessage:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from conspectus._langchain import is_chat_model, without_streams
+from conspectus._langchain import innermost, is_chat_model, named, without_streams
 from conspectus.bridge import arun, io, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
@@ -15,6 +15,7 @@ from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.checks import LONGEST
 from conspectus.model.provider_errors import explained, text_of
 from conspectus.observe import observing
+from conspectus.tokens.meter import PER_MESSAGE
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     Prompt = list[BaseMessage]
 
 Check = Callable[..., tuple[str, ...]]  # says why a text cannot be used; empty if it can
-PER_MESSAGE = 4  # tokens that a chat format spends on the role and the delimiters of one message
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
 BEGINS = 60  # characters of a refused answer that an error shows
@@ -167,7 +167,7 @@ def outcome_of(failure: SummaryError) -> str:
 
 def model_and_provider(model: object, name: str) -> tuple[str, str]:
     """Return the names of a model and of its provider; those in `provider:model` go first."""
-    inner, value = getattr(model, "bound", model), named(model)
+    inner, value = innermost(model), named(model)
     before, mark, after = name.partition(":")
     if mark and before != type(inner).__name__:
         return value or after, before
@@ -178,18 +178,9 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
     return value, provider or ""
 
 
-def named(model: object) -> str:
-    """Return the name of a model; empty if unknown."""
-    inner = getattr(model, "bound", model)
-    names = (
-        getattr(inner, f, None) for f in ("model_name", "model", "model_id", "deployment_name")
-    )
-    return next((one for one in names if one and isinstance(one, str)), "")
-
-
 def profile_window(model: object) -> int | None:
     """Return the input limit in a model's profile, in tokens, or None."""
-    profile = getattr(getattr(model, "bound", model), "profile", None)
+    profile = getattr(innermost(model), "profile", None)
     limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
     return limit if isinstance(limit, int) and limit > 1 else None
 

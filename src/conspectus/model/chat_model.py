@@ -11,23 +11,17 @@ from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from conspectus._langchain import is_runnable
+from conspectus._langchain import innermost, is_runnable, named
 from conspectus.bridge import gather
 from conspectus.core.policy import EMBEDDED
 from conspectus.errors import PolicyError, SummarizerOverflow, did_you_mean, install_command
 from conspectus.messages import Message, as_data
 from conspectus.model import prompts
 from conspectus.model.base import Form, LastRequest, SummaryRequest, check_settings
-from conspectus.model.calls import (
-    PER_MESSAGE,
-    Caller,
-    Steps,
-    model_and_provider,
-    named,
-    profile_window,
-)
+from conspectus.model.calls import Caller, Steps, model_and_provider, profile_window
 from conspectus.model.checks import cut_short, wrong_with
 from conspectus.model.chunks import Part, divide, parts_of
+from conspectus.tokens.meter import PER_MESSAGE
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -80,7 +74,7 @@ class ChatModelSummarizer(Steps):
             form = "a LangChain chat model or a text such as 'openai:gpt-5-mini'"
             raise PolicyError(f"model must be {form}, not {model!r}")
         self.model = self._model = built
-        kind, name = type(getattr(model, "bound", model)).__name__, named(model)
+        kind, name = type(innermost(model)).__name__, named(model)
         self.name = model if isinstance(model, str) else f"{kind}:{name}" if name else kind
         self.min_tokens, self._trim, self._timeout = min_tokens, trim_tokens_to_summarize, timeout
         self._template = None if prompt is None else prompts.Template(prompt)

@@ -1,9 +1,9 @@
-"""The input limit of a model by its name, without a request and without its library."""
+"""The input limit of a model by its name, without its library; and what its answer takes of it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -16,6 +16,12 @@ PROVIDERS = tuple(
     "anthropic openai google_genai mistralai groq deepseek xai fireworks together".split()
 )
 """Providers whose package for LangChain lists its models, `langchain_` in front."""
+
+OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+"""Settings that limit an answer."""
+
+MOST_OUTPUT = 0.5
+"""Largest share of the window for the answer, whatever the model's settings say."""
 
 _DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # of a snapshot, behind a model's name
 
@@ -53,6 +59,16 @@ def profile_of(model: str, provider: str = "") -> int | None:
     profiles = (_profiles(one).get(model, {}) for one in ([provider] if provider else PROVIDERS))
     limits = (one.get("max_input_tokens") for one in profiles)
     return next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)
+
+
+def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
+    """Return the tokens of an answer, by the first of settings or models that limits it."""
+    for holder in holders:
+        for name in OUTPUT_SETTINGS:
+            limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+            if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
+                return min(limit, int(window * MOST_OUTPUT)) if window else limit
+    return 0
 
 
 @lru_cache

@@ -10,12 +10,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from conspectus._langchain import named
 from conspectus.engine.settings import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import Message, is_summary_message
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import readings
-from conspectus.model.calls import Caller, Steps, named
+from conspectus.model.calls import Caller, Steps
 from conspectus.model.checks import PART, wrong_with
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]

@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conspectus._langchain import is_message
+from conspectus._langchain import innermost, named
 from conspectus._newest import Newest
 from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
+from conspectus.messages.message import message_of
 from conspectus.observe import log
 from conspectus.tokens.estimate import estimate, family_of
 from conspectus.tokens.media import media_tokens
@@ -51,7 +52,6 @@ UNKNOWN = (
     "give a token_counter for exact sizes"
 )
 
-_NAMES = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
 _warned: list[str] = []
 
 
@@ -117,7 +117,7 @@ class TokenMeter:
     """
 
     def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:
-        model, name = _named(model)
+        model, name = innermost(model), named(model)
         self.family, self.maker = family_of(name)
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
@@ -148,7 +148,7 @@ class TokenMeter:
             known = self._sizes.get(stem)  # as of a copy that is gone
             if known is None:
                 counter = self._counter
-                known = counter(_as_langchain(message)) if counter else self._estimate(message)
+                known = counter(message_of(message)) if counter else self._estimate(message)
                 if stem:
                     self._sizes.put(stem, known)
             message.memo["tokens"] = self._way, (size := known)
@@ -197,15 +197,6 @@ class TokenMeter:
         return PER_MESSAGE + PER_CALL * len(message.calls) + size + media
 
 
-def _named(model: Any) -> tuple[Any, str]:
-    """Return the model inside bound tools, and its name or an empty text."""
-    for _ in range(8):
-        model = getattr(model, "bound", None) or model
-    names = (getattr(model, field, None) for field in _NAMES)
-    name = model if isinstance(model, str) else next(filter(None, names), "")
-    return model, name if isinstance(name, str) else ""
-
-
 def _warn_unknown(model: Any, name: str) -> None:
     """Log once in this process that a model's tokenizer is not known; never for a fake model."""
     kinds = " ".join(kind.__name__ for kind in type(model).__mro__)
@@ -213,18 +204,6 @@ def _warn_unknown(model: Any, name: str) -> None:
     if name and name != "unknown" and not fake and not _warned:
         _warned.append(name)
         log("tokenizer_unknown", "%s", UNKNOWN.format(name=name))
-
-
-def _as_langchain(message: Message) -> Any:
-    from langchain_core.messages import HumanMessage, convert_to_messages
-
-    source = message.source
-    if is_message(source):
-        return source
-    try:
-        return convert_to_messages([dict(source)])[0]
-    except (ValueError, TypeError, KeyError, NotImplementedError):
-        return HumanMessage(message.reading)
 
 
 def _schema(tool: Any) -> str:
