@@ -60,7 +60,7 @@ def test_what_shortened_arguments_save_is_taken_off_the_callers_own_count():
     items = [one if one.role == "user" else replace(one, tokens=400, brief=40) for one in talk(20)]
     old = Arguments.build({"trigger": ("tokens", 1_000), "keep": ("messages", 4)})
     policy = replace(Policy.build(trigger=("tokens", 3_000), keep=("messages", 4)), arguments=old)
-    found = compacting(items, policy, asked=Size(3_500, 20))
+    found = compacting(items, policy, trigger_size=Size(3_500, 20))
     assert (found.evicted, len(found.clips)) == ((), 8)
 
 

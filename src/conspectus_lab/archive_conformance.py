@@ -215,7 +215,7 @@ class ArchiveConformance:
                 [record] = archive.chain(scope)
                 [got] = archive.get(scope, record.covers)
                 assert got.text == f"secret of number {number}"
-                answer = run(recall_flow(archive, scope, [record], query="secret", count=len))
+                answer = run(recall_flow(archive, scope, (record,), query="secret", count=len))
                 assert [hit.key for hit in answer.hits] == list(record.covers)
                 with pytest.raises(NotFoundError):
                     archive.get(scopes[number - 1], record.covers)

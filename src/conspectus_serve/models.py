@@ -110,15 +110,19 @@ class Models:
         return min(filter(None, (known, learned.refused)), default=None)
 
     def engine(
-        self, model: str, window: int | None, at: int | None = None, notes: int | None = None
+        self,
+        model: str,
+        window: int | None,
+        at: int | None = None,
+        max_notes: int | None = None,
     ) -> Engine:
         """Return the engine that compacts histories for a model.
 
         A client may ask for a compaction from `at` tokens on; where it is all that it asks for, all
-        leaves that may, for at most so many tokens of `notes`.
+        leaves that may, for at most so many tokens of notes, `max_notes`.
         """
-        if notes is not None:
-            return self._made(model, window, at, notes)
+        if max_notes is not None:
+            return self._made(model, window, at, max_notes)
         key = (model, window, at)
         return self._engines.get_or_make(key, lambda: self._made(model, window, at, None))
 
@@ -150,14 +154,16 @@ class Models:
             self._schemas.put(key, size)
         return size
 
-    def _made(self, model: str, window: int | None, at: int | None, notes: int | None) -> Engine:
+    def _made(
+        self, model: str, window: int | None, at: int | None, max_notes: int | None
+    ) -> Engine:
         config = self._config
         sizes = {**sizes_of(config, window), "max_summary_tokens": config.max_summary_tokens}
         if at:
             sizes["trigger"] = [("tokens", at), *(sizes["trigger"] or ())]
-        if notes is not None:
-            notes = config.max_summary_tokens or notes
-            sizes |= {"keep": ("messages", 1), "max_summary_tokens": notes}
+        if max_notes is not None:
+            most = config.max_summary_tokens or max_notes
+            sizes |= {"keep": ("messages", 1), "max_summary_tokens": most}
         first, *others = (
             summarizer_of(config, EMBEDDED if names_embedded(one) else one)
             for one in (config.model_name or EMBEDDED, *config.fallback_models)

@@ -46,7 +46,6 @@ RECORD = "record"  # Notes by which a history that comes back finds the record o
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Records = tuple[Record, ...]
 
 
 class Archive:
@@ -82,7 +81,7 @@ class Archive:
             )
         self.backend, self.ttl, self.timeout = store, ttl, timeout
         # The chain that was read or committed last, with the newest record as it is stored.
-        self._chains: Newest[Scope, tuple[bytes, Records]] = Newest(
+        self._chains: Newest[Scope, tuple[bytes, Chain]] = Newest(
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
         # Recall's, by scope, with the head and the index that each is of; dropped by `forget`.
@@ -219,13 +218,13 @@ class Archive:
         if self.ttl is not None:
             self.backend.sweep()
 
-    def chain(self, scope: Scope) -> Records:
+    def chain(self, scope: Scope) -> Chain:
         """Return the records from the first of a thread to its head; see `chain_at`."""
         head = self.pointer(scope)
         return self.chain_at(scope, head) if head else ()
 
     @observed("chain")
-    def chain_at(self, scope: Scope, head: str) -> Records:
+    def chain_at(self, scope: Scope, head: str) -> Chain:
         """Return the chain up to a record.
 
         Empty if a part of it is missing or damaged: what such a chain covers is not known. Only the
@@ -253,12 +252,12 @@ class Archive:
         self._chains.put(scope, (newest or b"", chain))
         return chain
 
-    def chain_of(self, scope: Scope, name: str) -> Records:
+    def chain_of(self, scope: Scope, name: str) -> Chain:
         """Return the chain whose head has this name, by which a summary that returns is known."""
         head = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
         return self.chain_at(scope, head) if isinstance(head, str) else ()
 
-    def records(self, scope: Scope) -> Records:
+    def records(self, scope: Scope) -> Chain:
         """Return every sound record, abandoned branches too; parents before children."""
         bodies = self.backend.read(scope, "record", None)
         sound = [one for name in sorted(bodies) if (one := record_in(name, bodies[name]))]
@@ -375,7 +374,7 @@ class Archive:
         return count
 
 
-def _briefly(chain: Records) -> Records:
+def _briefly(chain: Chain) -> Chain:
     """Return records without text and notes, as a later one has them, too."""
     return tuple(replace(one, segment={}, summary="") if one.summary else one for one in chain)
 

@@ -52,7 +52,7 @@ def plan(
     policy: Policy,
     window: Window | None = None,
     *,
-    asked: Size | None = None,
+    trigger_size: Size | None = None,
     last: Size | None = None,
     failed: int | None = None,
     force: bool = False,
@@ -66,7 +66,7 @@ def plan(
         items: the history as the model would see it now, a standing summary included.
         policy: when to compact and what to keep.
         window: the room for a request; None if unknown, and then no budget holds.
-        asked: the size for the trigger by the caller's own count; None for the sum of the items.
+        trigger_size: the size by the caller's own count; None for the sum of the items.
         last: the size that the latest compaction reached, or at which the latest one failed.
         failed: tokens of the history when its latest summary failed over the window; None if none
             did. It must grow before another is made.
@@ -77,7 +77,7 @@ def plan(
     """
     whole = sum(item.tokens for item in items)
     limit, budget = (None, None) if window is None else (window.limit, window.budget)
-    size = asked or Size(whole, len(items))
+    size = trigger_size or Size(whole, len(items))
     short = _old_arguments(items, policy, size, limit) if clip else {}
     items = [short.get(i, item) for i, item in enumerate(items)]
     tokens = sum(item.tokens for item in items)

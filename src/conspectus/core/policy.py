@@ -16,7 +16,6 @@ ContextSize = tuple[Unit, int | float]
 """`("tokens", 4000)`, `("messages", 20)` or `("fraction", 0.8)` of the answering model's window."""
 
 OnFailure = Literal["degrade", "keep", "raise"]
-FAILURES: tuple[OnFailure, ...] = ("degrade", "keep", "raise")
 
 EMBEDDED = "embedded"
 """Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -83,7 +83,7 @@ class Draft:
         read: keys of the originals that were read whole.
         tokens: size of the whole summary message, once measured.
         cut: tokens cut off at its end, as it was longer than the caller allows.
-        segment: the notes so far, as data, as plain data.
+        segment: the notes so far, as plain data.
         request: as for `Record`.
         seconds: time that it took to write.
     """
@@ -138,7 +138,7 @@ class Record:
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages truncated from now on.
         summary: body of the summary of all that the chain covers; empty for clips alone.
-        segment: the notes so far, as data, as plain data; empty for clips alone.
+        segment: the notes so far, as plain data; empty for clips alone.
         cause: the trigger or other reason for it.
         tokens_before: size of the view before it.
         tokens_after: size of the view after it.
@@ -226,7 +226,7 @@ class Record:
         return from_plain(cls, data)
 
 
-Chain = Sequence[Record]  # Records from the first of a thread to its head
+Chain = tuple[Record, ...]  # Records from the first of a thread to its head
 
 
 # Dataclasses as plain JSON data, and back, each part checked by its annotation

@@ -84,7 +84,7 @@ def after_last_request(
     if obstacle is None:
         return request
     why, tokens = "no request of the agent is known in this process", 0
-    if last is not None and not (why := _unfit(material, last, by)):
+    if last is not None and not (why := _obstacle(material, last, by)):
         tools = last.tools or _bound(last).get("tools") or ()
         tokens = sum(map(meter.message, last.messages)) + tools_size(meter, tools)
         why = obstacle(last, tokens, request)
@@ -94,7 +94,7 @@ def after_last_request(
     return replace(request, last=last, last_tokens=tokens)
 
 
-def _unfit(material: Material, last: LastRequest, by: str) -> str:
+def _obstacle(material: Material, last: LastRequest, by: str) -> str:
     """Return why a summary by `by` cannot follow the agent's last request, or an empty text."""
     marks, settings = _cache_marks(last), _settings(last)
     # Marks of an hour stand first, so the messages live as long as the shortest.

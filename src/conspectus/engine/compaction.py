@@ -16,7 +16,7 @@ from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.hooks import Refused, approved, call_hooks, tell
-from conspectus.engine.material import Material, confirm, gather
+from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.memory import FailedSummary, as_before, remember
 from conspectus.engine.prepared import choose
 from conspectus.engine.result import CompactionResult
@@ -138,7 +138,7 @@ async def _put_in_force(material: Material) -> Record:
     """
     thread, plan, draft = material.thread, material.plan, None
     start, engine = time.monotonic(), thread.engine
-    await gather(material)  # originals and the notes so far, without their secrets
+    await collect(material)  # originals and the notes so far, without their secrets
     leaving = len(material.leaving)
     await tell(material, "start", cause=plan.cause, tokens=plan.tokens, evict=leaving)
     await confirm(material)  # archived, and read back
@@ -215,7 +215,7 @@ async def _failed(
         words = dict(zip(words, clean, strict=True))
     if what != "archive":
         size, over = history.size, thread.over(history.size)
-        failure = FailedSummary(history.head_id, thread.asked or size, size, over)
+        failure = FailedSummary(history.head_id, thread.trigger_size or size, size, over)
         thread.engine.memory.of(thread.scope).failed = failure
     refused, late = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
     outcome = "refused" if refused else "overtaken" if late else "failed"

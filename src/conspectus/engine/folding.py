@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from conspectus.core.records import Chain, ClipMark, Record
+from conspectus.core.records import Chain, ClipMark
 from conspectus.messages import (
     POINTER,
     SUMMARY_LINE,
@@ -44,7 +44,7 @@ class Remaining(NamedTuple):
 class Folded(NamedTuple):
     """The view of a history, by the records that fit it."""
 
-    chain: tuple[Record, ...]
+    chain: Chain
     remaining: list[Remaining]
     dropped: int  # messages that were left out because the records cover them
 
@@ -77,7 +77,7 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
     return Folded(live, remaining, dropped)
 
 
-def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> tuple[Record, ...]:
+def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> Chain:
     """Return the leading records whose messages a whole history holds, in order."""
     users = (i for i in reversed(range(len(entries))) if _is_user(entries[i])) if chain else ()
     newest = next((keys[i] for i in users), None)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
-from conspectus.core.records import Cost, Draft, Record
+from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, ViewItem, clipped
 from conspectus.errors import ArchiveUnconfirmed, RedactionError
@@ -57,7 +57,7 @@ class Material:
     failures: tuple[str, ...] = ()
     # lengths of the summary message in tokens: the one that is asked for; the one above which a
     # shorter one is asked for, so that the budget keeps room; the largest
-    asked: int = 0
+    wanted: int = 0
     fine: int = 0
     most: int = 0
     replaced: int = 0  # tokens of the messages that it replaces
@@ -95,7 +95,7 @@ class Material:
         return () if leaving.issuperset(order) else order
 
 
-async def gather(made: Material) -> None:
+async def collect(made: Material) -> None:
     """Read the originals of all that leaves or is clipped, and the notes so far.
 
     Raises:
@@ -153,12 +153,12 @@ async def gather(made: Material) -> None:
     if budget is not None:
         most = min(most, budget - made.tokens)
         fine = min(fine, int(budget / REARM) - made.tokens)
-        if engine.size is not None and budget < SMALLEST_SUMMARY:
+        if engine.summary_size is not None and budget < SMALLEST_SUMMARY:
             most = fine = max(most, budget)
     # Clips may be larger than planned: the summary then gets what is left.
     made.most = max(1, most)
-    made.asked = min(plan.summary_tokens, made.most)
-    made.fine = max(made.asked, fine)
+    made.wanted = min(plan.summary_tokens, made.most)
+    made.fine = max(made.wanted, fine)
 
 
 async def confirm(material: Material) -> None:
@@ -212,7 +212,7 @@ async def _redact(made: Material, redaction: Redaction) -> None:
     made.redaction = replace(redaction, values=done.values)
 
 
-def _notes_of(chain: Sequence[Record]) -> Segment:
+def _notes_of(chain: Chain) -> Segment:
     """Read the notes of the newest record that has some.
 
     Where they are gone or damaged, its summary takes their place.

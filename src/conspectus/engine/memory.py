@@ -27,7 +27,7 @@ from conspectus.archive import Scope
 from conspectus.bridge import home, io
 from conspectus.core.items import Size
 from conspectus.core.plan import BELOW
-from conspectus.core.records import Draft, Record
+from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.background import LOOK_AGAIN
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.view import History, like_of, reported, reports_of
@@ -64,7 +64,7 @@ class FailedSummary:
     """A summary that failed, or that a person refused."""
 
     head: str | None
-    asked: Size  # the size of the history as its trigger counts
+    trigger_size: Size  # the size of the history as its trigger counts
     size: Size  # the size as the meter counts
     over: bool  # it did not fit the window
 
@@ -75,8 +75,8 @@ class SessionMemory:
 
     # where there is no archive, the records in force, other chains by the name of their head, and
     # drafts by the name of their plan
-    chain: tuple[Record, ...] = ()
-    chains: Newest[str, tuple[Record, ...]] = field(default_factory=lambda: Newest(KEPT))
+    chain: Chain = ()
+    chains: Newest[str, Chain] = field(default_factory=lambda: Newest(KEPT))
     drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT))
     failed: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
@@ -203,7 +203,7 @@ def _held(message: Source) -> Any:
 
 def _by_sizes(thread: Thread) -> bool:
     """Tell whether sizes alone decide steps of such a caller while nothing is due."""
-    alone = thread.head is None and thread.asked is None and thread.ratio is None
+    alone = thread.head is None and thread.trigger_size is None and thread.ratio is None
     return alone and thread.engine.policy.arguments is None
 
 

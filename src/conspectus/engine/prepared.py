@@ -18,7 +18,7 @@ from conspectus.core.items import Compact, Keep, Plan
 from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.records import Draft
 from conspectus.engine.background import LOOK_AGAIN, Preparation
-from conspectus.engine.material import Material, confirm, gather
+from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.memory import LONGEST_LOOK, alone
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History
@@ -48,12 +48,12 @@ def begin(thread: Thread, history: History | list[Message]) -> Preparation:
     assert jobs is not None
     # Nobody of this run is told or asked: it may be over before the notes are there.
     engine = replace(thread.engine, on_event=None, preview=None, hooks=())
-    beside = replace(thread, engine=engine, aside=True)
+    beside = replace(thread, engine=engine, draft_only=True)
 
     def work(job: Preparation) -> Awaitable[None]:
         return heard_by(engine.listeners, _prepare(beside, history, job))
 
-    size, head = thread.asked, thread.head if isinstance(thread.head, str) else ""
+    size, head = thread.trigger_size, thread.head if isinstance(thread.head, str) else ""
     if isinstance(history, History):
         size, head = size or history.size, history.head_id or ""
     elif isinstance(thread.head, tuple) and thread.head:
@@ -81,11 +81,11 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
     assert jobs is not None
     if not isinstance(history, History):
         thread, history = thread.measured(await thread.fold(history))
-        job.head, job.size = history.head_id or "", thread.asked or history.size
+        job.head, job.size = history.head_id or "", thread.trigger_size or history.size
     name = _name(thread, history)
     async with alone(thread.store, thread.scope, name):
         known = await thread.find_draft(name)
-        if known is not None and (why := _unfit(known, history)) in ("", CHANGED):
+        if known is not None and (why := _misfit(known, history)) in ("", CHANGED):
             another = "notes are prepared for another branch of the history"
             job.end("nothing" if why else "ready", another if why else "")
             return 0
@@ -95,7 +95,7 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
             job.end("nothing", short if isinstance(plan, Compact) else plan.reason)
             return 0
         material = Material(thread, history, plan)
-        await gather(material)
+        await collect(material)
         await confirm(material)
         draft, _ = await write(material)
         # Summaries of other libraries were read as what was known before.
@@ -108,7 +108,7 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
 async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     """Decide about a history whose notes are prepared; `plan` is the one without them."""
     engine, scope, usual = thread.engine, thread.scope, Chosen(plan, thread)
-    jobs, size, head = engine.background, thread.asked or history.size, history.head_id or ""
+    jobs, size, head = engine.background, thread.trigger_size or history.size, history.head_id or ""
     assert jobs is not None
     if not isinstance(plan, Compact):
         near = isinstance(plan, Keep) and thread.nears(size, jobs.prepare)
@@ -144,7 +144,7 @@ async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | No
     draft = await thread.find_draft(_name(thread, history))
     if draft is None:
         return None
-    why = _unfit(draft, history)
+    why = _misfit(draft, history)
     if not why:
         # What is still above the trigger then is for the next preparation.
         leaving, size = _leaving(history, draft), thread.message_size(draft.text)
@@ -172,7 +172,7 @@ def _leaving(history: History, draft: Draft) -> list[int]:
     return [i for i, item in items if item.key in covers and not item.summary]
 
 
-def _unfit(draft: Draft, history: History) -> str:
+def _misfit(draft: Draft, history: History) -> str:
     """Return why a draft does not belong to a history, or an empty text."""
     covers = set(draft.read)
     foreign = {item.key for item in history.items if item.foreign}

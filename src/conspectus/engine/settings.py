@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from uuid import UUID
 
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
@@ -13,7 +13,6 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
 from conspectus.core.policy import (
     EMBEDDED,
-    FAILURES,
     HOUR,
     OnFailure,
     Policy,
@@ -70,9 +69,9 @@ class Engine:
     hooks: tuple[BeforeSummarization, ...] = ()
     skills: Skills | None = None
     # tokens of the message that shows a summary, where that is not one of ours
-    size: Callable[[str], int] | None = None
+    summary_size: Callable[[str], int] | None = None
     # the caller's count of a message for `keep`; None for the meter's
-    sizes: Callable[[Any], int] | None = None
+    keep_count: Callable[[Any], int] | None = None
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     passing: bool = False  # its records are thrown away with the one request that they are made for
@@ -201,7 +200,7 @@ def _several(hooks: Any) -> tuple[Any, ...]:
 
 
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("on_failure", lambda v: v in FAILURES, f"one of {FAILURES}"),
+    ("on_failure", lambda v: v in get_args(OnFailure), f"one of {get_args(OnFailure)}"),
     (
         "summarizer_timeout",
         lambda v: v is None or (isinstance(v, (int, float)) and v is not True and 0 < v <= HOUR),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from conspectus.archive import Scope
 from conspectus.core.items import Keep, Plan, Size, Window
 from conspectus.core.plan import BELOW, foreseen, plan
-from conspectus.core.records import Draft, Record
+from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.folding import may_be_summaries
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.settings import SLACK, Engine
@@ -31,8 +31,6 @@ ANOTHER = (
     "conversation a thread_id of its own"
 )
 
-Chain = tuple[Record, ...]
-
 
 @dataclass(slots=True)
 class Thread:
@@ -53,11 +51,11 @@ class Thread:
     # the caller's own name of a record, for the archive
     names: Callable[[Record], str] | None = None
     # the size that the trigger is compared with, if the caller counts in its own way
-    asked: Size | None = None
+    trigger_size: Size | None = None
     last: Size | None = None  # the size that the latest compaction reached, counted likewise
     # the correction of the estimate by reports of usage, if the caller knows it
     ratio: float | None = None
-    aside: bool = False  # drafts are made in the background, and nothing is put in force
+    draft_only: bool = False  # drafts are made in the background, and nothing is put in force
     # the record that the archive's pointer named at the last look; empty for none
     pointer: str = ""
 
@@ -75,8 +73,8 @@ class Thread:
 
     def message_size(self, body: str, like: type | None = None) -> int:
         """Return the tokens of the message that shows a summary."""
-        if self.engine.size is not None:
-            return self.engine.size(body)
+        if self.engine.summary_size is not None:
+            return self.engine.summary_size(body)
         text = summary_text(body, archived=self.engine.archive is not None)
         return self.engine.meter.message(summary_message(text, "", like=like))
 
@@ -103,7 +101,7 @@ class Thread:
 
     async def commit(self, chain: Chain, record: Record) -> None:
         """Put a record in force on top of a chain; raise `ArchiveError` if that fails."""
-        assert not self.aside, "what is prepared is not put in force"
+        assert not self.draft_only, "what is prepared is not put in force"
         archive = self.engine.archive
         if archive is None:
             if self.head is None or not self.checkpointed:
@@ -119,18 +117,18 @@ class Thread:
                 note = {self.names(record): {"id": record.id}}
                 await archive.flow(archive.note, self.scope, "record", note)
 
-    async def find_draft(self, plan: str) -> Draft | None:
+    async def find_draft(self, name: str) -> Draft | None:
         archive = self.engine.archive
         if archive is None:
-            return self.engine.memory.of(self.scope).drafts.get(plan)
-        return await archive.flow(archive.find_draft, self.scope, plan)
+            return self.engine.memory.of(self.scope).drafts.get(name)
+        return await archive.flow(archive.find_draft, self.scope, name)
 
-    async def save_draft(self, plan: str, draft: Draft) -> None:
+    async def save_draft(self, name: str, draft: Draft) -> None:
         archive = self.engine.archive
         if archive is None:
-            self.engine.memory.of(self.scope).drafts.put(plan, draft)
+            self.engine.memory.of(self.scope).drafts.put(name, draft)
         else:
-            await archive.flow(archive.save_draft, self.scope, plan, draft)
+            await archive.flow(archive.save_draft, self.scope, name, draft)
 
     # The view
 
@@ -159,7 +157,7 @@ class Thread:
             whole = await archive.flow(archive.chain_at, self.scope, history.chain[-1].id)
             history = look(engine, entries, whole or history.chain)
         chain = history.chain
-        if chain != tuple(known) and self.head is None and not self.aside:
+        if chain != tuple(known) and self.head is None and not self.draft_only:
             if not chain:
                 log("another_history", ANOTHER, self.scope.thread)
             if archive is None:
@@ -218,26 +216,28 @@ class Thread:
         memory, size = self.engine.memory, history.size
         failed = memory.of(self.scope).failure(history.head_id, size.messages, self.over(size))
         decided = self._planned(history, failed, force)
-        waits = failed is not None and self._fires(self.asked or size, history.head)
+        waits = failed is not None and self._fires(self.trigger_size or size, history.head)
         if isinstance(decided, Keep) and failed and waits and decided.reason == BELOW:
             decided = replace(decided, reason=FAILED_BEFORE % failed.size.messages)
         return decided
 
     def foresees(self, history: History, share: float) -> Plan:
         """Plan as if the trigger fired at a share of itself."""
-        asked = foreseen(self.asked or history.size, share)
+        size = foreseen(self.trigger_size or history.size, share)
         engine = replace(self.engine, policy=replace(self.engine.policy, arguments=None))
-        return replace(self, asked=asked, last=None, engine=engine)._planned(history, None, False)
+        return replace(self, trigger_size=size, last=None, engine=engine)._planned(
+            history, None, False
+        )
 
     def _planned(self, history: History, failed: FailedSummary | None, force: bool) -> Plan:
         engine, last = self.engine, history.head.size_after if history.head else None
-        last = self.last if self.asked is not None else last
+        last = self.last if self.trigger_size is not None else last
         return plan(
             history.items,
             engine.policy,
             self.room,
-            asked=self.asked,
-            last=last if failed is None else failed.asked,
+            trigger_size=self.trigger_size,
+            last=last if failed is None else failed.trigger_size,
             failed=failed.size.tokens if failed is not None and failed.over else None,
             force=force,
             clip=engine.where is not None,

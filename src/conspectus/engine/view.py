@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conspectus._langchain import is_ai_message
 from conspectus.core.boundaries import newest_user
 from conspectus.core.items import Clip, Item, Size
-from conspectus.core.records import ClipMark, Record
+from conspectus.core.records import Chain, ClipMark, Record
 from conspectus.engine.folding import bears_mark, clip_text, fold
 from conspectus.messages import (
     ARCHIVED,
@@ -76,12 +76,12 @@ class History:
     """One history, read and folded."""
 
     items: tuple[ViewItem, ...]
-    chain: tuple[Record, ...]
+    chain: Chain
     dropped: int
     like: type  # the caller's kind of message
     # records outside the chain whose notes still hold: they were made without an archive, and a
     # chain in an archive begins after them
-    before: tuple[Record, ...] = ()
+    before: Chain = ()
 
     @property
     def head(self) -> Record | None:
@@ -116,10 +116,10 @@ def like_of(messages: Sequence[Source]) -> type:
     return dict if any(isinstance(message, dict) for message in messages) else object
 
 
-def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) -> History:
+def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
     """Fold the records of a thread over a history, and measure the view."""
     folded = fold(chain, entries)
-    meter, sizes, pin = engine.meter, engine.sizes, engine.pin
+    meter, keep_count, pin = engine.meter, engine.keep_count, engine.pin
     like = like_of([entry.source for entry in entries])
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
@@ -146,7 +146,7 @@ def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) -> His
             pinned=pinned,
             summary=alone and not pinned and is_summary_message(source),
             clipped=mark is not None,
-            counted=-1 if sizes is None else sizes(source),
+            counted=-1 if keep_count is None else keep_count(source),
             marked=bears_mark(entry),
             tools=tools[index],
             expendable=entry.role == "tool" and is_expendable(source),
@@ -173,7 +173,7 @@ def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: ty
     """
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
-    counted = -1 if engine.sizes is None else engine.sizes(message)
+    counted = -1 if engine.keep_count is None else engine.keep_count(message)
     name, tokens = f"summary:{record.id}", engine.meter.message(message)
     summary = ViewItem(name, "user", tokens, summary=True, counted=counted, source=message)
     others = (i for i, item in enumerate(items) if item.role != "system" or item.summary)

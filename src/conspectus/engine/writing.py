@@ -74,10 +74,10 @@ async def write(material: Material) -> tuple[Draft, bool]:
     thread, start, paid = material.thread, time.monotonic(), Cost()
     # By this name of all that would change it, any process finds the draft.
     identity = thread.engine.identity(material.focus)
-    named = [material.history.head_id, material.keys, material.asked, identity, material.standing]
-    plan = hash_of(named)
-    async with alone(thread.store, thread.scope, plan):
-        draft = material.ready or await thread.find_draft(plan)
+    parts = [material.history.head_id, material.keys, material.wanted, identity, material.standing]
+    name = hash_of(parts)
+    async with alone(thread.store, thread.scope, name):
+        draft = material.ready or await thread.find_draft(name)
         if draft is not None:
             try:
                 ready = checked(material, draft)
@@ -90,7 +90,7 @@ async def write(material: Material) -> tuple[Draft, bool]:
         seconds = round(time.monotonic() - start, 3)
         draft = replace(draft, cost=paid + material.spent, seconds=seconds)
         if draft.by != EMBEDDED or draft.cost.calls:  # else it is written again as cheaply
-            await thread.save_draft(plan, draft)
+            await thread.save_draft(name, draft)
     return draft, False
 
 
@@ -199,7 +199,7 @@ def _cost_by(by: str, cost: Cost) -> Cost:
 def _request_of(material: Material, by: str) -> SummaryRequest:
     """Make the request for a summariser."""
     engine = material.thread.engine
-    limit, count = engine.text_within(material.asked), engine.meter.text
+    limit, count = engine.text_within(material.wanted), engine.meter.text
     foreign = "\n".join(material.foreign)
     beside = count(foreign) <= CONTEXT  # a longer one is read in parts, with the messages
     entries = material.read if beside else material.entries
@@ -269,7 +269,7 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
         SummaryRejected: the text is no summary.
     """
     engine, most = material.thread.engine, material.most
-    count, room = engine.meter.text, engine.text_within(material.asked)
+    count, room = engine.meter.text, engine.text_within(material.wanted)
     least = getattr(engine.summarizers[by], "min_tokens", None)
     _refuse(draft, wrong_with(draft.text, request, min_tokens=least))
     left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
@@ -296,7 +296,7 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
 
 def _from_messages(material: Material) -> Draft:
     """Write the notes from the messages alone, as the embedded summariser does."""
-    room = material.thread.engine.text_within(material.asked)
+    room = material.thread.engine.text_within(material.wanted)
     return _with_notes(material, Draft("", EMBEDDED, material.keys), "", None, room)
 
 

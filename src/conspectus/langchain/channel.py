@@ -20,7 +20,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
-from conspectus.core.records import Record
+from conspectus.core.records import Chain
 from conspectus.engine.memory import Memory
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
@@ -54,7 +54,7 @@ class Folded(NamedTuple):
 
     held: HeadState  # without the records that an edit has made unfit
     view: list[BaseMessage]
-    chain: tuple[Record, ...] = ()
+    chain: Chain = ()
 
     @property
     def keys(self) -> frozenset[str]:
@@ -102,16 +102,20 @@ class Channel:
     # Compacting
 
     def thread(
-        self, room: Window | None, *, asked: Size | None = None, ratio: float | None = None
+        self, room: Window | None, *, trigger_size: Size | None = None, ratio: float | None = None
     ) -> Thread:
-        """Make the thread of the history; `asked` and `ratio` are those of `Thread`."""
+        """Make the thread of the history; `trigger_size` and `ratio` are those of `Thread`."""
         setup, scope = self.setup, self.scope
         engine = replace(setup.engine, archive=self.archive, on_event=self._tell)
         if self.archive is None:
             setup.say_once(NO_ARCHIVE)
             if setup.keeps is not None:
                 engine = replace(engine, kept_in=setup.keeps(scope))
-        more: dict[str, Any] = {"asked": asked, "last": self.held.after, "ratio": ratio}
+        more: dict[str, Any] = {
+            "trigger_size": trigger_size,
+            "last": self.held.after,
+            "ratio": ratio,
+        }
         return Thread(engine, scope, room, self.held.chain, self.run.saved, **more)
 
     def passing_thread(self, room: Window | None, ratio: float | None) -> Thread | None:

@@ -139,7 +139,7 @@ class Step:
         # the summary of another library.
         foreign = self._held.head is None and bool(view) and is_summary_message(view[0])
         self._since = len(view) if foreign else self._held.messages_after
-        self._asked = Size(setup.counting.asked(self._sizes, self._since), len(view))
+        self._size = Size(setup.counting.asked(self._sizes, self._since), len(view))
         self._tokens, self._ratio = self._sizes.total() + setup.counting.base, 1.0
         if metered and self._room is not None:
             reports = self._sizes.reports(self._since, 1)
@@ -149,16 +149,16 @@ class Step:
 
     def thread(self) -> Thread:
         ratio = None if self._room is None else self._ratio
-        return self._channel.thread(self._room, asked=self._asked, ratio=ratio)
+        return self._channel.thread(self._room, trigger_size=self._size, ratio=ratio)
 
     def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
         jobs = self._setup.engine.background
         if jobs is None:
             return
-        thread, asked = self.thread(), self._asked
-        near = thread.nears(asked, jobs.prepare)
-        if near and jobs.wanted(thread.scope, self._held.head_id, asked):
+        thread, size = self.thread(), self._size
+        near = thread.nears(size, jobs.prepare)
+        if near and jobs.wanted(thread.scope, self._held.head_id, size):
             begin(thread, read_messages(self._channel.messages))
 
     def is_due(self, focus: str | None) -> bool:
@@ -179,13 +179,16 @@ class Step:
         if after is not None:
             reached = self._setup.counting.reached(self._sizes, self._since)
             after = replace(after, tokens=max(after.tokens, reached))
-        if not self._over and self._policy.fired(self._asked, limit, after) is None:
+        if not self._over and self._policy.fired(self._size, limit, after) is None:
             return False
         own = self._setup.engine.memory.of(self._channel.scope)
         failed = own.failure(held.head_id or None, len(view), self._over)
         if self._over:
             return failed is None or grown(self._tokens, failed.size.tokens)
-        if failed is not None and self._policy.fired(self._asked, limit, failed.asked) is None:
+        if (
+            failed is not None
+            and self._policy.fired(self._size, limit, failed.trigger_size) is None
+        ):
             return False
         kind, amount = self._policy.keep
         if kind == "messages":
@@ -195,7 +198,7 @@ class Step:
     def _arguments_are_long(self, limit: int | None) -> bool:
         """Return whether old calls have arguments to shorten; each message is checked once."""
         how = self._policy.arguments
-        if how is None or not how.fired(self._asked, limit) or not self._channel.clips:
+        if how is None or not how.fired(self._size, limit) or not self._channel.clips:
             return False
         sizes = [self._sizes.upto(n + 1) - self._sizes.upto(n) for n in range(len(self._view))]
         old, (head, since) = how.old(sizes, limit), self._history.looked

@@ -142,7 +142,7 @@ def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
     preserve = given["history"] == "preserve"
     return Setup(
         given=given,
-        engine=replace(engine, preview=_asked_of(given["preview"]), sizes=counting.message),
+        engine=replace(engine, preview=_asked_of(given["preview"]), keep_count=counting.message),
         counting=counting,
         tenant=given["tenant"],
         preserve=preserve,

@@ -33,7 +33,7 @@ from langgraph.graph.message import Messages, add_messages
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from conspectus.core.items import Size, Window
-from conspectus.core.records import Record
+from conspectus.core.records import Chain, Record
 from conspectus.engine.settings import LOCAL
 from conspectus.errors import InputError
 from conspectus.messages.recalled import newest_user, recalled_message
@@ -140,7 +140,7 @@ class HeadState(Stored):
     pending: bool = False  # messages that it covers are still in the channel
 
     @property
-    def chain(self) -> tuple[Record, ...] | str:
+    def chain(self) -> Chain | str:
         """The records, the one in force last, or its id; none if they cannot be read."""
         if isinstance(self.head, str):
             return self.head
@@ -157,7 +157,7 @@ class HeadState(Stored):
     def messages_after(self) -> int:
         return self.after.messages if self.after else 0
 
-    def with_chain(self, chain: Sequence[Record], after: Size | None, *, pending: bool) -> Self:
+    def with_chain(self, chain: Chain, after: Size | None, *, pending: bool) -> Self:
         """Put other records in force; only the id of an archived one is stored."""
         head: Any = [one.to_json() for one in chain] or None
         if chain and chain[-1].archived:
@@ -167,7 +167,7 @@ class HeadState(Stored):
     def with_record(self, record: Record, after: Size, *, pending: bool = False) -> Self:
         """Put one more record in force."""
         if record.archived:
-            return self.with_chain([record], after, pending=pending)
+            return self.with_chain((record,), after, pending=pending)
         # Records that cannot be read hold nothing that fits this one.
         before = self.head if isinstance(self.head, list) and self.chain else []
         # A record with notes holds all of them, as no archive has the earlier ones.

@@ -16,10 +16,10 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.items import Compact, Stuck, Window
 from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.policy import Policy, TriggerClause
-from conspectus.core.records import Record
+from conspectus.core.records import Chain, Record
 from conspectus.engine.compaction import carry_out
 from conspectus.engine.settings import SLACK, Engine
-from conspectus.engine.thread import SUMMARY_FLOOR, Chain, Thread
+from conspectus.engine.thread import SUMMARY_FLOOR, Thread
 from conspectus.engine.view import History, look
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
@@ -107,7 +107,7 @@ class Call:
         own = {"summarizer": asked, "archive": archive, "summarizer_timeout": TIMEOUT}
         policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
         engine = Engine.build({**self.given, **own, "notes": False}, policy, self.meter)
-        return replace(engine, frame=self._size_of(""), size=self._size_of)
+        return replace(engine, frame=self._size_of(""), summary_size=self._size_of)
 
     async def made(
         self, archive: Archive | None
