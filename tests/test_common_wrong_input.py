@@ -3,12 +3,12 @@
 import copy
 import uuid
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from anthropic.types import TextBlock
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from openai.types.chat import ChatCompletionMessage
@@ -181,3 +181,26 @@ def test_an_object_of_an_sdk_that_was_changed_in_place_is_noticed():
     assert compactor.compact(sent, thread_id="t").outcome == "kept"
     block.text = "much more " * 2_000
     assert compactor.compact(sent, thread_id="t").tokens_before > 1_800
+
+
+@pytest.mark.parametrize("form", ["dict", "artifact"])
+def test_a_step_with_nothing_due_reads_no_object_of_a_message_again(form):
+    class Counted(TextBlock):
+        dumped: ClassVar[int] = 0
+
+        def model_dump(self, **how: Any) -> dict[str, Any]:
+            Counted.dumped += 1
+            return super().model_dump(**how)
+
+    block = Counted(type="text", text="b")
+    sent: list[Any] = [*talk(1), {"role": "assistant", "content": [block]}]
+    if form == "artifact":
+        call = {"name": "look", "args": {}, "id": "c1"}
+        sent = [HumanMessage("a"), AIMessage("", tool_calls=[call])]
+        sent.append(ToolMessage("b", tool_call_id="c1", artifact=block))
+    compactor = Compactor("embedded", window=3_000)
+    compactor.compact(sent, thread_id="t")
+    before = Counted.dumped
+    assert before
+    assert compactor.compact([*sent, *sent[:1]], thread_id="t").kept == len(sent) + 1
+    assert Counted.dumped == before

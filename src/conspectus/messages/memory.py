@@ -8,6 +8,7 @@ in place is noticed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
@@ -94,7 +95,11 @@ def _newly_read(source: Any, index: int) -> Message:
         if plain or not source.__pydantic_extra__:
             fields = source if plain else vars(source)
             copy = tagged(fields, [])
-            copy = copy if _equal(copy, fields) else None  # if not all of it is JSON
+            if not _equal(copy, fields):  # not all of it is JSON
+                message.memo["tagged"], copy = True, None
+                with suppress(Exception):  # such as an object that holds a lock
+                    copy = _copied(fields)
+                copy = copy if _equal(copy, fields) else None
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -107,6 +112,15 @@ def _newly_read(source: Any, index: int) -> Message:
         name = id(source)
         _of_objects[name] = ref(source, lambda _: _of_objects.pop(name, None)), _rest(message)
     return message
+
+
+def _copied(value: Any) -> Any:
+    """Copy containers and objects of pydantic; the rest is compared by identity or equality."""
+    if isinstance(value, dict):
+        return {key: _copied(part) for key, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_copied, value))
+    return value.model_copy(deep=True) if hasattr(value, "model_copy") else value
 
 
 def _join(messages: list[Message]) -> None:

@@ -123,7 +123,7 @@ class Message:
     @property
     def encoded(self) -> Encoded:
         """The original as JSON."""
-        return encode(self.source, self.memo.get("copy"))
+        return encode(self.source, None if "tagged" in self.memo else self.memo.get("copy"))
 
     @property
     def stem(self) -> str:
