@@ -55,11 +55,7 @@ class Folded(NamedTuple):
     held: HeadState  # without the records that an edit has made unfit
     view: list[BaseMessage]
     chain: Chain = ()
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """The keys of the messages that the records cover."""
-        return frozenset(manifest(self.chain))
+    keys: frozenset[str] = frozenset()  # of the messages that the records cover
 
 
 class Channel:
@@ -154,21 +150,22 @@ class Channel:
             return Folded(held, messages)
         count, known = self._own.folded(held.head_id, messages)
         if known is not None:
-            parts, chain = known
+            parts, chain, keys = known
             view = [messages[one] if isinstance(one, int) else one for one in parts]
-            return Folded(held, [*view, *messages[count:]], chain)
+            return Folded(held, [*view, *messages[count:]], chain, keys)
         thread = self.thread(None)
         history = await thread.fold(read_messages(messages))
         view = [one for one in history.sources if isinstance(one, BaseMessage)]
+        keys = frozenset(manifest(history.chain))
         if (history.head_id or "") != held.head_id:
             chain, fits = await thread.chain(), len(history.chain)
             if fits < len(chain) and chain[:fits] == history.chain:
                 held = held.with_chain(history.chain, None, pending=held.pending)
-                return Folded(held, view, history.chain)
+                return Folded(held, view, history.chain, keys)
         places = {id(message): place for place, message in enumerate(messages)}
         parts = [places.get(id(one), one) for one in view]
-        self._own.keep(held.head_id, messages, (parts, history.chain))
-        return Folded(held, view, history.chain)
+        self._own.keep(held.head_id, messages, (parts, history.chain, keys))
+        return Folded(held, view, history.chain, keys)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Return the view with others' changes laid over it; `sent` if it cannot be read."""

@@ -76,7 +76,7 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     await channel.follow(turn=True)
     held, view = channel.held, messages
     if held.head is not None and (setup.preserve or held.pending):
-        held, view, _ = await channel.folded()
+        held, view, *_ = await channel.folded()
         if held is not channel.held:  # an edit has dropped records
             after = size_of(setup, view) if held.head is not None else None
             channel.held = held.but(after=after)

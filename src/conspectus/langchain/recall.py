@@ -112,7 +112,7 @@ async def _chosen(turn: str, channel: Channel) -> Recalled:
     if channel.archive is None or not asks_for_something(query):
         return nothing
     try:
-        _, view, chain = await channel.folded()
+        _, view, chain, _ = await channel.folded()
         requested = read_requested(channel.state)
         found = await unasked_flow(
             channel.archive,
@@ -166,7 +166,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
         if channel.archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
-            _, view, chain = await channel.folded()
+            _, view, chain, _ = await channel.folded()
             return await answer_flow(
                 channel.archive,
                 channel.scope,
