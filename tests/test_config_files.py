@@ -176,6 +176,8 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
     "a percentage": (fires("{type: fraction, value: 80}"), 3, "at most 1, such as 0.8", "not 80"),
     "no word": (on("on_failure: degrad"), 4, 'not "degrad"', "'degrade', 'keep' or 'raise'"),
     "a number without end": (fires("{tokens: %s}" % ("9" * 400)), 3, "a whole number", "1,000,000"),
+    "a number that Python does not write": (on(f"window: 0x{'f' * 4_000}"),
+        4, "not a number of too many digits", "input limit of the answering model"),
     "more kept than the trigger": (fires("{messages: 20}", "keep: {type: messages, value: 25}"),
         4, "25 messages can never get below the trigger", "lower keep, or raise the trigger"),
     "fewer than are kept by default": (fires("{type: messages, value: 15}"),

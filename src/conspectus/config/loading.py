@@ -136,5 +136,7 @@ def _quoted(value: Any) -> str:
     """Return a wrong value for a message, if it is short."""
     if isinstance(value, (dict, list)):
         return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, int) and value.bit_length() > 64:  # Python may write none so long
+        return "a number of too many digits"
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
