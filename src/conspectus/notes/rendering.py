@@ -185,10 +185,14 @@ def _body(parts: Parts, archived: bool) -> str:
 def _least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> str:
     """Return the user's first and newest words in a room that not even counted lines fit."""
     words = [line for line in lines if line.kind == "said" and not line.times]
-    ends = [shown(line, max(room, LEAST), archived) for line in [*words[:1], *words[1:][-1:]]]
+    ends = [*words[:1], *words[1:][-1:]]
     rest = f"({sum(line.times or 1 for line in lines) - len(ends)} lines left out)"
-    text = "\n".join(["# Part 1", *section(HEADINGS["said"], ends), f"- {rest}"])
-    return text if count(text) <= room else _within(rest, room, count)
+    for size in (2 * room, room, room // 2, LEAST):
+        said = [shown(line, size, archived) for line in ends]
+        text = "\n".join(["# Part 1", *section(HEADINGS["said"], said), f"- {rest}"])
+        if count(text) <= room:
+            return text
+    return _within(rest, room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:
