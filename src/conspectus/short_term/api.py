@@ -109,7 +109,7 @@ def summarize_messages(
 
 @wraps(summarize_messages, assigned=())  # the signature
 async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
-    """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""
+    """`summarize_messages` on an event loop; a model that is no `Runnable` gets a thread."""
     bound = signature(summarize_messages).bind(*args, **kwargs)
     bound.apply_defaults()
     return await arun(_summarized(bound.arguments))
