@@ -325,11 +325,11 @@ def _with_notes(
         text="" if summary else "\n".join(material.foreign),
         anew=anew and bool(answer and answer.found),
     )
-    if material.entries and (ahead := _ahead(material)) is not None:
-        begins = cut(one_line(ahead.own), BEGINS)
+    if material.entries and (names := _older(material)):
         last = f"[{material.entries[-1].cite}], " if archived else ""
-        below = f"stands below; it was sent before {last}the last message noted above"
-        segment = replace(segment, ahead=f'the message of the user "{begins}" {below}')
+        came = "stands below; it" if len(names) == 1 else "stand below; they"
+        below = f"{came} came before {last}the last message noted above"
+        segment = replace(segment, ahead=f"{' and '.join(names)} {below}")
     notes = Notes([material.notes, segment])
     most = min(material.most, max(material.replaced, FLOOR))
     for _ in range(TRIES):
@@ -339,6 +339,19 @@ def _with_notes(
             break
         room = max(1, min(room, count(text)) - over)
     return replace(draft, text=text, segment=notes.kept().to_json())
+
+
+def _older(material: Material) -> list[str]:
+    """Name what stays although later messages leave: the user's last words, and open calls."""
+    ahead, stay = _ahead(material), material.staying
+    names = [f'the message of the user "{cut(one_line(ahead.own), BEGINS)}"'] if ahead else []
+    answered = {call for message in stay for call in message.answers}
+    for message in stay[: material.ahead]:
+        open_calls = [call.name for call in message.calls if call.id not in answered]
+        names += [
+            f"the call of {cut(one_line(name), BEGINS)} without a result" for name in open_calls
+        ]
+    return names
 
 
 def _ahead(material: Material) -> Message | None:
