@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import Compactor, StuckError, SummaryError
+from conspectus.engine import material
 from conspectus.tokens import TokenMeter
 from engine import Scripted, compacted, engine, short
 from histories import agent, histories, talk, tool, user
@@ -53,6 +54,14 @@ def test_one_giant_message_is_clipped_with_a_pointer(window):
         assert result.outcome == "compacted"
         assert result.tokens_after <= window
         assert "original archived as" in str(result.messages)
+
+
+def test_a_clip_that_comes_out_larger_than_planned_does_not_take_effect(monkeypatch):
+    monkeypatch.setattr(material, "clipped", lambda item, *_: item)
+    messages = [user("x " * 50_000)]
+    result = compacted(messages, engine(window=700))
+    assert (result.outcome, result.failed, result.messages) == ("stuck", "summary", messages)
+    assert "with messages truncated" in result.reason
 
 
 def test_without_an_archive_a_giant_is_stuck_and_the_way_out_is_named():

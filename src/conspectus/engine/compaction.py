@@ -30,6 +30,7 @@ from conspectus.errors import (
     RedactionError,
     SummarizerOverflow,
     SummarizerTimeout,
+    SummaryError,
     SummaryRejected,
 )
 from conspectus.messages import Source, read_messages
@@ -154,7 +155,14 @@ async def _put_in_force(material: Material) -> Record:
 
 
 def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
+    """Make the record; raise `SummaryError` for messages that do not fit although truncated."""
     plan, made = material.plan, draft or Draft(material.standing, by="", read=())
+    after = material.tokens + made.tokens
+    if draft is None and plan.budget is not None and after > plan.budget:  # else it was checked
+        raise SummaryError(
+            f"with messages truncated the history takes {after:,} tokens of {plan.budget:,}; use a "
+            "model with a larger window, or a token_counter that counts a message always alike"
+        )
     amount, ready = price_of(made.cost), material.ready
     bill = {"seconds": round(seconds + (ready.seconds if ready else 0.0), 3)}
     money = {} if amount is None else {"money": amount, "currency": currency()}
@@ -166,7 +174,7 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         segment=made.segment,
         cause=plan.cause,
         tokens_before=plan.tokens,
-        tokens_after=material.tokens + made.tokens,
+        tokens_after=after,
         messages_after=material.count + bool(plan.summary_tokens),
         archived=material.thread.engine.archive is not None,
         by=made.by,
