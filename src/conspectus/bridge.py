@@ -163,6 +163,11 @@ def home() -> int:
     return mode.home if isinstance(mode, _Beside) else threading.get_ident()
 
 
+def is_held(thread: int) -> bool:
+    """Tell whether a thread stands still while the work here waits."""
+    return _MODE.get() == "sync" and thread == threading.get_ident()
+
+
 class _Beside:
     """Work beside the running event loop: makes its calls there, until it is cancelled."""
 

@@ -105,7 +105,8 @@ class Compactor(Closing):
             `docs/concepts.md`.
         summarizer_timeout: seconds that one call of a model, or one try of your own summariser,
             may take, at most 3,600; None for no limit. Default: 120.
-        on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
+        on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; as
+            `pin` in the thread that called, or below an async call in one beside the event loop.
         redact: takes secrets out of all that is archived, indexed, summarised, noted or passed to
             hooks and listeners; messages in view stay as they are. True or `"secrets"`
             for the default redactor, a function from text to text, or a `Redactor`. If it fails,

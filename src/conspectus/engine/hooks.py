@@ -1,4 +1,9 @@
-"""Functions of the caller's that hear of a compaction before it takes effect, or approve it."""
+"""Functions of the caller's that hear of a compaction before it takes effect, or approve it.
+
+They run where the compaction does: without an event loop in the thread that called it, else in one
+beside the loop, with a copy of the caller's context. There `pin` runs, too. Only async functions
+for `before_summarization` run on the loop.
+"""
 
 from __future__ import annotations
 
@@ -124,8 +129,8 @@ class Refused(SummaryError):
 async def approved(ask: Preview, material: Material, draft: Draft, stored: bool) -> Draft:
     """Return the draft as a person approved it.
 
-    The person is asked in the caller's own thread and context, where a graph's interrupt works, and
-    again until the text fits.
+    The person is asked in the caller's context, where a graph's interrupt works, and again until
+    the text fits.
 
     Raises:
         Refused: the person does not want it.

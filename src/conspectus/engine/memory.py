@@ -10,21 +10,19 @@ one that was read is told by copies of what the messages held, so that a change 
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from operator import is_
-from time import monotonic, sleep
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Scope
-from conspectus.bridge import home, io
+from conspectus.bridge import home, is_held, pause
 from conspectus.core.items import Size
 from conspectus.core.plan import BELOW
 from conspectus.core.records import Chain, Draft, Record
@@ -111,18 +109,11 @@ async def alone(store: object, scope: Scope, draft: str) -> AsyncIterator[None]:
     Nobody waits for work that needs the thread which would wait, or one that has ended.
     """
     key, mine, until = (id(store), scope, draft), (home(), object()), monotonic() + LONGEST_LOOK
-
-    def look(needs: int) -> bool:
-        if needs == home():
-            return False
-        sleep(LOOK_AGAIN)
-        return True
-
     while (writer := _WRITING.setdefault(key, mine)) is not mine and monotonic() < until:
         lives = any(thread.ident == writer[0] for thread in threading.enumerate())
-        wait = partial(look, writer[0]), partial(asyncio.sleep, LOOK_AGAIN, True)
-        if not (lives and await io(*wait)):
+        if not lives or is_held(writer[0]):
             break
+        await pause(LOOK_AGAIN)
     try:
         yield
     finally:
