@@ -139,7 +139,9 @@ class Asked:
         return json.loads(self.raw) if self.raw else None
 
 
-Reply = tuple[int, str, bytes | list[bytes] | AsyncIterator[bytes]]
+Reply = (
+    tuple[int, str, bytes | list[bytes] | AsyncIterator[bytes]] | tuple[int, str, bytes, str]
+)  # the last is a coding of the body
 
 
 @dataclass
@@ -160,8 +162,9 @@ class Upstream:
         headers = {k.decode().lower(): v.decode() for k, v in scope["headers"]}
         asked = Asked(scope["method"], scope["path"], headers, raw)
         self.asked.append(asked)
-        status, kind, body = self.answer(asked)
+        status, kind, body, *coding = self.answer(asked)
         start = [(b"content-type", kind.encode())]
+        start += [(b"content-encoding", one.encode()) for one in coding]
         if isinstance(body, bytes):
             start.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": start})

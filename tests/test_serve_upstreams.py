@@ -4,9 +4,11 @@ import gzip
 import json
 import shutil
 import socket
+import socketserver
 import ssl
 import subprocess
 import threading
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
@@ -71,6 +73,88 @@ def test_what_is_refused_inside_a_stream_is_fitted_before_the_client_sees_a_byte
         got = post(endpoint, path, body)
     assert got.content.replace(b' "sequence_number": 0,', b"") == b"".join(good)
     assert own(got, "compacted") == "true"
+
+
+REFUSED = json.dumps({"error": {"message": LONG}}).encode()
+UNUSUAL = {
+    "a body of 200 in pieces": (False, [b"\n", REFUSED[:20], REFUSED[20:]]),
+    "a body for a stream": (True, REFUSED),
+    "the last event has no end": (True, [b": ok\n\n", b"data: " + REFUSED]),
+    "an event without data": (True, [b"retry: 3000\n\ndata: " + REFUSED + b"\n\n"]),
+}
+
+
+@pytest.mark.parametrize("case", UNUSUAL)
+def test_a_refusal_is_known_however_an_answer_of_200_holds_it(tmp_path, case):
+    streamed, bad = UNUSUAL[case]
+    good = (200, EVENTS, [DONE]) if streamed else chat()
+
+    def answer(asked: Asked) -> Any:
+        return (200, EVENTS, bad) if size(asked) > 3_000 else good
+
+    with before(answer, tmp_path, window=None) as (_upstream, endpoint):
+        body = {"model": "m", "messages": talk(), "stream": streamed}
+        got = post(endpoint, "/v1/chat/completions", body)
+    assert b"error" not in got.content
+    assert own(got, "compacted") == "true"
+
+
+CODED = {
+    "identity": lambda raw: raw,
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+}
+
+
+@pytest.mark.parametrize("coding", CODED)
+def test_an_answer_that_is_compressed_unasked_is_read(tmp_path, coding):
+    response = {"id": "r1", "status": "completed", "output": [], "object": "response"}
+
+    def answer(asked: Asked) -> Any:
+        good = size(asked) <= 3_000
+        raw = json.dumps(response).encode() if good else REFUSED
+        return 200 if good else 400, "application/json", CODED[coding](raw), coding
+
+    with before(answer, tmp_path, window=None) as (_upstream, endpoint):
+        got = post(endpoint, "/v1/responses", {"model": "m", "input": talk()})
+        more = {"model": "m", "input": "Go on.", "previous_response_id": "r1"}
+        held = own(post(endpoint, "/v1/responses", more), "state")
+    assert (got.status_code, got.json(), held) == (200, response, "held")
+
+
+BROKEN = {
+    "it ends at once": (b"", "broken off"),
+    "its body is cut": (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", "broken off"),
+    "it is no HTTP": (b"SSH-2.0-OpenSSH\r\n", "no HTTP"),
+    "its status is none": (b"HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n", "status 999"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_an_upstream_that_fails_is_an_error_that_says_what_to_do(tmp_path, case):
+    raw, said = BROKEN[case]
+
+    class Answer(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            length = 0
+            while (line := self.rfile.readline()).strip():
+                name, _, value = line.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+            self.rfile.read(length)
+            self.wfile.write(raw)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        with serving(address, tmp_path / "a.db") as endpoint:
+            body = {"model": "m", "messages": talk(1)}
+            got = post(endpoint, "/v1/chat/completions", body)
+        server.shutdown()
+    assert got.status_code == 502
+    assert said in got.json()["error"]["message"]
+    assert got.json()["error"]["message"].endswith(("; try again", "; check serve.upstream"))
 
 
 def test_a_bare_refusal_teaches_the_window(tmp_path):

@@ -267,7 +267,8 @@ class Endpoint:
             # Another request than the client's, whose answer is another one's.
             mark = b"-" + hashlib.sha256(content).hexdigest()[:12].encode()
             headers = [(k, v + mark if k == b"idempotency-key" else v) for k, v in headers]
-        return await self._upstream.send(request.method, target, headers, content)
+        answer = await self._upstream.send(request.method, target, headers, content)
+        return answer.decompressed()
 
     async def _looked_up(
         self, request: Request, x: Exchange, answer: UpstreamAnswer

@@ -118,6 +118,8 @@ class Reply:
     async def start(self, status: int, headers: Raw) -> None:
         """Send status and headers, unless a sign of life was sent before."""
         if not self.begun:
+            if not 200 <= status < 600:  # which no server can send
+                raise Refusal(502, f"the upstream has answered with status {status}; try again")
             self.begun, self.status = True, status
             start = {"type": "http.response.start", "status": status, "headers": headers}
             await self._send(start)

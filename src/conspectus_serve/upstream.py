@@ -7,7 +7,9 @@ import json
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -90,22 +92,39 @@ class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response, self._rest = response, response.content.iter_any()
+        self._response = response
+        self._rest: AsyncIterator[bytes] = response.content.iter_any()
         self._begun = b""  # what has been read to look for a refusal
         self._next: asyncio.Future[bytes] | None = None  # a piece that is being read
         self.status = response.status
         self.headers: Sequence[tuple[bytes, bytes]] = response.raw_headers
 
+    def decompressed(self) -> UpstreamAnswer:
+        """Read the body plainly: some upstreams compress it although it was not asked for."""
+        decode = _decoder(self._response.headers.get("content-encoding", "").strip().lower())
+        if decode is not None:
+            gone = (b"content-encoding", b"content-length")
+            self.headers = [one for one in self.headers if one[0].lower() not in gone]
+            self._rest = _decoded(self._rest, decode)
+        return self
+
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the bytes of the body as they come. Raises UpstreamFailed."""
         if self._begun:
             yield self._begun
+        while piece := await self._next_piece():
+            self._next = None
+            yield piece
+
+    def _next_piece(self) -> asyncio.Future[bytes]:
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._read())
+        return self._next
+
+    async def _read(self) -> bytes:
+        """Read a piece; none at the end."""
         try:
-            waiting, self._next = self._next, None
-            if waiting is not None and (piece := await waiting):
-                yield piece
-            async for piece in self._rest:
-                yield piece
+            return await anext(self._rest, b"")
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _failed(error) from None
 
@@ -117,45 +136,29 @@ class UpstreamAnswer:
     async def refusal(self, protocol: Protocol, streamed: bool) -> RefusedByUpstream | None:
         """Return the refusal, if this is one; its body can still be sent on.
 
-        Some upstreams begin a stream, or answer with 200, before they know that they refuse.
+        Some upstreams begin a stream, or answer with 200, before they know that they refuse. The
+        events at the beginning of a stream that say nothing yet are held, for a short time: an
+        upstream that thinks has begun. Raises UpstreamFailed.
         """
-        if self._response.headers.get("content-encoding"):
+        refused = self.status in REFUSALS
+        if not refused and self.status != 200:
             return None
-        size = self._response.headers.get("content-length", "0")
-        length = int(size) if size.isdigit() else LARGEST_ERROR + 1
-        if self.status in REFUSALS and length <= LARGEST_ERROR:
-            async for piece in self.pieces():
-                self._begun += piece
-                if len(self._begun) > LARGEST_ERROR:
-                    raise UpstreamFailed("the upstream's refusal is larger than any error")
-            return RefusedByUpstream(self._begun.decode("utf-8", "replace"), self.status)
-        if self.status == 200 and streamed:
-            return await self._refused_in_stream(protocol)
-        if self.status == 200 and 0 < length <= LARGEST_HELD:
-            return _error_in(self._begun) if b'"error"' in await self.whole() else None
-        return None
-
-    async def _refused_in_stream(self, protocol: Protocol) -> RefusedByUpstream | None:
-        """Hold the events at the beginning that say nothing yet, and read the next one.
-
-        They are held for a short time: an upstream that thinks has begun.
-        """
+        streamed, most = streamed and not refused, LARGEST_ERROR if refused else LARGEST_HELD
         at, until = 0, time.monotonic() + LONGEST_HELD
-        while len(self._begun) < LARGEST_HELD:
-            self._next = self._next or asyncio.ensure_future(anext(self._rest, b""))
-            left = until - time.monotonic()
-            if left <= 0 or not (await asyncio.wait((self._next,), timeout=left))[0]:
+        while len(self._begun) < most:
+            left = max(0.0, until - time.monotonic()) if streamed else None
+            if not (await asyncio.wait((self._next_piece(),), timeout=left))[0]:
                 break
-            if self._next.exception() is not None:
-                break  # it is raised again where the rest is read
-            piece, self._next = self._next.result(), None
+            piece, self._next = await self._next_piece(), None
             self._begun += piece
-            while (end := EVENT_END.search(self._begun, at)) is not None:
+            while streamed and (end := EVENT_END.search(self._begun, at)) is not None:
                 event, at = self._begun[at : end.end()], end.end()
-                if protocol.begins.search(event) is None:
+                if b"data:" in event and protocol.begins.search(event) is None:
                     return _error_in(event)
             if not piece:
-                break
+                text = self._begun.decode("utf-8", "replace")
+                said = RefusedByUpstream(text, self.status)
+                return said if refused else _error_in(self._begun[at:])
         return None
 
     async def close(self) -> None:
@@ -167,6 +170,8 @@ class UpstreamAnswer:
 
 def _error_in(text: bytes) -> RefusedByUpstream | None:
     """Return the error in an event or in a body, if it holds one and nothing else."""
+    if b'"error"' not in text and b"response.failed" not in text:
+        return None
     lines = [one[5:] for one in text.splitlines() if one.startswith(b"data:")]
     try:
         body = json.loads(b"\n".join(lines) or text)
@@ -179,6 +184,37 @@ def _error_in(text: bytes) -> RefusedByUpstream | None:
     if not error and body.get("type") not in ("error", "response.failed"):
         return None
     return RefusedByUpstream(json.dumps(error or body), None)
+
+
+def _decoder(coding: str) -> Callable[[bytes], bytes] | None:
+    """Return what decompresses a body piece by piece; None where that is not possible."""
+    with suppress(ModuleNotFoundError):
+        if coding in ("gzip", "x-gzip", "deflate"):
+            return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
+        if coding == "br":
+            import brotli  # type: ignore[import-untyped]
+
+            process: Callable[[bytes], bytes] = brotli.Decompressor().process
+            return process
+        if coding == "zstd":
+            import zstandard
+
+            return zstandard.ZstdDecompressor().decompressobj().decompress
+    return None
+
+
+async def _decoded(
+    pieces: AsyncIterator[bytes], decode: Callable[[bytes], bytes]
+) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        try:
+            text = decode(piece)
+        except Exception:  # each library has errors of its own
+            raise UpstreamFailed(
+                "the upstream's answer is not in the coding that it names"
+            ) from None
+        if text:
+            yield text
 
 
 class Upstream:
@@ -263,23 +299,30 @@ def _certificates(file: Path | None) -> ssl.SSLContext:
         raise ConfigError((f"{name}: {path} cannot be used ({why}); name a PEM file",)) from None
 
 
+FAULTS: Sequence[tuple[tuple[type[Exception], ...], str, str]] = (
+    (
+        (aiohttp.ClientHttpProxyError, aiohttp.ClientProxyConnectionError),
+        "the proxy to the upstream cannot be used",
+        "check serve.proxy",
+    ),
+    ((aiohttp.ClientConnectorError,), "the upstream cannot be reached", "check serve.upstream"),
+    ((aiohttp.ClientResponseError,), "the upstream's answer is no HTTP", "check serve.upstream"),
+    ((aiohttp.ClientError,), "the upstream has broken off", "try again"),
+)
+"""What errors mean, and what to do about them; the first one counts."""
+
+
 def _failed(error: Exception) -> UpstreamFailed:
     why = type(error).__name__
     if isinstance(error, TimeoutError):
         return UpstreamFailed(f"the upstream did not answer in time ({why}); try again", 504)
     if isinstance(error, ValueError) and not isinstance(error, OSError):
         return UpstreamFailed("this path cannot be sent on; check it", 400)
-    if isinstance(
-        error, aiohttp.ClientConnectorError
-    ):  # the words of the system, which name no key
-        inner = error.os_error
-        said = (
-            os.strerror(inner.errno)
-            if isinstance(inner, ConnectionError) and inner.errno
-            else inner
-        )
-        why = f"{why}: {said}"[:300]
-    cure = "check serve.upstream"
+    what, cure = next((said, do) for kinds, said, do in FAULTS if isinstance(error, kinds))
+    if isinstance(error, aiohttp.ClientConnectorError):
+        inner = error.os_error  # the words of the system, which name no key
+        number = inner.errno if isinstance(inner, ConnectionError) else None
+        why = f"{why}: {os.strerror(number) if number else inner}"[:300]
     if "CERTIFICATE_VERIFY" in why:
         cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
-    return UpstreamFailed(f"the upstream cannot be reached ({why}); {cure}")
+    return UpstreamFailed(f"{what} ({why}); {cure}")
