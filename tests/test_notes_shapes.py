@@ -74,6 +74,37 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
     assert lines < 300, "of four hundred lines those that are shown, and those since"
 
 
+def test_a_short_edit_shows_what_is_new_and_its_file():
+    """What both texts begin with is left out first."""
+    path = "/home/someone/projects/shop/packages/server/src/checkout/session_of_a_customer.ts"
+    old = "import a;\n" * 9 + "const limit = 3;"
+    edit = {"path": path, "old": old, "new": f"{old}\nconst retries = 5;"}
+    said = f"Successfully replaced text in {path}. Changed 99 characters to 118."
+    text = notes(*step("edit_file", edit, said, "m1"), room=300)
+    assert "/checkout/session_of_a_customer.ts" in text
+    assert "const retries = 5;" in text
+    assert text.count("import a;") < 4
+
+
+def test_a_changed_line_keeps_its_beginning_once():
+    """Both texts begin alike: the old one says where the change is, the new one what it is."""
+    begin = "def summary_text(body: str, *, archived: bool"
+    edit = {
+        "path": "src/a.py",
+        "old": f"{begin}) -> str:",
+        "new": f"{begin}, quiet: bool = False):",
+    }
+    text = notes(*step("edit_file", edit, "ok", "m1"), room=160)
+    assert "old=def summary_text(" in text
+    assert "new=…bool, quiet: bool" in text
+
+
+def test_arguments_that_are_no_old_and_new_text_keep_what_they_share():
+    send = {"subject": "status " * 9, "to": "ann\nbob", "cc": "bob"}
+    text = notes(*step("send", send, "ok " * 60, "m1"), room=180)
+    assert "to=ann ⏎ bob, cc=bob" in text
+
+
 def test_the_range_of_counted_lines_runs_forward():
     """Looks are counted for good before an older edit is: the range begins with the edit."""
     whole = [*step("edit_file", {"path": "a.py"}, "ok", "m1"), *step("ls", {}, "b.py", "m2")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from conspectus.notes.cutting import BREAK, GAP, LEAST, cited, cut, cut_value, one_line, shared
 from conspectus.notes.segment import Line
@@ -43,6 +44,7 @@ def fitted(line: Line, room: float) -> Line:
     room -= line.cited + 4
     if line.kind != "done":
         return replace(line, text=cut(line.text, room - len(line.by)))
+    line = replace(line, args=_changed(line.args))
     joint = len("; " if line.fields else BREAK)
     room = max(room - len(line.call) - 5 - sum(len(name) + 3 for name, _ in line.args), 0)
     outcome = sum(len(piece) + joint for piece in line.outcome)
@@ -60,6 +62,32 @@ def fitted(line: Line, room: float) -> Line:
         args=args,
         outcome=tuple(pieces),
     )
+
+
+def _changed(args: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Leave out of an edit what its old and its new text have in common at both ends.
+
+    The old one keeps the end of what both begin with, which says where the change is.
+    """
+    changed = [*args]
+    for at, ((old, before), (new, after)) in enumerate(pairwise(args)):
+        is_edit = old.lower().startswith("old") and new.lower().startswith("new")
+        if not is_edit or before == after:
+            continue
+        head = before.rfind(" ", 0, _alike(before, after) + 1) + 1
+        ends = before[head:][::-1], after[head:][::-1]
+        tail = ends[0].rfind(" ", 0, _alike(*ends)) + 1
+        left = GAP if tail else ""
+        where = cut(before[:head][::-1], KEY, 1.0)[::-1]
+        changed[at] = old, f"{where}{before[head : len(before) - tail]}{left}"
+        changed[at + 1] = new, f"{GAP if head else ''}{after[head : len(after) - tail]}{left}"
+    return tuple(changed)
+
+
+def _alike(one: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _chosen(line: Line, room: float, joint: int) -> list[str]:
