@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from config_support import fits, loaded, written
+from conspectus import Compactor, SummarizationMiddleware
 from conspectus.cli.app import app
 from conspectus.config import ConfigError, SummarizationConfig, json_schema, load_config
 
@@ -303,3 +305,18 @@ def test_wrong_values_do_not_matter_while_summarisation_is_off(tmp_path):
     subagent = "subagents: {one: {enabled: true, trigger: 3}}"
     with pytest.raises(ConfigError, match=r"subagents\.one\.trigger"):
         load_config(written(tmp_path, section("enabled: false", subagent)))
+
+
+def test_a_setting_has_the_same_default_wherever_it_is_set():
+    """Where another library's default has to stand, the page of that surface says so."""
+
+    def defaults(surface: Any) -> dict[str, Any]:
+        return {name: one.default for name, one in signature(surface).parameters.items()}
+
+    own, middleware = defaults(Compactor), defaults(SummarizationMiddleware)
+    differ = {name for name in own.keys() & middleware if own[name] != middleware[name]}
+    assert differ == {"model", "token_counter", "stale_results"}
+    file = {name: one.default for name, one in SummarizationConfig.model_fields.items()}
+    both = file.keys() & middleware
+    differ = {name for name in both if (file[name] or None) != (middleware[name] or None)}
+    assert differ == {"keep", "trim_tokens_to_summarize", "token_counter"}

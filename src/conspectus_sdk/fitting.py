@@ -18,6 +18,7 @@ from conspectus.engine.settings import (
     AnyArchive,
     AnySummarizer,
     Engine,
+    Settings,
     open_archive,
     scope_of,
     window_of,
@@ -93,7 +94,7 @@ class Fitter:
         if (opened := open_archive(archive)) is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive = opened
-        self._settings = {"summarizer": summarizer, "archive": opened, "redact": redact}
+        self._settings = Settings(summarizer=summarizer, archive=opened, redact=redact)
         self._engine = lru_cache(KNOWN)(self._made)
 
     def __enter__(self) -> Self:

@@ -17,7 +17,7 @@ from conspectus.config.building import counter_of, declared_window, pin_of, size
 from conspectus.config.schema import redactor
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, Policy, names_embedded
-from conspectus.engine.settings import Engine, predicate
+from conspectus.engine.settings import Engine, Settings, predicate
 from conspectus.errors import PolicyError
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import REFUSED, without_stale_thoughts
@@ -168,16 +168,16 @@ class Models:
             summarizer_of(config, EMBEDDED if names_embedded(one) else one)
             for one in (config.model_name or EMBEDDED, *config.fallback_models)
         )
-        settings = {
-            "summarizer": first,
-            "archive": self._archive,
-            "fallbacks": others,
-            "on_failure": config.on_failure,
-            "pin": lambda one: isinstance(one, Odd) or bool(self._pin and self._pin(one)),
-            "summarizer_timeout": config.summarizer_timeout,
-            "redact": self._redact,
-            "notes": config.notes,
-        }
+        settings = Settings.of(
+            dict(config),
+            summarizer=first,
+            fallbacks=others,
+            archive=self._archive,
+            pin=lambda one: isinstance(one, Odd) or bool(self._pin and self._pin(one)),
+            redact=self._redact,
+            background=None,
+            summary_request="smallest",
+        )
         policy = Policy.build(**sizes, stale_results=config.stale_results)
         return Engine.build(settings, policy, TokenMeter(self._counter, model=model or None))
 

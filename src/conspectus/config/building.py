@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from conspectus._langchain import is_runnable
@@ -31,9 +32,6 @@ ChatModel: TypeAlias = "BaseChatModel | Runnable[Any, Any]"
 ModelRegistry: TypeAlias = "Mapping[str, ChatModel | str] | Callable[[str], ChatModel]"
 """Chat models by name: a mapping, whose values may be `provider:model` strings, or a function."""
 
-SAME = """archive summary_prompt max_summary_tokens notes summarizer_timeout on_failure background
-    recall recall_tokens history reserved_tokens stale_results summary_request
-    trim_tokens_to_summarize skills""".split()  # the middleware has them by the same names
 ABOUT = """name use display_name description context_window max_input_tokens pricing thinking
     supports_thinking supports_reasoning_effort supports_vision when_thinking_enabled
     when_thinking_disabled""".split()  # in an entry of `models`, no parameters of its class
@@ -142,8 +140,11 @@ def _settings_of(
     declared = config.source.models.get(named, {}) if answers is not model else {}
     window = config.window or declared_window(declared) or profile_window(answers)
     check_window(config, window)
+    from conspectus.langchain import SummarizationMiddleware
+
+    parameters = signature(SummarizationMiddleware).parameters
     return {
-        **{name: getattr(config, name) for name in SAME},
+        **{name: getattr(config, name) for name in parameters if hasattr(config, name)},
         **sizes_of(config, window),
         "model": None if answers == EMBEDDED else answers,
         "summarizer": summarizer_of(config, writers[0]),

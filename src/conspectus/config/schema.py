@@ -24,6 +24,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from conspectus.config.reading import SECTION, Location, Source
 from conspectus.core.policy import HOUR, SMALLEST_SUMMARY, StaleResults, TriggerClause
+from conspectus.engine.settings import Settings
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.tools import FOLDER, Skills
@@ -187,13 +188,13 @@ class SubagentSettings(Part):
     """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate"""
     max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST)] | None = None
     """the most that the text of a summary takes, in tokens"""
-    notes: bool = True
+    notes: bool = Settings.notes
     """whether the user's words and one line a call stand beside the summary"""
-    summarizer_timeout: Annotated[float, Field(gt=0, le=HOUR)] | None = 120
+    summarizer_timeout: Annotated[float, Field(gt=0, le=HOUR)] | None = Settings.summarizer_timeout
     """seconds for one call of a summariser; null for no limit"""
     fallback_models: list[Text] = []
     """models to try in turn when the first one fails"""
-    on_failure: Literal["degrade", "keep", "raise"] = "degrade"
+    on_failure: Literal["degrade", "keep", "raise"] = Settings.on_failure
     """without a summary: degrade keeps what fits and is embedded else; keep; raise"""
     recall: Annotated[Recall, BeforeValidator(lambda one: "off" if one is False else one)] = "off"
     """how what has left comes back: off, a tool, or by itself (auto)"""

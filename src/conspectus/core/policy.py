@@ -32,6 +32,7 @@ LARGEST_SUMMARY = 4096
 """Tokens of a summary message if neither its size nor a window is known; also the most that is used
 of a summariser's own text."""
 
+TIMEOUT: float = 120  # seconds for one call of a summariser, unless somebody says otherwise
 HOUR = 3_600  # The longest timeout, in seconds: a larger one was meant in milliseconds
 SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
 

@@ -28,6 +28,7 @@ from conspectus.engine.settings import (
     Engine,
     OnEvent,
     Pin,
+    Settings,
     ThreadId,
     meter_of,
     model_of,
@@ -153,18 +154,19 @@ class Compactor(Closing):
         tool_table: Sequence[Tool] = (),
         trim_tokens_to_summarize: int | None = None,
         fallbacks: Sequence[AnySummarizer] = (),
-        on_failure: OnFailure = "degrade",
+        on_failure: OnFailure = Settings.on_failure,
         pin: Pin | None = None,
         stale_results: AnyStale = True,
-        summarizer_timeout: float | None = 120.0,
+        summarizer_timeout: float | None = Settings.summarizer_timeout,
         on_event: OnEvent | None = None,
         redact: Redact = None,
         telemetry: AnyListeners = None,
         background: AnyBackground = False,
         summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
     ) -> None:
-        settings = dict(locals())
-        model = settings["model"] = model_of(model, summarizer)
+        model = model_of(model, summarizer)
+        request = "cached" if is_runnable(summary_request) else summary_request
+        settings = Settings.of(locals(), summary_request=request)
         window = profile_window(model) if window is None else window
         room = window_of(window, reserved_tokens)
         if trigger is None:
@@ -182,8 +184,6 @@ class Compactor(Closing):
             )
         for caveat in policy.caveats(window):
             warnings.warn(caveat, UserWarning, stacklevel=2)
-        if is_runnable(summary_request):
-            settings["summary_request"] = "cached"
         meter = meter_of(token_counter, tokenizer, model)
         self._engine = Engine.build(settings, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)

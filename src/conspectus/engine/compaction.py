@@ -205,7 +205,7 @@ def _overtaken(
     thread: Thread, history: History, error: ArchiveOvertaken, spent: Cost
 ) -> CompactionResult:
     """Report that another worker was first each time, or raise the error."""
-    if thread.engine.on_failure == "raise":
+    if thread.engine.settings.on_failure == "raise":
         raise error
     kept = Keep(str(error), history.size.tokens)
     return unchanged(thread, history, kept, failed="archive", cost=spent)
@@ -234,7 +234,7 @@ async def _failed(
     if isinstance(error, ArchiveOvertaken):
         error.cost = material.spent
         raise error
-    if thread.engine.on_failure == "raise" and not refused:
+    if thread.engine.settings.on_failure == "raise" and not refused:
         raise error
     over = plan.budget is not None and plan.tokens > plan.budget
     return _result(

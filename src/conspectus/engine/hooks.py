@@ -95,7 +95,7 @@ async def call_hooks(material: Material) -> None:
         try:
             awaited = any(map(inspect.iscoroutinefunction, (hook, type(hook).__call__)))
             acall: Any = partial(hook, event) if awaited else None
-            await io(partial(_call, hook, event), acall, engine.timeout)
+            await io(partial(_call, hook, event), acall, engine.settings.summarizer_timeout)
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
             text = "before_summarization %r failed; the summary takes effect"

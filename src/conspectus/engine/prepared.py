@@ -130,7 +130,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     if job is None or not job.under_way:
         return usual
     start = time.monotonic()
-    await job.await_end(engine.timeout or LONGEST_LOOK)
+    await job.await_end(engine.settings.summarizer_timeout or LONGEST_LOOK)
     waited = time.monotonic() - start
     if (ready := await _ready(thread, history, plan)) is not None:
         return ready._replace(waited=waited)

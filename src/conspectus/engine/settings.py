@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from uuid import UUID
 
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
@@ -14,19 +14,20 @@ from conspectus.core.items import Window
 from conspectus.core.policy import (
     EMBEDDED,
     HOUR,
+    TIMEOUT,
     OnFailure,
     Policy,
     names_embedded,
     whole,
 )
-from conspectus.engine.background import Preparations
+from conspectus.engine.background import AnyBackground, Preparations
 from conspectus.engine.memory import Memory
 from conspectus.errors import InputError, PolicyError, RedactionError
 from conspectus.messages import ARCHIVED, summary_message, summary_text
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.tools import Skills, Tool, ToolTable
 from conspectus.observe import Listener, listeners_of
-from conspectus.redaction import Redaction
+from conspectus.redaction import Redact, Redaction
 from conspectus.tokens import TokenCounter, TokenMeter
 
 if TYPE_CHECKING:
@@ -47,156 +48,6 @@ Pin = Callable[[Any], bool] | str
 AnyListeners = Listener | Sequence[Listener] | None
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 ThreadId = str | int | UUID
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """Settings, summarisers, archive and memory of compactions, for every session."""
-
-    policy: Policy = field(default_factory=Policy)
-    meter: TokenMeter
-    frame: int  # tokens of a summary message without text
-    archive: Archive | None
-    memory: Memory = field(default_factory=Memory)
-    summarizers: Mapping[str, Summarizer]
-    order: tuple[str, ...]  # names of the summarisers to try, in turn
-    on_failure: OnFailure = "degrade"
-    timeout: float | None = 120.0  # seconds for one try of a summariser that sets none itself
-    pin: Callable[[Any], bool] | None = None
-    on_event: OnEvent | None = None
-    preview: Preview | None = None
-    # functions that get the messages that are about to leave
-    hooks: tuple[BeforeSummarization, ...] = ()
-    skills: Skills | None = None
-    # tokens of the message that shows a summary, where that is not one of ours
-    summary_size: Callable[[str], int] | None = None
-    # the caller's count of a message for `keep`; None for the meter's
-    keep_count: Callable[[Any], int] | None = None
-    redaction: Redaction | None = None
-    listeners: tuple[Listener, ...] = ()
-    passing: bool = False  # its records are thrown away with the one request that they are made for
-    # whether the user's words and the calls are written beside a summariser's text
-    notes: bool = True
-    tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
-    # says in a clip where its original is without an archive, with `{cite}` for its id; None where
-    # nothing keeps originals, so that nothing is clipped
-    kept_in: str | None = None
-    background: Preparations | None = None
-    cached: bool = False  # summaries are asked for after the agent's last request, where possible
-
-    @classmethod
-    def build(cls, settings: Mapping[str, Any], policy: Policy, meter: TokenMeter) -> Engine:
-        """Make the engine of an entry point from its parameters; others of them are left alone.
-
-        Raises:
-            PolicyError: one of them is invalid.
-            ArchiveError: the archive cannot be opened.
-        """
-        check_settings(settings)
-        timeout = settings.get("summarizer_timeout", 120.0)
-        # Whatever stands for the model answers prompts, and is no function of messages.
-        answers = settings.get("summarizer") is None
-        first = settings.get("model") if answers else settings["summarizer"]
-        named: dict[str, Summarizer] = {}
-        for at, writer in enumerate((first, *settings.get("fallbacks", ()))):
-            made = _summarizer_of(writer, settings, timeout, answers=answers and not at)
-            name = made.name
-            # Only the embedded one has its name.
-            while not isinstance(made, EmbeddedSummarizer) and name in (EMBEDDED, *named):
-                name += "'"
-            named[name] = made
-        # A foreign counter may count parts of a message that a dict has no place for.
-        kind = None if meter.exact else dict
-        empty = summary_message(summary_text("", archived=True), "0" * 16, like=kind)
-        frame = meter.message(empty)
-        return cls(
-            policy=replace(policy, summary_frame=frame + SLACK),
-            meter=meter,
-            frame=frame,
-            archive=open_archive(settings.get("archive")),
-            order=tuple(named),
-            summarizers={EMBEDDED: EmbeddedSummarizer(), **named},
-            on_failure=settings.get("on_failure", "degrade"),
-            timeout=timeout,
-            pin=predicate(settings.get("pin")),
-            on_event=settings.get("on_event"),
-            listeners=listeners_of(settings.get("telemetry")),
-            hooks=_several(settings.get("before_summarization")),
-            skills=settings.get("skills"),
-            redaction=Redaction.of(settings.get("redact"), timeout),
-            notes=settings.get("notes", True),
-            tools=ToolTable(settings.get("tool_table", ())),
-            background=Preparations.of(settings.get("background")),
-            cached=settings.get("summary_request", "smallest") != "smallest",
-        )
-
-    def identity(self, focus: str) -> str:
-        """Name all that would change a summary, beside its messages."""
-        names = [self.summarizers[name].identity for name in self.order]
-        redactor = "" if self.redaction is None else self.redaction.identity
-        more = (focus, self.notes, self.cached, self.tools.identity, self.skills, redactor)
-        return "\0".join(map(str, (*names, *more)))
-
-    @property
-    def where(self) -> str | None:
-        """Where originals of clips are, as a clip says it; None: nothing may be clipped."""
-        return self.kept_in if self.archive is None else ARCHIVED
-
-    def text_within(self, tokens: int) -> int:
-        """Return the tokens of text that a summary message of this size holds."""
-        return max(1, tokens - self.frame - SLACK)
-
-    async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:
-        """Redact texts for logs and listeners: errors may quote messages and keys.
-
-        If that fails, the failure stands in their place.
-        """
-        redaction = redaction or self.redaction
-        if redaction is None or not texts:
-            return list(texts)
-        try:
-            return await redaction.texts(texts)
-        except RedactionError as error:
-            return [str(error)] * len(texts)
-
-
-def _summarizer_of(
-    writer: Any, settings: Mapping[str, Any], timeout: float | None, *, answers: bool
-) -> Summarizer:
-    """Return the summariser of a setting; a Runnable that `answers` prompts is a chat model."""
-    if writer is None or names_embedded(writer):
-        return EmbeddedSummarizer()
-    refuse_class(writer)
-    trim = settings.get("trim_tokens_to_summarize")
-    if isinstance(writer, str) or is_chat_model(writer) or (answers and is_runnable(writer)):
-        from conspectus.model.chat_model import ChatModelSummarizer
-
-        prompt = settings.get("summary_prompt")
-        return ChatModelSummarizer(
-            writer, prompt=prompt, trim_tokens_to_summarize=trim, timeout=timeout
-        )
-    if isinstance(writer, Summarizer):
-        return writer
-    if is_runnable(writer) or callable(writer):
-        from conspectus.model.callables import CallableSummarizer
-
-        return CallableSummarizer(writer, trim_tokens_to_summarize=trim, timeout=timeout)
-    raise PolicyError(
-        f"{writer!r} cannot summarise: give a chat model, a 'provider:model' string, 'embedded', a "
-        "callable or Runnable that takes messages and returns text, or an object with name, "
-        "identity, summarize and asummarize"
-    )
-
-
-def refuse_class(model: object) -> None:
-    """Raise `PolicyError` for a class in the place of its instance."""
-    if isinstance(model, type):
-        name = model.__name__
-        raise PolicyError(f"{name} is a class: give an instance of it, as in {name}(...)")
-
-
-def _several(hooks: Any) -> tuple[Any, ...]:
-    return () if hooks is None else (hooks,) if callable(hooks) else tuple(hooks)
 
 
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
@@ -232,11 +83,191 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 )
 
 
-def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise `PolicyError` for a parameter of an entry point that is invalid."""
-    for name, is_valid, meaning in CHECKS:
-        if name in settings and not is_valid(settings[name]):
-            raise PolicyError(f"{name} must be {meaning}, not {settings[name]!r}")
+ALIKE = frozenset(
+    """model summarizer fallbacks summary_prompt trim_tokens_to_summarize summarizer_timeout
+    on_failure archive background pin on_event before_summarization telemetry""".split()
+)
+"""Settings that change no summary, or only in the identity of its summariser. All others are in the
+name of each draft."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Parameters of entry points that make an engine, with their defaults.
+
+    Raises:
+        PolicyError: one of them is invalid.
+    """
+
+    model: Any = None
+    summarizer: Any = None
+    fallbacks: Sequence[AnySummarizer] = ()
+    summary_prompt: str | None = None
+    trim_tokens_to_summarize: int | None = None
+    summarizer_timeout: float | None = TIMEOUT
+    on_failure: OnFailure = "degrade"
+    archive: AnyArchive | None = None
+    background: AnyBackground = None
+    pin: Pin | None = None
+    on_event: OnEvent | None = None
+    before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None = None
+    telemetry: AnyListeners = None
+    notes: bool = True
+    tool_table: Sequence[Tool] = ()
+    skills: Skills | None = None
+    redact: Redact = None
+    summary_request: Literal["smallest", "cached"] = "smallest"
+
+    def __post_init__(self) -> None:
+        for name, is_valid, meaning in CHECKS:
+            if not is_valid(getattr(self, name)):
+                raise PolicyError(f"{name} must be {meaning}, not {getattr(self, name)!r}")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], **more: Any) -> Settings:
+        """Take those among the parameters of an entry point; `more` is in the place of some."""
+        known = {**given, **more}
+        return cls(**{one.name: known[one.name] for one in fields(cls) if one.name in known})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """Settings, summarisers, archive and memory of compactions, for every session."""
+
+    settings: Settings
+    policy: Policy = field(default_factory=Policy)
+    meter: TokenMeter
+    frame: int  # tokens of a summary message without text
+    archive: Archive | None
+    memory: Memory = field(default_factory=Memory)
+    summarizers: Mapping[str, Summarizer]
+    order: tuple[str, ...]  # names of the summarisers to try, in turn
+    pin: Callable[[Any], bool] | None = None
+    on_event: OnEvent | None = None
+    preview: Preview | None = None
+    # functions that get the messages that are about to leave
+    hooks: tuple[BeforeSummarization, ...] = ()
+    # tokens of the message that shows a summary, where that is not one of ours
+    summary_size: Callable[[str], int] | None = None
+    # the caller's count of a message for `keep`; None for the meter's
+    keep_count: Callable[[Any], int] | None = None
+    redaction: Redaction | None = None
+    listeners: tuple[Listener, ...] = ()
+    passing: bool = False  # its records are thrown away with the one request that they are made for
+    tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
+    # says in a clip where its original is without an archive, with `{cite}` for its id; None where
+    # nothing keeps originals, so that nothing is clipped
+    kept_in: str | None = None
+    background: Preparations | None = None
+
+    @classmethod
+    def build(cls, own: Settings, policy: Policy, meter: TokenMeter) -> Engine:
+        """Make the engine of an entry point.
+
+        Raises:
+            PolicyError: a summariser, the redactor or another setting cannot be used.
+            ArchiveError: the archive cannot be opened.
+        """
+        # Whatever stands for the model answers prompts, and is no function of messages.
+        answers = own.summarizer is None
+        named: dict[str, Summarizer] = {}
+        for at, writer in enumerate((own.model if answers else own.summarizer, *own.fallbacks)):
+            made = _summarizer_of(writer, own, answers=answers and not at)
+            name = made.name
+            # Only the embedded one has its name.
+            while not isinstance(made, EmbeddedSummarizer) and name in (EMBEDDED, *named):
+                name += "'"
+            named[name] = made
+        # A foreign counter may count parts of a message that a dict has no place for.
+        kind = None if meter.exact else dict
+        empty = summary_message(summary_text("", archived=True), "0" * 16, like=kind)
+        frame = meter.message(empty)
+        return cls(
+            settings=own,
+            policy=replace(policy, summary_frame=frame + SLACK),
+            meter=meter,
+            frame=frame,
+            archive=open_archive(own.archive),
+            order=tuple(named),
+            summarizers={EMBEDDED: EmbeddedSummarizer(), **named},
+            pin=predicate(own.pin),
+            on_event=own.on_event,
+            listeners=listeners_of(own.telemetry),
+            hooks=_several(own.before_summarization),
+            redaction=Redaction.of(own.redact, own.summarizer_timeout),
+            tools=ToolTable(own.tool_table),
+            background=Preparations.of(own.background),
+        )
+
+    def identity(self, focus: str) -> str:
+        """Name all that would change a summary, beside its messages."""
+        made = {"redact": self.redaction, "tool_table": self.tools}
+        own = (made.get(n, v) for n, v in vars(self.settings).items() if n not in ALIKE)
+        parts = (*(self.summarizers[name] for name in self.order), focus, *own)
+        return "\0".join(str(getattr(part, "identity", part)) for part in parts)
+
+    @property
+    def cached(self) -> bool:
+        """Whether summaries are asked for after the agent's last request, where possible."""
+        return self.settings.summary_request == "cached"
+
+    @property
+    def where(self) -> str | None:
+        """Where originals of clips are, as a clip says it; None: nothing may be clipped."""
+        return self.kept_in if self.archive is None else ARCHIVED
+
+    def text_within(self, tokens: int) -> int:
+        """Return the tokens of text that a summary message of this size holds."""
+        return max(1, tokens - self.frame - SLACK)
+
+    async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:
+        """Redact texts for logs and listeners: errors may quote messages and keys.
+
+        If that fails, the failure stands in their place.
+        """
+        redaction = redaction or self.redaction
+        if redaction is None or not texts:
+            return list(texts)
+        try:
+            return await redaction.texts(texts)
+        except RedactionError as error:
+            return [str(error)] * len(texts)
+
+
+def _summarizer_of(writer: Any, own: Settings, *, answers: bool) -> Summarizer:
+    """Return the summariser of a setting; a Runnable that `answers` prompts is a chat model."""
+    if writer is None or names_embedded(writer):
+        return EmbeddedSummarizer()
+    refuse_class(writer)
+    trim, timeout = own.trim_tokens_to_summarize, own.summarizer_timeout
+    if isinstance(writer, str) or is_chat_model(writer) or (answers and is_runnable(writer)):
+        from conspectus.model.chat_model import ChatModelSummarizer
+
+        return ChatModelSummarizer(
+            writer, prompt=own.summary_prompt, trim_tokens_to_summarize=trim, timeout=timeout
+        )
+    if isinstance(writer, Summarizer):
+        return writer
+    if is_runnable(writer) or callable(writer):
+        from conspectus.model.callables import CallableSummarizer
+
+        return CallableSummarizer(writer, trim_tokens_to_summarize=trim, timeout=timeout)
+    raise PolicyError(
+        f"{writer!r} cannot summarise: give a chat model, a 'provider:model' string, 'embedded', a "
+        "callable or Runnable that takes messages and returns text, or an object with name, "
+        "identity, summarize and asummarize"
+    )
+
+
+def refuse_class(model: object) -> None:
+    """Raise `PolicyError` for a class in the place of its instance."""
+    if isinstance(model, type):
+        name = model.__name__
+        raise PolicyError(f"{name} is a class: give an instance of it, as in {name}(...)")
+
+
+def _several(hooks: Any) -> tuple[Any, ...]:
+    return () if hooks is None else (hooks,) if callable(hooks) else tuple(hooks)
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:

@@ -167,7 +167,7 @@ class Thread:
                 try:
                     await archive.flow(archive.set_head, self.scope, self.pointer or None)
                 except ArchiveError as error:
-                    if engine.on_failure == "raise":
+                    if engine.settings.on_failure == "raise":
                         raise
                     log("head_not_moved", "recall may bring what was taken back: %s", error)
         return history

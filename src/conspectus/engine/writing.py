@@ -98,7 +98,7 @@ async def _written(material: Material) -> Draft:
     """Ask each summariser in turn, up to three times where its failure may pass."""
     thread, engine, plan = material.thread, material.thread.engine, material.plan
     over = plan.budget is not None and plan.tokens > plan.budget
-    resort = {EMBEDDED} if over and engine.on_failure == "degrade" else set[str]()
+    resort = {EMBEDDED} if over and engine.settings.on_failure == "degrade" else set[str]()
     error = SummaryError("no summariser was given")
     try:
         for by in (*engine.order, *(resort - {*engine.order})):
@@ -153,7 +153,7 @@ async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft
         if steps is not None:  # it sets a time for each of its calls, and reports them
             answer = await steps(request)
         else:
-            answer = await _call(summarizer, by, request, engine.timeout)
+            answer = await _call(summarizer, by, request, engine.settings.summarizer_timeout)
     except Exception as error:
         if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
             raise
@@ -216,7 +216,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
         archived=engine.archive is not None,
         tokens=sum(map(engine.meter.entry, entries)),
     )
-    if not engine.notes:
+    if not engine.settings.notes:
         return request
     request = replace(request, limit=max(1, min(int(limit * ASKED), LARGEST)))
     notes = Notes([material.notes])
@@ -284,7 +284,7 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
         text = _CITED.sub(
             lambda m: "" if {one.strip() for one in m[1].split(",")} <= cites else m[0], text
         )
-    if not engine.notes:
+    if not engine.settings.notes:
         return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
     tokens = material.size(draft.text)
     _refuse(draft, problems(draft, (), tokens=tokens, replaced=material.replaced, limit=most))
@@ -317,7 +317,7 @@ def _with_notes(
         answer,
         user=material.notes.user,
         tools=engine.tools,
-        skills=engine.skills,
+        skills=engine.settings.skills,
     )
     segment = replace(
         segment,

@@ -117,7 +117,7 @@ class Channel:
     def passing_thread(self, room: Window | None, ratio: float | None) -> Thread | None:
         """Make a thread for one request that commits nothing; None if failures are not bridged."""
         own = self.setup.engine
-        if own.on_failure != "degrade" or own.preview is not None:
+        if own.settings.on_failure != "degrade" or own.preview is not None:
             return None
         none: dict[str, Any] = {"archive": None, "on_event": None, "background": None, "hooks": ()}
         engine = replace(
@@ -173,7 +173,7 @@ class Channel:
             view = (await self.folded()).view
         except ArchiveError as error:
             # What does not fit now is the guard's to bridge.
-            if self.setup.engine.on_failure == "raise":
+            if self.setup.engine.settings.on_failure == "raise":
                 raise
             said = "the records of this history cannot be read now: %s"
             log("records_unreadable", said, await self.redacted(error))

@@ -27,7 +27,14 @@ from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.hooks import BeforeSummarization
-from conspectus.engine.settings import AnyArchive, AnyListeners, AnySummarizer, OnEvent, Pin
+from conspectus.engine.settings import (
+    AnyArchive,
+    AnyListeners,
+    AnySummarizer,
+    OnEvent,
+    Pin,
+    Settings,
+)
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import step
@@ -131,7 +138,8 @@ class SummarizationMiddleware(
             so that the provider reads it from its cache (`docs/cost.md`). Default: `"smallest"`.
 
     `on_failure`, `fallbacks`, `max_summary_tokens`, `notes`, `tool_table`, `pin`, `telemetry`,
-    `redact`, `summarizer_timeout`, `background` and `stale_results` are as for `Compactor`.
+    `redact`, `summarizer_timeout`, `background` and `stale_results` are as for `Compactor`; but
+    `stale_results` is off by default, as LangChain's middleware truncates nothing.
 
     Each is an attribute, read at each step: `middleware.keep = ("messages", 5)` counts from the
     next one on. Agents and their states depend on `archive`, `history`, `recall`, `recall_tokens`,
@@ -176,7 +184,7 @@ class SummarizationMiddleware(
         archive: AnyArchive | None = None,
         tenant: Tenant = None,
         history: Literal["replace", "preserve"] = "replace",
-        on_failure: OnFailure = "degrade",
+        on_failure: OnFailure = Settings.on_failure,
         fallbacks: Sequence[AnySummarizer] = (),
         max_summary_tokens: int | None = None,
         notes: bool = True,
@@ -194,7 +202,7 @@ class SummarizationMiddleware(
         name: str | None = None,
         window: int | None = None,
         reserved_tokens: int = 0,
-        summarizer_timeout: float | None = 120.0,
+        summarizer_timeout: float | None = Settings.summarizer_timeout,
         truncate_args_settings: Mapping[str, Any] | None = None,
         stale_results: AnyStale = None,
         background: AnyBackground = False,

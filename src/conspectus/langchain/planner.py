@@ -58,7 +58,7 @@ async def step(channel: Channel, focus: str | None) -> Update | None:
         update = await _stepped(channel, focus)
     except ArchiveError as error:
         # Nothing has been changed; the guard, if there is one, bridges this one request.
-        if channel.setup.engine.on_failure == "raise":
+        if channel.setup.engine.settings.on_failure == "raise":
             raise
         said = await channel.redacted(error)
         log("history_kept", "the history was kept as it was: %s", said)

@@ -26,7 +26,7 @@ from conspectus.core.policy import (
     whole,
 )
 from conspectus.engine.hooks import PreviewRequest
-from conspectus.engine.settings import Engine, window_of
+from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError, unknown_parameter
 from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
@@ -138,7 +138,7 @@ def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
             raise PolicyError(f"{name} must be {', '.join(others)} or {last}, not {given[name]!r}")
     tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
     meter = TokenMeter(None if counting.approximate else counter, model=model)
-    engine = Engine.build(given, policy, meter)
+    engine = Engine.build(Settings.of(given), policy, meter)
     preserve = given["history"] == "preserve"
     return Setup(
         given=given,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_ai_message, is_tool_message
 from conspectus.bridge import io, run
+from conspectus.core.policy import TIMEOUT
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
@@ -49,7 +50,7 @@ class CallableSummarizer(Steps):
         function: Runnable[Any, Any] | Callable[[list[Any]], Any],
         *,
         trim_tokens_to_summarize: int | None = None,
-        timeout: float | None = 120.0,
+        timeout: float | None = TIMEOUT,
         min_tokens: int | None = None,
     ) -> None:
         trim, self.min_tokens = trim_tokens_to_summarize, min_tokens

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import innermost, is_runnable, named
 from conspectus.bridge import gather
-from conspectus.core.policy import EMBEDDED
+from conspectus.core.policy import EMBEDDED, TIMEOUT
 from conspectus.errors import PolicyError, SummarizerOverflow, did_you_mean, install_command
 from conspectus.messages import Message, as_data
 from conspectus.model import prompts
@@ -64,7 +64,7 @@ class ChatModelSummarizer(Steps):
         trim_tokens_to_summarize: int | None = None,
         window: int | None = None,
         max_concurrency: int = 4,
-        timeout: float | None = 120.0,
+        timeout: float | None = TIMEOUT,
         min_tokens: int | None = None,
     ) -> None:
         limits = {"trim_tokens_to_summarize": trim_tokens_to_summarize, "min_tokens": min_tokens}

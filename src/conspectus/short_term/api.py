@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import OnFailure, whole
-from conspectus.engine.settings import AnyArchive, check_settings, open_archive
+from conspectus.engine.settings import AnyArchive, Settings, open_archive
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.observe import log
 from conspectus.redaction import Redact
@@ -49,7 +49,7 @@ def summarize_messages(
     final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
     archive: AnyArchive | None = None,
     thread_id: str | None = None,
-    on_failure: OnFailure = "degrade",
+    on_failure: OnFailure = Settings.on_failure,
     redact: Redact = None,
 ) -> SummarizationResult:
     """Replace the oldest messages by a summary once enough has gathered.
@@ -176,7 +176,7 @@ def _check(given: Mapping[str, Any]) -> None:
             raise PolicyError(
                 f"{name} must be {meaning} takes a list of messages, not {given[name]!r:.200}"
             )
-    check_settings(given)
+    Settings.of(given)
 
 
 class SummarizationNode(Attributes, RunnableCallable):
@@ -230,7 +230,7 @@ class SummarizationNode(Attributes, RunnableCallable):
         name: str = "summarization",
         archive: AnyArchive | None = None,
         thread_id: str | None = None,
-        on_failure: OnFailure = "degrade",
+        on_failure: OnFailure = Settings.on_failure,
         redact: Redact = None,
     ) -> None:
         given = {key: value for key, value in locals().items() if key not in ("self", "name")}

@@ -11,6 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from conspectus._langchain import named
+from conspectus.core.policy import TIMEOUT
 from conspectus.engine.settings import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import Message, is_summary_message
@@ -58,9 +59,6 @@ DEFAULT_FINAL_SUMMARY_PROMPT = ChatPromptTemplate.from_messages(
     ]
 )
 """Puts the result together. Slots: `system_message`, `summary`, `messages`."""
-
-TIMEOUT = 120.0
-"""Seconds for one call of the model."""
 
 ONE_MORE = 5 / 4
 """Factor by which a reading may exceed what gathers: the last message usually does."""

@@ -18,14 +18,14 @@ from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.policy import Policy, TriggerClause
 from conspectus.core.records import Chain, Record
 from conspectus.engine.compaction import carry_out
-from conspectus.engine.settings import SLACK, Engine
+from conspectus.engine.settings import SLACK, Engine, Settings
 from conspectus.engine.thread import SUMMARY_FLOOR, Thread
 from conspectus.engine.view import History, look
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.recalled import is_users
 from conspectus.observe import log
-from conspectus.short_term.prompts import TIMEOUT, PromptedSummarizer, filled
+from conspectus.short_term.prompts import PromptedSummarizer, filled
 from conspectus.tokens import TokenMeter
 
 AROUND = 400
@@ -104,9 +104,9 @@ class Call:
         templates = self.given["initial_summary_prompt"], self.given["existing_summary_prompt"]
         most, count = max(self.most, self.reach), self.meter.message
         asked = PromptedSummarizer(self.given["model"], templates, most, count)
-        own = {"summarizer": asked, "archive": archive, "summarizer_timeout": TIMEOUT}
         policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
-        engine = Engine.build({**self.given, **own, "notes": False}, policy, self.meter)
+        own = Settings.of(self.given, summarizer=asked, archive=archive, notes=False)
+        engine = Engine.build(own, policy, self.meter)
         return replace(engine, frame=self._size_of(""), summary_size=self._size_of)
 
     async def made(
