@@ -99,6 +99,13 @@ def test_a_changed_line_keeps_its_beginning_once():
     assert "new=…bool, quiet: bool" in text
 
 
+def test_a_word_that_an_edit_makes_longer_is_shown_whole():
+    begin = "the first lines of a file that nobody changes " * 4
+    edit = {"path": "a.py", "old": f"{begin}beta gamma", "new": f"{begin}betas gamma"}
+    text = notes(*step("edit_file", edit, "ok", "m1"), room=200)
+    assert "new=…betas" in text
+
+
 def test_arguments_that_are_no_old_and_new_text_keep_what_they_share():
     send = {"subject": "status " * 9, "to": "ann\nbob", "cc": "bob"}
     text = notes(*step("send", send, "ok " * 60, "m1"), room=180)

@@ -74,7 +74,7 @@ def _changed(args: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         is_edit = old.lower().startswith("old") and new.lower().startswith("new")
         if not is_edit or before == after:
             continue
-        head = before.rfind(" ", 0, _alike(before, after) + 1) + 1
+        head = before.rfind(" ", 0, _alike(before, after)) + 1
         ends = before[head:][::-1], after[head:][::-1]
         tail = ends[0].rfind(" ", 0, _alike(*ends)) + 1
         left = GAP if tail else ""
