@@ -12,7 +12,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
 from engine import Scripted, compacted, engine, short
 from graph_support import agent, check_nothing_lost, check_sent, middleware, said, steps, thread
-from histories import talk
+from histories import assistant, talk, tool, user
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
@@ -32,6 +32,22 @@ def test_without_an_archive_a_branch_that_was_left_is_found_again():
     assert left.summary != other.summary
     back = compacted([*left.messages, *talk(8, 3)], compactor, force=True)
     assert back.record.parent == left.record_id
+
+
+def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back():
+    compactor = engine(keep=("messages", 6), window=20_000, stale_results={"over": 400})
+    compacted(talk(8), compactor, force=True)
+    looked = talk(8)
+    for n in range(8):
+        looked += [user("Look."), assistant("", (f"c{n}", "a table"))]
+        looked += [tool(f"c{n}", f"row {n} of it\n" * 350), assistant("I see.")]
+    short = compacted(looked, compactor)
+    assert short.clipped
+    assert not short.record.covers
+    compacted([*looked, *talk(8, 5)], compactor, force=True)
+    back = compacted([*looked, *talk(4, 9)], compactor, force=True)
+    assert back.record.parent == short.record_id
+    assert "question 4 about part_4" in back.summary
 
 
 @pytest.mark.parametrize("on_failure", ["degrade", "keep", "raise"])

@@ -228,7 +228,7 @@ class Archive:
         """Return the chain up to a record.
 
         Empty if a part of it is missing or damaged: what such a chain covers is not known. Only the
-        newest record is sure to have its notes and its summary.
+        newest record is sure to have its summary, and the newest with notes to have those.
         """
         # The newest is always read from the store: while it is there, so are its ancestors.
         newest = body = self.backend.read(scope, "record", [head]).get(head)
@@ -238,7 +238,8 @@ class Archive:
             return known
         places = {record.id: at for at, record in enumerate(known, 1)}
         later, wanted = list[Record](), head
-        while not later or wanted not in places:
+        # Of those in memory only the last has its notes.
+        while not any(record.segment for record in later) or wanted not in places:
             record = record_in(wanted, body)
             if record is None or any(record.id == one.id for one in later):
                 return ()
