@@ -37,6 +37,9 @@ TALK = {
     "thai": "ฉันชอบกินข้าวผัด",
     "german": "Der Schlüssel liegt in der Straße.",
     "russian": "Пароль лежит в сейфе.",
+    "hindi": "दरवाज़े का कोड ४४९ है।",
+    "tamil": "கதவின் குறியீடு மேசையில் உள்ளது.",
+    "hebrew": "הַסִּיסְמָה בַּכַּסֶּפֶת.",
 }
 FILLER = [
     f"{what} number {n}, as it happens to be on that day."
@@ -258,12 +261,28 @@ def test_a_question_that_stayed_in_view_stands_before_the_work_that_left_first()
         ("ข้าว", "thai"),
         ("schlüssel", "german"),
         ("пароль", "russian"),
+        ("कोड क्या है", "hindi"),
+        ("दरवाज़े", "hindi"),
+        ("குறியீடு", "tamil"),
+        ("הַסִּיסְמָה", "hebrew"),
         ("ｃａｃｈｅ", "english"),
     ],
 )
 def test_a_message_is_found(archive, query, expected):
     keep(archive, TALK.values())
     assert found(archive, query) == {TALK[expected]}
+
+
+def test_a_name_of_common_words_is_found_where_it_stands_as_it_is(archive):
+    addresses = [f"10.0.{n % 37}.{n * 3 % 41}" for n in range(700)]
+    log = "".join(
+        f"{n % 23}:{n % 59} GET /x from {address} took {n * 7 % 41} ms\n"
+        for n, address in enumerate(addresses)
+    )
+    keep(archive, ["Show the log.", said("assistant", log, id="log"), *FILLER])
+    for address in addresses[::70]:
+        text = recall(archive, query=f"What of {address}?", tokens=600).text
+        assert f" {address} " in text
 
 
 @pytest.mark.parametrize(

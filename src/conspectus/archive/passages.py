@@ -30,7 +30,12 @@ DENSE = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff\u1100-\u11ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
-PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])\w)+)")
+# Vowel signs and points, as of Hebrew, Arabic and Hindi: parts of words that are no letters.
+MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06ed\u0711-\u074a\u07a6-\u07b0\u0816-\u0963\u0971-\u0dff\u0f71-\u0fbc"
+)
+PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])[\w{MARKS}])+)")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DENSE = re.compile(rf"[{DENSE}]+")
 _DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")

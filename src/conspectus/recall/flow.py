@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -14,8 +15,8 @@ from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import Catalog, ranked
-from conspectus.recall.words import query_of, stem
+from conspectus.recall.ranking import Catalog, Held, ranked
+from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
 AT_ONCE = 20  # Messages read at a time, as the last of them seldom fit
@@ -110,7 +111,8 @@ class _Search:
         rarer = {word: one for word, one in held.items() if len(one) < MOST}
         hidden = catalog.hidden(without)
         kept = rarer if any(rarer.values()) else held
-        matches = ranked(catalog, query, {word: one - hidden for word, one in kept.items()})
+        kept = {word: one - hidden for word, one in kept.items()}
+        matches = ranked(catalog, query, kept, self._naming(text, kept))
         said = set[str]()
         for at, (place, passage, score, direct) in enumerate(matches):
             if self._room.full:
@@ -125,6 +127,27 @@ class _Search:
             hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
             if hit.text not in said and self._room.offer(hit):
                 said.add(hit.text)
+
+    def _naming(self, text: str, held: Held) -> dict[int, int]:
+        """Return the passages that hold a name of several words as it stands, with their places.
+
+        Each word of it may be common, as in `10.0.3.17`; so the newest that hold all are read.
+        """
+        found, catalog = dict[int, int](), self._catalog
+        for name, words in names_of(text).items():
+            sets = [held[word] for word in words if len(held.get(word, range(MOST))) < MOST]
+            numbers = sorted(set(sets[0]).intersection(*sets[1:]), reverse=True) if sets else ()
+            places = {number: catalog.place_of(number) for number in numbers}
+            newest = list(dict.fromkeys(place for place in places.values() if place >= 0))[:AT_ONCE]
+            read = self._archive.find(self._scope, [catalog.keys[place] for place in newest])
+            whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            for number, place in places.items():
+                if place in newest and (one := read.get(catalog.keys[place])) is not None:
+                    parts = spans(one.text, one.calls)
+                    begin, end, _ = parts[min(number - catalog.passages(place)[0], len(parts) - 1)]
+                    if whole.search(one.text[begin:end].casefold()):
+                        found[number] = place
+        return found
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         """Show a message, from a character on, or where words stand in it; a call with results."""

@@ -31,6 +31,7 @@ K1, B = 1.2, 0.75
 
 COVERED = 0.5  # Weight of the share of the query, by rarity, that stands in or around the message
 NAMED = 0.2  # Bonus if the query names one speaker, and the message is by that speaker
+EXACT = 0.5  # Bonus of a passage that holds a name of several words as the query has it
 ANSWER = 0.06  # Bonus of what is said after a question
 STATED = 0.1
 """Bonus of a user's short statement: an assistant elaborates on it at length in the same words."""
@@ -164,20 +165,26 @@ class Catalog:
         return lent, size / weight
 
 
-def ranked(catalog: Catalog, query: Mapping[str, float], held: Held) -> list[Match]:
-    """Return the passages that fit a query, best first; of equals the later first."""
+def ranked(
+    catalog: Catalog, query: Mapping[str, float], held: Held, exact: Mapping[int, int]
+) -> list[Match]:
+    """Return the passages that fit a query, best first; of equals the later first.
+
+    `exact` has the places of passages that hold a name as the query has it.
+    """
     sets = {word: numbers for word, numbers in held.items() if numbers}
     rarity = {word: math.log(1 + catalog.total / (len(one) + 0.5)) for word, one in sets.items()}
     unknown = math.log(2 + 2 * catalog.total)  # of a word that nothing holds
     total = sum(weight * rarity.get(word, unknown) for word, weight in query.items())
     worth = {word: query[word] * rarity[word] for word in sets}
     candidates, scores = _candidates(catalog, sets, worth), dict[int, tuple[float, int]]()
+    candidates |= exact
     speakers = {catalog.speaker(place) for place in candidates.values()} - {""}
     named = [one for one in speakers if query.keys() & {*one.casefold().split()}]
     for number, place in candidates.items():
         if fit := _fit(catalog, number, place, sets, worth):
             share, more = catalog.bonus(place)
-            more += NAMED * (named == [catalog.speaker(place)])
+            more += NAMED * (named == [catalog.speaker(place)]) + EXACT * (number in exact)
             scores[number] = (share * (fit / total + more), place)
     least = WEAK * max((score for score, _ in scores.values()), default=0.0)
     direct, matches = DIRECT * sum(rarity.values()), list[Match]()

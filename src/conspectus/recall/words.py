@@ -56,6 +56,22 @@ def query_of(text: str) -> dict[str, float]:
     return dict(list(words.items())[:MOST_WORDS])
 
 
+def names_of(text: str) -> dict[str, list[str]]:
+    """Return the names in a query that are made of several words, with these.
+
+    Example:
+        >>> names_of("Who sent 10.0.3.17?")
+        {'10.0.3.17': ['10', '0', '3', '17']}
+    """
+    names: dict[str, list[str]] = {}
+    for chunk in unicodedata.normalize("NFKC", text[: 2 * READ]).casefold().split():
+        pieces = [piece for piece in PIECE.finditer(chunk) if piece.lastgroup == "word"]
+        if len(pieces) > 1:
+            name = chunk[pieces[0].start() : pieces[-1].end()]
+            names[name] = [piece[0][:LONGEST] for piece in pieces]
+    return names
+
+
 def words_of(text: str) -> frozenset[str]:
     """Return all words of a text, function words too."""
     chunks = unicodedata.normalize("NFKC", text).split()
