@@ -117,3 +117,17 @@ def test_the_range_of_counted_lines_runs_forward():
     whole = [*step("edit_file", {"path": "a.py"}, "ok", "m1"), *step("ls", {}, "b.py", "m2")]
     edit, look = read_segment(read_messages(whole)).lines
     assert "recall range m1 to m2r" in text_of(tallied([tallied([look]), edit]))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Exit code: 2\nKeyError: 'vat'", '{"exit_code": 2, "output": "KeyError: vat"}'],
+)
+def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
+    messages = [user("Make it pass.", "u0")]
+    for n in range(40):
+        said = answer if n == 5 else "Exit code: 0\n" + "all of it is well\n" * 9
+        messages += step("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
+    text = Notes([read_segment(read_messages(messages), ())]).render(300, count)
+    assert "bash(pytest tests/test_5.py) → failed: " in text
+    assert "pytest tests/test_6.py" not in text

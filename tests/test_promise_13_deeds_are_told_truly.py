@@ -224,7 +224,7 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
             json.dumps({"text": "word " * 300, "id": "B1", "status": "waitlisted"}, indent=2),
             "status=waitlisted",
         ),
-        (json.dumps({"log": "word " * 300, "exit_code": 3}), "→ exit_code=3"),
+        (json.dumps({"log": "word " * 300, "exit_code": 3}), "→ failed: exit_code=3"),
         ("step 4 of 8\n" + "a line\n" * 90 + "progress: 50%", "50%"),
     ],
 )

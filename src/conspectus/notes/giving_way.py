@@ -41,6 +41,7 @@ LONG = 12
 WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
     (lambda line: line.kind == "found", 50.0),
     (lambda line: line.kind == "agent", 2.5),
+    (lambda line: line.failed, 1.5),
     (lambda line: line.effect is False, 0.6),
     (lambda line: line.effect is None and len(line.outcome) > LONG, 0.7),
     (lambda line: line.effect is True or len(line.outcome) < 2, 1.5),
@@ -104,7 +105,7 @@ def _steps_of_works(lines: Iterable[tuple[int, Line]]) -> Steps:
         weight = next(weight for test, weight in WEIGHTS if test(line)) * _named(line)
         weight /= 1.0 if line.kind == "found" else sqrt(1.0 + age / RECENT)
         steps += [(-level / weight, place, level) for level in LEVELS if level < line.size]
-        last = min(BRIEF, line.size) / (OUTLASTS if line.acts else 1.0)
+        last = min(BRIEF, line.size) / (OUTLASTS if line.acts or line.failed else 1.0)
         steps.append((-last / weight, place, 0))
     return [(place, level) for _, place, level in sorted(steps)]
 

@@ -24,6 +24,9 @@ ERRORS = ("error", "errors", "is_error", "isError")
 STATES = ("status", "state", "success", "ok")
 """Fields that say how a call ended; they come first."""
 
+HEAD = 4
+"""First lines of a text of which one may say how the program ended, as in `Exit code: 1`."""
+
 FAILED = ("error", "failed", "failure", "incomplete", "false")
 
 NOTHING = ("", "0", "false", "none", "null", "[]", "{}")
@@ -68,6 +71,9 @@ def shape_of(text: str) -> Shape:
         rest = rest[tag.end() : -len(tag[1]) - 3]
     lines = [line for line in map(str.strip, rest.split("\n")) if line]
     pieces = [f"{name}={value}" for name, value in fields.items() if not lines or value != "0"]
+    heads = (line.partition(":") for line in lines[:HEAD])
+    codes = {name.strip().lower().replace(" ", "_"): value for name, _, value in heads}
+    fields |= {name: codes[name] for name in CODES if name in codes}
     return Shape((*pieces, *lines), False, _says_failed(fields))
 
 
@@ -126,4 +132,5 @@ def _columns(rows: list[Any]) -> list[str]:
 def _says_failed(fields: Mapping[str, Any]) -> bool:
     said = {name: str(value).strip().lower() for name, value in fields.items()}
     error = any(name in ERRORS and value not in NOTHING for name, value in said.items())
+    error = error or any(name in CODES and value not in NOTHING for name, value in said.items())
     return error or any(name in STATES and value in FAILED for name, value in said.items())
