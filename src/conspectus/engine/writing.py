@@ -297,7 +297,8 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
 def _from_messages(material: Material) -> Draft:
     """Write the notes from the messages alone, as the embedded summariser does."""
     room = material.thread.engine.text_within(material.wanted)
-    return _with_notes(material, Draft("", EMBEDDED, material.keys), "", None, room)
+    read = tuple(entry.key for entry in material.entries)
+    return _with_notes(material, Draft("", EMBEDDED, read), "", None, room)
 
 
 def _with_notes(
