@@ -1,7 +1,9 @@
 """What people pass by mistake, or in another library's form, is taken or named."""
 
+import asyncio
 import copy
 import uuid
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,7 +17,10 @@ from openai.types.chat import ChatCompletionMessage
 
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
-from conspectus.errors import InputError, MessageError, PolicyError
+from conspectus.errors import InputError, MessageError, PolicyError, UnknownParameter
+from conspectus.langchain import ContextGuard
+from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages
+from conspectus_sdk import Fitter
 from scripted_models import ScriptedChatModel
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"name": "a"}'}}
@@ -204,3 +209,44 @@ def test_a_step_with_nothing_due_reads_no_object_of_a_message_again(form):
     assert before
     assert compactor.compact([*sent, *sent[:1]], thread_id="t").kept == len(sent) + 1
     assert Counted.dumped == before
+
+
+SLIPS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (Compactor, {"summariser": "embedded"}, "Compactor has no .* did you mean 'summarizer'"),
+    (Compactor, {"context_window": 2_000}, "did you mean 'window'"),
+    (Fitter, {"windows": 4_000}, "Fitter has no parameter 'windows'; did you mean 'window'"),
+    (SummarizationNode, {"input_key": "said"}, "did you mean 'input_messages_key'"),
+    (summarize_messages, {"max_summary_token": 3}, "did you mean 'max_summary_tokens'"),
+    (
+        lambda **given: asyncio.run(asummarize_messages(**given)),
+        {"max_summary_token": 3},
+        "asummarize_messages has no parameter",
+    ),
+    (ContextGuard, {"max_tokens": 8_000}, "ContextGuard has no .* did you mean 'window'"),
+    (ContextGuard, {"sumarizer": "embedded"}, "ContextGuard has no .* did you mean 'summarizer'"),
+    (partial(SummarizationMiddleware, None), {"deprecated_kwargs": 1}, "help.SummarizationMid"),
+]
+
+
+@pytest.mark.parametrize(("made", "given", "says"), SLIPS)
+def test_a_misspelt_parameter_asks_for_the_one_that_was_meant(made, given, says):
+    with pytest.raises(UnknownParameter, match=says) as raised:
+        made(**given)
+    assert isinstance(raised.value, TypeError)
+
+
+def test_the_errors_of_a_fitter_name_its_public_method():
+    with Fitter(archive="memory:", window=4_000) as fitter:
+        with pytest.raises(TypeError, match=r"^Fitter\.fit\(\) missing .*'thread_id'"):
+            fitter.fit([], model="own")
+        with pytest.raises(UnknownParameter, match="did you mean 'thread_id'"):
+            fitter.fit([], model="own", thread="t")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("kind", [Compactor, partial(SummarizationMiddleware, None)])
+def test_a_warning_about_parameters_names_the_line_that_gives_them(kind):
+    with pytest.warns(UserWarning, match="can never get below") as said:
+        kind(trigger=("messages", 3), keep=("messages", 5))
+    with pytest.warns(DeprecationWarning, match="messages_to_keep") as old:
+        SummarizationMiddleware(None, messages_to_keep=3)
+    assert {one.filename for one in (*said, *old)} == {__file__}

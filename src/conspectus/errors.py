@@ -5,8 +5,15 @@ Each message names a remedy. Catch `ConspectusError` to catch them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+WINDOW = ("max_tokens", "max_input_tokens", "context_length")  # what others call the window
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -20,6 +27,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     choices = {one.lower(): one for one in known}
     folded = word.lower().replace("-", "_").replace(" ", "_")
+    folded = "window" if folded in WINDOW and "window" in choices else folded
     found = difflib.get_close_matches(folded, choices, n=1, cutoff=0.6)
     odd = "" if word.isascii() or not found else f" {word!a} has letters that only look right;"
     return f"{odd} did you mean '{choices[found[0]]}'?" if found else ""
@@ -62,10 +70,31 @@ class UnknownParameter(PolicyError, TypeError):
     """A parameter that a constructor or a function does not have."""
 
 
-def unknown_parameter(function: str, word: str, known: Iterable[str]) -> UnknownParameter:
-    """Make the error of a parameter that a function does not have, with the one that was meant."""
-    meant = did_you_mean(word, known) or f" help({function}) lists them"
-    return UnknownParameter(f"{function} has no parameter {word!r};{meant}")
+def check_names(function: str, words: Iterable[str], known: Collection[str]) -> None:
+    """Raise `UnknownParameter`, with the likely name, for one that a function does not have."""
+    for word in words:
+        if word not in known:
+            meant = did_you_mean(word, known) or f" help({function}) lists them"
+            raise UnknownParameter(f"{function} has no parameter {word!r};{meant}")
+
+
+def spelt(*more: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let a function refuse parameters that it does not have; its `**kwargs` may be `more`."""
+
+    def decorated(function: Callable[P, T]) -> Callable[P, T]:
+        own = signature(function).parameters.values()
+        known = [*(one.name for one in own if one.kind is not one.VAR_KEYWORD), *more]
+        # Python's own errors have this name too: of the class, or of the public method.
+        function.__qualname__ = function.__qualname__.removesuffix(".__init__").replace("._", ".")
+
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            check_names(function.__qualname__, kwargs, known)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorated
 
 
 class Attributes:

@@ -24,7 +24,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import PolicyError, StuckError, install_command
+from conspectus.errors import PolicyError, StuckError, install_command, spelt
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import without_stale_thoughts
@@ -73,6 +73,7 @@ class Fitter:
         'kept'
     """
 
+    @spelt()
     def __init__(
         self,
         *,
@@ -130,6 +131,7 @@ class Fitter:
         """Fit on an event loop; see `fit`."""
         return await arun(self._fit(messages, **request))
 
+    @spelt()
     async def _fit(
         self,
         messages: Sequence[Source],

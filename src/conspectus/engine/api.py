@@ -36,7 +36,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import ArchiveError, InputError, PolicyError
+from conspectus.errors import ArchiveError, InputError, PolicyError, spelt
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
@@ -137,6 +137,7 @@ class Compactor(Closing):
         'kept'
     """
 
+    @spelt()
     def __init__(
         self,
         model: AnySummarizer | None = None,
@@ -183,7 +184,7 @@ class Compactor(Closing):
                 "window=<its input limit in tokens>, or use tokens or messages instead"
             )
         for caveat in policy.caveats(window):
-            warnings.warn(caveat, UserWarning, stacklevel=2)
+            warnings.warn(caveat, UserWarning, stacklevel=3)
         meter = meter_of(token_counter, tokenizer, model)
         self._engine = Engine.build(settings, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)

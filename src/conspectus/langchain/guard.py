@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -23,7 +24,7 @@ from langgraph.types import Command
 from conspectus.bridge import arun, io, run
 from conspectus.core.items import Window
 from conspectus.engine.settings import window_of
-from conspectus.errors import Attributes, PolicyError
+from conspectus.errors import Attributes, PolicyError, spelt
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.requests import Call, Send, awaiting
@@ -77,6 +78,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
     transformers = (InternalCallTransformer,)
     trace_policy = TracePolicy(process_inputs=omit_payload)
 
+    @spelt(*signature(SummarizationMiddleware).parameters)
     def __init__(
         self,
         summarization: SummarizationMiddleware | None = None,

@@ -35,7 +35,7 @@ from conspectus.engine.settings import (
     Pin,
     Settings,
 )
-from conspectus.errors import Attributes, PolicyError
+from conspectus.errors import Attributes, PolicyError, spelt
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import step
 from conspectus.langchain.recall import (
@@ -53,6 +53,7 @@ from conspectus.langchain.requests import (
     sending,
 )
 from conspectus.langchain.settings import (
+    DEPRECATED,
     KEEP,
     KEPT,
     Model,
@@ -171,6 +172,7 @@ class SummarizationMiddleware(
 
         def __getattr__(self, name: str) -> Any: ...
 
+    @spelt(*DEPRECATED)
     def __init__(
         self,
         model: str | Model | None,
@@ -215,7 +217,7 @@ class SummarizationMiddleware(
         if name is not None and not (isinstance(name, str) and name):
             raise PolicyError(f"name must be a text, not {name!r}")
         self._name = name or type(self).__name__
-        old = deprecated(deprecated_kwargs, list(given))
+        old = deprecated(deprecated_kwargs)
         given["trigger"] = copied(old.get("trigger") if trigger is None else trigger)
         given["keep"] = old.get("keep", keep) if keep == KEEP else keep
         given["model"] = built_model(model)
@@ -224,7 +226,7 @@ class SummarizationMiddleware(
         vars(self).update(given)
         self._begin()
         for caveat in self._setup.engine.policy.caveats(window):
-            warnings.warn(caveat, UserWarning, stacklevel=2)
+            warnings.warn(caveat, UserWarning, stacklevel=3)
 
     def _begin(self) -> None:
         own, self._made = vars(self), cast("Setup | None", None)

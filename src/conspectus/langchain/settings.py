@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from conspectus.core.policy import (
 )
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
-from conspectus.errors import PolicyError, unknown_parameter
+from conspectus.errors import PolicyError
 from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.recalled import LEAST_RECALL
@@ -154,17 +154,14 @@ def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
     )
 
 
-def deprecated(given: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+def deprecated(given: Mapping[str, Any]) -> dict[str, Any]:
     """Read parameters under LangChain's old names; called by a constructor."""
-    for name in given:
-        if name not in DEPRECATED:
-            raise unknown_parameter("SummarizationMiddleware", name, known)
     kinds, read = {"trigger": "tokens", "keep": "messages"}, {}
     for old, new in DEPRECATED.items():
         if old in given:
             form = f"{new}=('{kinds[new]}', value)"
             # Of the line that builds or sets the middleware.
-            warnings.warn(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, 3)
+            warnings.warn(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, 4)
             if given[old] is not None:
                 read[new] = (kinds[new], given[old])
     return read

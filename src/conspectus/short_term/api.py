@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import OnFailure, whole
 from conspectus.engine.settings import AnyArchive, Settings, open_archive
-from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
+from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError, check_names, spelt
 from conspectus.observe import log
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
@@ -35,6 +35,7 @@ TokenCounter = Callable[[Any], int]
 KEY = "running_summary"  # in `context` of a node's state
 
 
+@spelt()
 def summarize_messages(
     messages: Sequence[AnyMessage],
     *,
@@ -110,6 +111,7 @@ def summarize_messages(
 @wraps(summarize_messages, assigned=())  # the signature
 async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model that is no `Runnable` gets a thread."""
+    check_names("asummarize_messages", kwargs, signature(summarize_messages).parameters)
     bound = signature(summarize_messages).bind(*args, **kwargs)
     bound.apply_defaults()
     return await arun(_summarized(bound.arguments))
@@ -214,6 +216,7 @@ class SummarizationNode(Attributes, RunnableCallable):
 
         def __getattr__(self, name: str) -> Any: ...
 
+    @spelt()
     def __init__(
         self,
         *,
