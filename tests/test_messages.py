@@ -1,5 +1,6 @@
 """Messages: read in every form, remembered, named, written and read back, truncated, framed."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -166,3 +167,16 @@ def test_no_line_of_notes_passes_for_a_role(line):
 @pytest.mark.parametrize("line", NO_ROLES.split("\n"))
 def test_a_line_of_code_or_a_log_stays_as_it_is(line):
     assert as_notes(f"before\n{line}\nafter") == f"before\n{line}\nafter"
+
+
+def test_what_is_remembered_of_histories_is_bounded_by_their_characters():
+    tracemalloc.start()
+    try:
+        for number in range(14):
+            content = f"{number} " * 5_000_000
+            read_messages([{"role": "user", "content": content}], thread=f"large-{number}")
+        del content
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 80_000_000

@@ -11,6 +11,7 @@ import httpx
 import openai
 import pytest
 
+from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_serve.settings import PLAINLY
@@ -29,7 +30,7 @@ def size(body: dict[str, Any]) -> int:
 
 
 @contextmanager
-def both(path: Path, config: Any = None, **more: Any) -> Iterator[Any]:
+def both(path: Path | Archive, config: Any = None, **more: Any) -> Iterator[Any]:
     """An upstream with a window, an endpoint, and OpenAI's client at it."""
 
     def script(request: Any) -> str:
@@ -71,6 +72,22 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
         assert (own(other, "state"), upstream.requests[-1].body) == ("upstream", body)
         theirs = {"model": "m", "input": "hi", "conversation": "conv_1"}
         assert own(post(endpoint, "/v1/responses", theirs), "state") == "upstream"
+
+
+def test_a_history_left_to_the_server_is_on_the_disk_before_its_answer_ends(tmp_path, monkeypatch):
+    written = list[bool]()
+    with Archive.open(tmp_path / "a.db") as archive:
+        begin = archive.backend.transaction
+
+        def transaction(*, writes: bool = False, durable: bool = True) -> Any:
+            written.extend([durable] if writes else [])
+            return begin(writes=writes, durable=durable)
+
+        store = getattr(archive.backend, "store", archive.backend)
+        monkeypatch.setattr(store, "transaction", transaction)
+        with both(archive) as (_, _, client):
+            client.responses.create(model="m", input="Hello.", max_output_tokens=100)
+    assert written[-1]
 
 
 def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):

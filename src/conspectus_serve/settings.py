@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -49,6 +50,12 @@ def _is_address(value: str) -> str:
     if "@" in value.partition("://")[2].partition("/")[0] or "?" in value or "#" in value:
         raise ValueError("an upstream is named by scheme, host, port and path alone")
     return value.rstrip("/")
+
+
+def _is_proxy(value: str) -> str:
+    if not value.startswith(("http://", "https://")) or not urlsplit(value).hostname:
+        raise ValueError("write a proxy's address such as http://127.0.0.1:3128")
+    return value
 
 
 def _is_listen(value: str) -> str:
@@ -103,7 +110,7 @@ class ServeSettings(BaseModel):
     recall_tool: bool = False
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
     keep_alive: Annotated[float, Field(gt=0, le=3_600)] = 10.0
-    proxy: str | None = Field(None, repr=False)
+    proxy: Annotated[str, AfterValidator(_is_proxy)] | None = Field(None, repr=False)
     ca_file: Path | None = None
 
     @model_validator(mode="after")

@@ -231,5 +231,6 @@ class Held:
         """Keep a response after its parent: items before it, and new ones. Raises ArchiveError."""
         row = {response: {"parent": parent, "items": list(new)}}
         self._archive.note(scope, "response", row)
-        self._archive.note(scope.tenant, "response", {response: {"thread": scope.thread}})
+        slip = {response: {"thread": scope.thread}}
+        self._archive.note(scope.tenant, "response", slip, durable=True)  # and the row before it
         self._known.put((scope.tenant, response), (scope.thread, [*before, *new]))

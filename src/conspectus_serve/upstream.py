@@ -322,7 +322,9 @@ def _failed(error: Exception) -> UpstreamFailed:
     if isinstance(error, aiohttp.ClientConnectorError):
         inner = error.os_error  # the words of the system, which name no key
         number = inner.errno if isinstance(inner, ConnectionError) else None
-        why = f"{why}: {os.strerror(number) if number else inner}"[:300]
+        why = f"{why}: {os.strerror(number) if number else str(inner) or type(inner).__name__}"[
+            :300
+        ]
     if "CERTIFICATE_VERIFY" in why:
         cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
     return UpstreamFailed(f"{what} ({why}); {cure}")

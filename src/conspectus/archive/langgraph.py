@@ -80,7 +80,12 @@ class LangGraphStore:
         )
 
     def write(
-        self, scope: Scope, items: Items, renewed: Sequence[str] = (), seen: str | None = None
+        self,
+        scope: Scope,
+        items: Items,
+        renewed: Sequence[str] = (),
+        seen: str | None = None,
+        durable: bool = True,
     ) -> str:
         head = "" if seen is None else self._head(scope)
         if head not in ("", seen, *(one.key for one in items.get("record", ()))):

@@ -314,14 +314,22 @@ class Archive:
                 notes[by_key[key]] = unpacked(body)
         return notes
 
-    def note(self, place: Scope | str, kind: str, notes: Mapping[str, Mapping[str, Any]]) -> None:
+    def note(
+        self,
+        place: Scope | str,
+        kind: str,
+        notes: Mapping[str, Mapping[str, Any]],
+        *,
+        durable: bool = False,
+    ) -> None:
         """Write notes by name, all in one transaction; see `notes`.
 
-        They survive the end of the process; the newest may be lost if the machine fails.
+        They survive the end of the process. The newest may be lost if the machine fails, up to the
+        next `durable` one.
         """
         named = {label_hash(f"{kind} {name}"): dict(data) for name, data in notes.items()}
         items = [Item(name, packed(data)) for name, data in named.items()]
-        self.backend.write(_noted_in(place), {"note": items})
+        self.backend.write(_noted_in(place), {"note": items}, durable=durable)
 
     # For people
 

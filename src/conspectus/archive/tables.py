@@ -130,14 +130,19 @@ class Tables(ABC):
             return {key_text(bytes(key)): bytes(body) for key, body in rows}
 
     def write(
-        self, scope: Scope, items: Items, renewed: Sequence[str] = (), seen: str | None = None
+        self,
+        scope: Scope,
+        items: Items,
+        renewed: Sequence[str] = (),
+        seen: str | None = None,
+        durable: bool = True,
     ) -> str:
         """Keep items, those of originals with their words in the index; all or none.
 
         The records `renewed` live as long. With `seen`, the head that was seen (empty for none),
         nothing is written if another one, or one of these records, is in force. Returns the head.
         """
-        with self.transaction(writes=True, durable=items.keys() != {"note"}) as run:
+        with self.transaction(writes=True, durable=durable) as run:
             name = packed([scope.tenant, scope.thread, scope.session])
             # Which locks the scope for other writers.
             [(number, after)] = run(

@@ -16,7 +16,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from operator import is_
+from operator import attrgetter, is_
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +44,9 @@ from conspectus.tokens import Report, TokenMeter
 if TYPE_CHECKING:
     from conspectus.engine.thread import Thread
 
-THREADS, MESSAGES = 256, 262_144
-"""Most sessions in memory, and most messages of histories that were read, beside the newest."""
+THREADS, TOKENS, EACH = 256, 16_000_000, 250
+"""Most sessions in memory, and most tokens of histories that were read, beside the newest; each
+message counts for so many more."""
 
 KEPT = 8  # Drafts, and chains, in memory for each session
 LONGEST_LOOK = 600.0  # Seconds after which the task of another worker is taken to be lost
@@ -96,7 +97,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
-        self.histories: Newest[Scope, Seen] = Newest(THREADS, MESSAGES, len)
+        self.histories: Newest[Scope, Seen] = Newest(THREADS, TOKENS, attrgetter("tokens"))
 
     def of(self, scope: Scope) -> SessionMemory:
         return self._sessions.get_or_make(scope, SessionMemory)
@@ -132,9 +133,7 @@ class Seen:
     result: CompactionResult
     sizes: list[int]  # tokens of the messages in view, without a correction
     reports: list[Report] | None  # the models' reports of usage; None after another's summary
-
-    def __len__(self) -> int:
-        return len(self.sent)
+    tokens: int  # of the messages in view, and what all messages count for beside them
 
     def followed(self, messages: Sequence[Source], meter: TokenMeter) -> Seen | None:
         """Return the history with the messages after those that were sent.
@@ -184,6 +183,7 @@ class Seen:
             result=replace(self.result, messages=view, kept=kept),
             sizes=sizes,
             reports=reports,
+            tokens=sum(sizes) + EACH * (count + len(later)),
         )
 
 
@@ -217,8 +217,9 @@ async def remember(
         pointer=pointer,
         head=history.head,
         result=replace(result, messages=list(result.messages)),  # a caller may go on with its own
-        sizes=[item.tokens for item in history.items],
+        sizes=(sizes := [item.tokens for item in history.items]),
         reports=None if history.foreign else reports_of(history),
+        tokens=sum(sizes) + EACH * len(entries),
     )
     engine.memory.histories.put(thread.scope, seen)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 from weakref import ref
 
@@ -20,12 +20,12 @@ from conspectus.errors import MessageError
 from conspectus.messages.message import Message, Source, name_entries, tagged
 from conspectus.messages.reading import read
 
-THREADS, MESSAGES = 256, 32_768
-"""Most threads, and most dicts in all of them, whose reading is remembered; a thread with more
-dicts is remembered alone."""
+THREADS, CHARACTERS, EACH = 256, 64_000_000, 1_000
+"""Most threads, and most characters of dicts in all of them, whose reading is remembered; each
+message counts for so many more. A thread with more is remembered alone."""
 
 _rest = attrgetter(*(field.name for field in fields(Message)[1:]))
-_of_dicts: Newest[Hashable, list[Message]] = Newest(THREADS, MESSAGES, len)
+_of_dicts = Newest[Hashable, tuple[int, list[Message]]](THREADS, CHARACTERS, itemgetter(0))
 _of_objects: dict[int, tuple[ref[Any], tuple[Any, ...]]] = {}
 """By a LangChain message's identity: the message, weakly, and all fields of its `Message` but the
 first, which is itself. The last has a copy of what the message held, to compare it with."""
@@ -48,7 +48,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
             f"messages must be a list of messages, not {type(messages).__name__}; wrap a single "
             "message in a list"
         )
-    before = _of_dicts.get(thread) or [] if thread is not None else []
+    _, before = _of_dicts.get(thread) or (0, []) if thread is not None else (0, [])
     # Clients that send a history anew send equal dicts in the same order.
     known = dict(enumerate(before)) | {id(message.source): message for message in before}
     result: list[Message] = []
@@ -67,7 +67,8 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     _join(result)
     name_entries(result)
     if thread is not None:
-        _of_dicts.put(thread, [message for message in result if type(message.source) is dict])
+        dicts = [message for message in result if type(message.source) is dict]
+        _of_dicts.put(thread, (sum(map(_size, dicts)), dicts))
     return result
 
 
@@ -77,6 +78,10 @@ def read_message(message: Source, index: int = 0) -> Message:
     if known is not None and known() is message and _equal(rest[-1]["copy"], vars(message)):
         return Message(message, *rest)
     return _newly_read(message, index)
+
+
+def _size(message: Message) -> int:
+    return EACH + len(message.text) + sum(len(call.args) for call in message.calls)
 
 
 def _equal(copy: Any, content: Any) -> bool:

@@ -87,15 +87,12 @@ def read_segment(
 
 def _words(message: Message) -> frozenset[str]:
     """Return the words of a message with a digit, a sign or a capital inside."""
-    words: frozenset[str] | None = message.memo.get("identifiers")
-    if words is None:
-        words = message.memo["identifiers"] = frozenset(
-            word
-            for word in {*_WORD.findall(message.reading)}
-            if not (word.isalpha() and (word.islower() or word[1:].islower()))
-            and SHORTEST <= len(word) <= LONGEST
-        )
-    return words
+    return frozenset(
+        word
+        for word in {*_WORD.findall(message.reading)}
+        if not (word.isalpha() and (word.islower() or word[1:].islower()))
+        and SHORTEST <= len(word) <= LONGEST
+    )
 
 
 class _Reader:
