@@ -120,11 +120,13 @@ def _newly_read(source: Any, index: int) -> Message:
 
 
 def _copied(value: Any) -> Any:
-    """Copy containers and objects of pydantic; the rest is compared by identity or equality."""
-    if isinstance(value, dict):
+    """Copy what may change and is read; the rest is compared by identity or equality."""
+    if isinstance(value, Mapping):
         return {key: _copied(part) for key, part in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_copied, value))
+    if isinstance(value, (list, tuple)):
+        return (list if isinstance(value, list) else tuple)(map(_copied, value))
+    if isinstance(value, bytearray):
+        return bytes(value)
     return value.model_copy(deep=True) if hasattr(value, "model_copy") else value
 
 
