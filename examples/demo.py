@@ -174,7 +174,7 @@ class Demo:
         left = [message for message in self.evicted if message["role"] == "user"]
         whole = [m for m in left if m["content"].replace("\n", "\n  ") in view]
         self._line(
-            f"Messages of the user that have left: {len(left)}; "
+            f"Messages of the user that were evicted: {len(left)}; "
             f"{len(whole)} of them stand in the notes word for word"
         )
         for message in whole:

@@ -250,3 +250,13 @@ def test_a_warning_about_parameters_names_the_line_that_gives_them(kind):
     with pytest.warns(DeprecationWarning, match="messages_to_keep") as old:
         SummarizationMiddleware(None, messages_to_keep=3)
     assert {one.filename for one in (*said, *old)} == {__file__}
+
+
+@pytest.mark.parametrize(("archive", "lost"), [("memory:", ""), (None, ", not archived")])
+def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, lost):
+    talk = [{"role": ("user", "assistant")[n % 2], "content": f"Step {n}."} for n in range(12)]
+    compactor = Compactor(archive=archive, keep=("messages", 4))
+    result = compactor.compact(talk, thread_id="t", force=True)
+    assert f" {result.evicted} messages evicted{lost}, {result.kept} in view" in repr(result)
+    assert "not archived" not in repr(compactor.compact(talk[:2], thread_id="new"))
+    assert f" {result.evicted} messages evicted" in repr(result.record)

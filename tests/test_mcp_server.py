@@ -83,9 +83,9 @@ def test_a_client_searches_reads_and_sees_what_left_and_why(transport, archive, 
 
             listed = await told(client, "list_compactions")
             [number] = re.findall(r"\[([0-9a-f]{16})\]", listed)
-            assert "44 messages left" in listed
+            assert "44 messages evicted" in listed
             record = await told(client, "read_compaction", id=number)
-            assert "forced: 44 messages left" in record
+            assert "forced: 44 messages evicted" in record
             assert "archived and read back" in record
             assert f"[u0 user] {PORT}" in record
             assert "Never push to main. [u1]" in record

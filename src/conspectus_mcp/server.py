@@ -265,7 +265,7 @@ def _outline(record: Record) -> str:
     clips = f", {len(record.clips):,} truncated" if record.clips else ""
     secrets = f", {sum(record.redacted.values()):,} secrets taken out" if record.redacted else ""
     return (
-        f"[{record.id}] {label(record.cause)}: {len(record.covers):,} messages left{clips}; "
+        f"[{record.id}] {label(record.cause)}: {len(record.covers):,} messages evicted{clips}; "
         f"{record.tokens_before:,} tokens before, {record.tokens_after:,} after; originals "
         f"{'archived and read back' if record.archived else 'not archived'}{secrets}"
     )

@@ -178,7 +178,7 @@ class Record:
 
     def __repr__(self) -> str:
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
-        parts = f"{len(self.covers):,} messages left, {len(self.clips):,} truncated"
+        parts = f"{len(self.covers):,} messages evicted, {len(self.clips):,} truncated"
         return f"<Record {self.id}: {sizes}, {parts}{f', by {self.by}' if self.by else ''}>"
 
     @property

@@ -68,7 +68,8 @@ class CompactionResult:
     def __repr__(self) -> str:
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
         record = "" if self.record is None else f", record {self.record.id}"
-        counts = f"{self.evicted:,} messages left, {self.kept:,} in view"
+        lost = ", not archived" if self.evicted and not self.archived else ""
+        counts = f"{self.evicted:,} messages evicted{lost}, {self.kept:,} in view"
         reason = shorten(self.reason, 80, placeholder=" …")
         return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {reason}>"
 

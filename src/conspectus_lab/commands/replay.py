@@ -167,5 +167,5 @@ def in_words(done: Compaction) -> str:
     """Describe one compaction in one line."""
     text = f"  request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"
     if done.left:
-        text += f"; {output.many(len(done.left), 'message')} left"
+        text += f"; {output.many(len(done.left), 'message')} evicted"
     return f"{text}; {done.shortened:,} truncated" if done.shortened else text
