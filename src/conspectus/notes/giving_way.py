@@ -40,7 +40,7 @@ LONG = 12
 
 WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
     (lambda line: line.kind == "found", 50.0),
-    (lambda line: line.kind == "agent", 2.5),
+    (lambda line: line.kind == "agent", 5.0),
     (lambda line: line.failed, 1.5),
     (lambda line: line.effect is False, 0.6),
     (lambda line: line.effect is None and len(line.outcome) > LONG, 0.7),
