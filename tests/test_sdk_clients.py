@@ -153,3 +153,16 @@ def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
         assert fitter.fit(HI, model=model, thread_id="t").budget == limit
     settings, _ = load_settings(given={"upstream": "http://127.0.0.1:9", "windows": windows})
     assert settings.window_of(model) == limit
+
+
+def test_the_room_for_an_answer_is_kept_as_it_was_asked_for():
+    said = [{"role": ("user", "assistant")[n % 2], "content": "Step. " * 60} for n in range(40)]
+    request: dict[str, Any] = {"model": "own", "thread_id": "t"}
+    with Fitter(archive="memory:", window=4_000) as fitter:
+        result = fitter.fit(said, **request, answer_tokens=3_000)
+        assert result.budget == 1_000
+        assert result.tokens_after <= 1_000
+        with pytest.raises(StuckError, match=r"answer_tokens \(4,000\) take 4,0.* lower answer_t"):
+            fitter.fit(said, **request, answer_tokens=4_000)
+        with pytest.raises(PolicyError, match="answer_tokens must be"):
+            fitter.fit(said, **request, answer_tokens=-1)

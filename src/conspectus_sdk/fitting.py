@@ -12,7 +12,7 @@ from conspectus import CompactionResult
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.plan import budget_of
-from conspectus.core.policy import Policy
+from conspectus.core.policy import Policy, whole
 from conspectus.engine.compaction import compact
 from conspectus.engine.settings import (
     AnyArchive,
@@ -28,7 +28,7 @@ from conspectus.errors import PolicyError, StuckError, install_command, spelt
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import without_stale_thoughts
-from conspectus.model.windows import limit_of, profile_of, reserved_for_answer
+from conspectus.model.windows import limit_of, profile_of
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
@@ -50,7 +50,7 @@ class Request(TypedDict, total=False):
     session: str  # the agent, if several share a thread; by default `main`
     system: object  # Anthropic's `system` (a text or blocks), or the `instructions` of Responses
     tools: Sequence[Any]  # in the provider's form
-    answer_tokens: int | None  # its maximum, if part of the window; at most half of it is left free
+    answer_tokens: int | None  # its maximum, if part of the window: as much of it is left free
 
 
 class Fitter:
@@ -117,7 +117,7 @@ class Fitter:
         thoughts that a model would refuse behind another beginning.
 
         Raises:
-            StuckError: nothing makes it fit; carries the numbers.
+            StuckError: nothing makes it fit beside `answer_tokens`; carries the numbers.
             InputError: a thread or a tenant without a name.
             PolicyError: the model's window is not known.
             MessageError: a message cannot be understood.
@@ -147,13 +147,14 @@ class Fitter:
         scope = scope_of(tenant, thread_id, session)
         engine, window = self._engine(model)
         meter = engine.meter
-        beside = reserved_for_answer(({"max_tokens": answer_tokens},), window)
+        beside = 0 if answer_tokens is None else whole(answer_tokens, "answer_tokens", 0)
         beside += meter.tools(tools) if tools else 0
         beside += meter.message(plain({"role": "system", "content": system})) if system else 0
         if beside >= window:
             raise StuckError(
-                f"system prompt, tools and the room for the answer take {beside:,} of the window's "
-                f"{window:,} tokens; give the model fewer tools, or a shorter prompt",
+                f"system prompt, tools and answer_tokens ({answer_tokens or 0:,}) take {beside:,} "
+                f"of the window's {window:,} tokens, which leaves no room for messages; lower "
+                "answer_tokens, or give the model fewer tools or a shorter prompt",
                 needed=beside,
                 budget=window,
             )
