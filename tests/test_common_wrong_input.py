@@ -260,3 +260,9 @@ def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, los
     assert f" {result.evicted} messages evicted{lost}, {result.kept} in view" in repr(result)
     assert "not archived" not in repr(compactor.compact(talk[:2], thread_id="new"))
     assert f" {result.evicted} messages evicted" in repr(result.record)
+
+
+@pytest.mark.parametrize("kind", [Compactor, partial(SummarizationMiddleware, None)])
+def test_a_summary_that_no_window_can_hold_is_said(kind):
+    with pytest.warns(UserWarning, match=r"\(5,000\) are not less than a window of 2,000 tokens"):
+        kind(window=2_000, max_summary_tokens=5_000)

@@ -240,6 +240,9 @@ class Policy:
             if window is not None and (clause.tokens or 0) > window:
                 limit = f"a window of {window:,} tokens"
                 yield f"the trigger ({clause}) is never reached in {limit}. Lower trigger."
+        if window is not None and (most := self.max_summary_tokens or 0) >= window:
+            limit = f"a window of {window:,} tokens"
+            yield f"max_summary_tokens ({most:,}) are not less than {limit}. Lower them."
 
     @property
     def least_trigger(self) -> int | None:
