@@ -325,6 +325,13 @@ def test_the_reference_has_every_name_that_the_pages_import_and_none_twice():
     assert sorted(imported() - {*there}) == []
 
 
+def test_the_page_on_yaml_begins_with_the_smallest_preset():
+    page = (DOCS / "config.md").read_text(encoding="utf-8")
+    first = next(block for block in blocks_of("config.md", page) if block.language == "yaml")
+    preset = (ROOT / "examples" / "config" / "minimal.yaml").read_text(encoding="utf-8")
+    assert yaml.safe_load(first.text) == yaml.safe_load(preset)
+
+
 def test_readme_and_architecture_stay_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
     assert len((DOCS / "architecture.md").read_text(encoding="utf-8").split()) <= 1_200
