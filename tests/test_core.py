@@ -9,9 +9,10 @@ from conspectus import Compactor
 from conspectus.core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
 from conspectus.core.items import Compact, Item, Keep, Plan, Size, Window
 from conspectus.core.plan import plan, plan_draft
-from conspectus.core.policy import Arguments, Policy
+from conspectus.core.policy import Arguments
 from conspectus.core.records import ClipMark, Cost, Record
 from conspectus.engine.folding import Folded, fold
+from conspectus.engine.settings import Settings
 from conspectus.messages import Message, read_messages, summary_message, summary_text
 
 
@@ -37,21 +38,21 @@ def compacting(*given: Any, **more: Any) -> Compact:
 
 def test_a_standing_summary_is_replaced_and_never_evicted():
     items = [item("user", 300, 0, summary=True), *talk(30)[1:]]
-    found = compacting(items, Policy.build(trigger=("messages", 30), keep=("messages", 10)))
+    found = compacting(items, Settings(trigger=("messages", 30), keep=("messages", 10)).policy())
     assert 0 not in found.evicted
     assert found.at_most == 10 * 100 + found.summary_tokens
 
 
 def test_a_standing_summary_that_stays_keeps_its_room():
     items = [item("user", 120, 0, summary=True), item("user", 5_000, 1, floor=40)]
-    found = compacting(items, Policy.build(trigger=("tokens", 100)), Window(500))
+    found = compacting(items, Settings(trigger=("tokens", 100)).policy(), Window(500))
     assert (found.evicted, found.summary_tokens) == ((), 0)
     assert found.at_most == 120 + found.clips[0].limit <= 310  # what a plan aims at
 
 
 def test_what_is_shown_short_fits_to_the_token():
     items = [item("user", 5_000, n, floor=40, pinned=True) for n in range(3)]
-    found = compacting(items, Policy.build(trigger=("tokens", 100)), Window(2_000))
+    found = compacting(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
     assert [clip.limit for clip in found.clips] == [606, 606, 606]  # it may grow by a tenth
     assert found.at_most == 1_818
 
@@ -59,17 +60,19 @@ def test_what_is_shown_short_fits_to_the_token():
 def test_what_shortened_arguments_save_is_taken_off_the_callers_own_count():
     items = [one if one.role == "user" else replace(one, tokens=400, brief=40) for one in talk(20)]
     old = Arguments.build({"trigger": ("tokens", 1_000), "keep": ("messages", 4)})
-    policy = replace(Policy.build(trigger=("tokens", 3_000), keep=("messages", 4)), arguments=old)
+    policy = replace(
+        Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy(), arguments=old
+    )
     found = compacting(items, policy, trigger_size=Size(3_500, 20))
     assert (found.evicted, len(found.clips)) == ((), 8)
 
 
 def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():
     items = [*talk(10), item("user", 690, 10, floor=40)]
-    found = compacting(items, Policy.build(trigger=("messages", 9)), Window(1_140))
+    found = compacting(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
     assert (found.clips, found.summary_tokens) == ((), int(1_140 / 1.1) - 690)
     items = [*talk(10), item("user", 890, 10, floor=40)]
-    found = compacting(items, Policy.build(trigger=("messages", 9)), Window(1_140))
+    found = compacting(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
     assert [clip.index for clip in found.clips] == [10]
     assert found.summary_tokens == 380
 
@@ -85,7 +88,7 @@ def around_a_giant(tokens: int) -> list[Item]:
 
 
 def test_what_was_said_before_a_large_result_stays_where_that_fits_short():
-    policy = Policy.build(keep=("messages", 20))
+    policy = Settings(keep=("messages", 20)).policy()
     items, window = around_a_giant(1_900), Window(8_000)
     found = compacting(items, policy, window, force=True)
     assert [clip.index for clip in found.clips] == [32]
@@ -99,7 +102,7 @@ def test_what_was_said_before_a_large_result_stays_where_that_fits_short():
 
 
 def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
-    policy = Policy.build(trigger=("tokens", 4_000), keep=("messages", 20))
+    policy = Settings(trigger=("tokens", 4_000), keep=("messages", 20)).policy()
     for window in (None, Window(15_000)):
         found = plan(talk(21, 300), policy, window)
         assert found == Keep("a compaction would free too little", 6_300)
@@ -109,7 +112,7 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
     assert found.summary_tokens >= 300
     tight = [item("user", 290, 0), *talk(20, 300)[1:], item("user", 300, 99)]
     assert compacting(tight, policy, Window(sum(one.tokens for one in tight) - 1))
-    assert compacting(talk(5, 10), Policy.build(trigger=("tokens", 40), keep=("messages", 1)))
+    assert compacting(talk(5, 10), Settings(trigger=("tokens", 40), keep=("messages", 1)).policy())
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,9 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
 )
 def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, tokens, share):
     """Of much; of little they may take all but the gain."""
-    policy = Policy.build(trigger=("messages", 50), keep=("messages", 20), keep_first=True)
+    policy = replace(
+        Settings(trigger=("messages", 50), keep=("messages", 20)).policy(), keep_first=True
+    )
     found = compacting(talk(50, tokens), policy, window and Window(window), floor=170)
     assert (len(found.evicted), found.summary_tokens) == (30, share)
 

@@ -19,6 +19,7 @@ from conspectus.core.items import Compact, Item
 from conspectus.core.plan import plan
 from conspectus.core.policy import Policy, StaleResults
 from conspectus.deep_agents import create_deep_agent
+from conspectus.engine.settings import Settings
 from conspectus.errors import PolicyError
 from conspectus.messages.message import NOT_NEEDED
 from conspectus.messages.thoughts import without_stale_thoughts
@@ -70,7 +71,7 @@ def test_which_results_are_shortened(results, how, short):
 
 
 def policy(trigger: int, **how: Any) -> Policy:
-    return Policy.build(trigger=("tokens", trigger), keep=("messages", 2), stale_results=how)
+    return Settings(trigger=("tokens", trigger), keep=("messages", 2), stale_results=how).policy()
 
 
 def test_it_frees_the_set_amount_or_does_not_happen():

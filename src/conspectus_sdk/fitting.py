@@ -12,7 +12,7 @@ from conspectus import CompactionResult
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.plan import budget_of
-from conspectus.core.policy import Policy, whole
+from conspectus.core.policy import whole
 from conspectus.engine.compaction import compact
 from conspectus.engine.settings import (
     AnyArchive,
@@ -81,21 +81,19 @@ class Fitter:
         window: int | Mapping[str, int] | None = None,
         summarizer: AnySummarizer | None = None,
         trigger: object = ("fraction", 0.85),
-        keep: object = ("messages", 20),
+        keep: object = Settings.keep,
         token_counter: TokenCounter | str | None = None,
         max_summary_tokens: int | None = None,
         redact: Redact = None,
     ) -> None:
         for limit in window.values() if isinstance(window, Mapping) else (window,):
             window_of(limit, 0)
-        self._windows, self._counter = window, token_counter
-        self._policy = Policy.build(
-            trigger=trigger, keep=keep, max_summary_tokens=max_summary_tokens
-        )
+        settings = Settings.of(locals())
+        self._windows, self._counter, self._policy = window, token_counter, settings.policy()
         if (opened := open_archive(archive)) is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive = opened
-        self._settings = Settings(summarizer=summarizer, archive=opened, redact=redact)
+        self._settings = replace(settings, archive=opened)
         self._engine = lru_cache(KNOWN)(self._made)
 
     def __enter__(self) -> Self:

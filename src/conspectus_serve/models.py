@@ -16,7 +16,7 @@ from conspectus.config import SummarizationConfig
 from conspectus.config.building import counter_of, declared_window, pin_of, sizes_of, summarizer_of
 from conspectus.config.schema import redactor
 from conspectus.core.items import Window
-from conspectus.core.policy import EMBEDDED, Policy, names_embedded
+from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.engine.settings import Engine, Settings, predicate
 from conspectus.errors import PolicyError
 from conspectus.messages.blocks import without_cache_marks
@@ -158,7 +158,7 @@ class Models:
         self, model: str, window: int | None, at: int | None, max_notes: int | None
     ) -> Engine:
         config = self._config
-        sizes = {**sizes_of(config, window), "max_summary_tokens": config.max_summary_tokens}
+        sizes = sizes_of(config, window)
         if at:
             sizes["trigger"] = [("tokens", at), *(sizes["trigger"] or ())]
         if max_notes is not None:
@@ -169,7 +169,7 @@ class Models:
             for one in (config.model_name or EMBEDDED, *config.fallback_models)
         )
         settings = Settings.of(
-            dict(config),
+            {**dict(config), **sizes},
             summarizer=first,
             fallbacks=others,
             archive=self._archive,
@@ -178,8 +178,8 @@ class Models:
             background=None,
             summary_request="smallest",
         )
-        policy = Policy.build(**sizes, stale_results=config.stale_results)
-        return Engine.build(settings, policy, TokenMeter(self._counter, model=model or None))
+        meter = TokenMeter(self._counter, model=model or None)
+        return Engine.build(settings, settings.policy(), meter)
 
 
 def window_in(listed: Any, model: str) -> int | None:

@@ -205,23 +205,6 @@ class Policy:
     stale: StaleResults | None = None
     arguments: Arguments | None = None
 
-    @classmethod
-    def build(
-        cls,
-        *,
-        trigger: object = None,
-        keep: object = ("messages", 20),
-        max_summary_tokens: int | None = None,
-        keep_first: bool = False,
-        stale_results: object = None,
-    ) -> Policy:
-        """Make a policy from a user's settings; an invalid one is a `PolicyError`."""
-        if max_summary_tokens is not None:
-            whole(max_summary_tokens, "max_summary_tokens", SMALLEST_SUMMARY)
-        clauses, stale = parse_trigger(trigger), StaleResults.build(stale_results)
-        kept = check_size(keep, "keep")
-        return cls(clauses, kept, max_summary_tokens, keep_first=keep_first, stale=stale)
-
     @property
     def needs_window(self) -> bool:
         """Whether a fraction is used, which needs a known window."""

@@ -15,7 +15,7 @@ from conspectus._langchain import hide_from_streams, is_message, is_runnable
 from conspectus.archive import Scope
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
-from conspectus.core.policy import AnyStale, OnFailure, Policy
+from conspectus.core.policy import AnyStale, OnFailure
 from conspectus.engine.background import AnyBackground, Closing, Preparation
 from conspectus.engine.cached_request import last_request_of
 from conspectus.engine.compaction import compact
@@ -144,7 +144,7 @@ class Compactor(Closing):
         *,
         summarizer: AnySummarizer | None = None,
         trigger: object = None,
-        keep: object = ("messages", 20),
+        keep: object = Settings.keep,
         window: int | None = None,
         reserved_tokens: int = 0,
         archive: AnyArchive | None = None,
@@ -167,17 +167,12 @@ class Compactor(Closing):
     ) -> None:
         model = model_of(model, summarizer)
         request = "cached" if is_runnable(summary_request) else summary_request
-        settings = Settings.of(locals(), summary_request=request)
         window = profile_window(model) if window is None else window
         room = window_of(window, reserved_tokens)
         if trigger is None:
             trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
-        policy = Policy.build(
-            trigger=trigger,
-            keep=keep,
-            max_summary_tokens=max_summary_tokens,
-            stale_results=stale_results,
-        )
+        settings = Settings.of(locals(), summary_request=request)
+        policy = settings.policy()
         if policy.needs_window and room is None:
             raise PolicyError(
                 "a fraction needs to know the window of the model that answers: pass "

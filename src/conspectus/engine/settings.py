@@ -14,10 +14,15 @@ from conspectus.core.items import Window
 from conspectus.core.policy import (
     EMBEDDED,
     HOUR,
+    SMALLEST_SUMMARY,
     TIMEOUT,
+    AnyStale,
     OnFailure,
     Policy,
+    StaleResults,
+    check_size,
     names_embedded,
+    parse_trigger,
     whole,
 )
 from conspectus.engine.background import AnyBackground, Preparations
@@ -85,10 +90,11 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 
 ALIKE = frozenset(
     """model summarizer fallbacks summary_prompt trim_tokens_to_summarize summarizer_timeout
-    on_failure archive background pin on_event before_summarization telemetry""".split()
+    on_failure archive background pin on_event before_summarization telemetry trigger keep
+    max_summary_tokens stale_results""".split()
 )
-"""Settings that change no summary, or only in the identity of its summariser. All others are in the
-name of each draft."""
+"""Settings that change no summary, or by the identity of its summariser or the plan that it is for.
+All others are in the name of each draft."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +105,10 @@ class Settings:
         PolicyError: one of them is invalid.
     """
 
+    trigger: object = None
+    keep: object = ("messages", 20)
+    max_summary_tokens: int | None = None
+    stale_results: AnyStale = None
     model: Any = None
     summarizer: Any = None
     fallbacks: Sequence[AnySummarizer] = ()
@@ -128,6 +138,14 @@ class Settings:
         """Take those among the parameters of an entry point; `more` is in the place of some."""
         known = {**given, **more}
         return cls(**{one.name: known[one.name] for one in fields(cls) if one.name in known})
+
+    def policy(self) -> Policy:
+        """Make the policy; raise `PolicyError` for sizes that are none."""
+        most = self.max_summary_tokens
+        if most is not None:
+            whole(most, "max_summary_tokens", SMALLEST_SUMMARY)
+        clauses, keep = parse_trigger(self.trigger), check_size(self.keep, "keep")
+        return Policy(clauses, keep, most, stale=StaleResults.build(self.stale_results))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,6 @@ from conspectus.langchain.requests import (
 )
 from conspectus.langchain.settings import (
     DEPRECATED,
-    KEEP,
     KEPT,
     Model,
     PreviewChoice,
@@ -178,7 +177,7 @@ class SummarizationMiddleware(
         model: str | Model | None,
         *,
         trigger: Any = None,
-        keep: Any = KEEP,
+        keep: Any = Settings.keep,
         token_counter: TokenCounter | str = count_tokens_approximately,
         summary_prompt: str | None = None,
         trim_tokens_to_summarize: int | None = None,
@@ -219,7 +218,7 @@ class SummarizationMiddleware(
         self._name = name or type(self).__name__
         old = deprecated(deprecated_kwargs)
         given["trigger"] = copied(old.get("trigger") if trigger is None else trigger)
-        given["keep"] = old.get("keep", keep) if keep == KEEP else keep
+        given["keep"] = old.get("keep", keep) if keep == Settings.keep else keep
         given["model"] = built_model(model)
         given["token_counter"] = whole_counter(token_counter, given["model"])
         self._parameters = tuple(given)

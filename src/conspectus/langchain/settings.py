@@ -20,7 +20,6 @@ from conspectus.core.items import Window
 from conspectus.core.policy import (
     TRIGGER_FORM,
     Arguments,
-    Policy,
     TriggerClause,
     names_embedded,
     whole,
@@ -38,9 +37,6 @@ from conspectus.tokens import TokenMeter
 
 Model = BaseChatModel | Runnable[Any, Any]
 PreviewChoice = bool | Callable[[PreviewRequest], str | None]
-
-KEEP = ("messages", 20)
-"""The default of `keep`."""
 
 DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
 """LangChain's old names of parameters, and the new ones."""
@@ -115,15 +111,9 @@ def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
     counting = Counting(counter, model)
     # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
     # nothing more is cut than asked, as long as that fits the window with room to grow.
-    policy = Policy.build(
-        trigger=None if given["trigger"] == [] else given["trigger"],
-        keep=given["keep"],
-        max_summary_tokens=given["max_summary_tokens"],
-        keep_first=True,
-        stale_results=given["stale_results"],
-    )
-    arguments = Arguments.build(given["truncate_args_settings"])
-    policy = replace(policy, keep_base=counting.base, arguments=arguments)
+    settings = Settings.of(given, trigger=None if given["trigger"] == [] else given["trigger"])
+    arguments, base = Arguments.build(given["truncate_args_settings"]), counting.base
+    policy = replace(settings.policy(), keep_first=True, keep_base=base, arguments=arguments)
     known = window if window is not None else profile_window(model)
     if policy.needs_window and known is None:
         raise PolicyError(
@@ -138,7 +128,7 @@ def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
             raise PolicyError(f"{name} must be {', '.join(others)} or {last}, not {given[name]!r}")
     tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
     meter = TokenMeter(None if counting.approximate else counter, model=model)
-    engine = Engine.build(Settings.of(given), policy, meter)
+    engine = Engine.build(settings, policy, meter)
     preserve = given["history"] == "preserve"
     return Setup(
         given=given,
