@@ -246,6 +246,14 @@ def test_what_is_no_archive_is_told_and_left_alone(tmp_path):
         with pytest.raises(ArchiveError, match=r"not a SQLite database|failed"):
             Archive.open(path)
         assert path.read_bytes() == written
+    other = tmp_path / "tasks.db"
+    for made in ("CREATE TABLE item (name TEXT)", "PRAGMA user_version=7"):
+        with contextlib.closing(sqlite3.connect(other)) as connection:
+            connection.execute(made)
+        before = other.read_bytes()
+        with pytest.raises(ArchiveError, match=r"another program.*choose another path"):
+            Archive.open(other)
+        assert other.read_bytes()[100:] == before[100:]
     for other in (tmp_path, __file__ + "/below/archive.db"):
         with pytest.raises(ArchiveError, match="cannot be opened"):
             Archive.open(other)

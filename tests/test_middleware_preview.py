@@ -3,10 +3,14 @@
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
+from conspectus import SummarizationMiddleware
+from conspectus.errors import SummaryError
 from conspectus.messages.framing import summary_body
 from graph_support import SUMMARY, agent, check_sent, is_summary, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
@@ -133,3 +137,11 @@ def test_an_approval_never_lets_another_text_pass(answer):
     assert not [m for m in graph.get_state(thread()).values["messages"] if is_summary(m)]
     [question] = out["__interrupt__"]  # asked anew once the history has grown
     assert "version 0" not in question.value["summary"]
+
+
+def test_a_preview_that_answers_with_no_text_is_told_what_to_answer():
+    whole = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(12)]
+    settings: Any = {"trigger": ("messages", 4), "keep": ("messages", 2), "on_failure": "raise"}
+    asking = SummarizationMiddleware("embedded", preview=lambda request: 5, **settings)
+    with pytest.raises(SummaryError, match="answer with a text, or with None to refuse, not 5"):
+        asking.before_model({"messages": whole}, Runtime())

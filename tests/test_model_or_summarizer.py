@@ -49,6 +49,36 @@ def test_a_model_inside_tools_and_retries_gives_its_window():
     assert made.compact(MESSAGES, thread_id="t").budget == 8_000
 
 
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda model: model.bind(stop=["END"]),
+        lambda model: model.with_retry(),
+        lambda model: model.with_fallbacks([model]),
+        lambda model: model.bind(stop=["END"]).with_retry().with_fallbacks([model]),
+    ],
+)
+@pytest.mark.parametrize("surface", [Compactor, SummarizationMiddleware])
+def test_a_chat_model_with_options_or_retries_writes_like_the_model(surface, wrapped):
+    model, keep = chat(), ("messages", 2)
+    made = surface(None, summarizer=wrapped(model), keep=keep)
+    assert "all modules are sound" in written_by(made)
+    fallback = surface(None, summarizer=raises, fallbacks=[wrapped(model)], keep=keep)
+    assert "all modules are sound" in written_by(fallback)
+    assert "message" in model.calls[0].text  # with our prompt
+
+
+def raises(messages: list[Any]) -> str:
+    raise ValueError("no")
+
+
+def test_a_function_that_returns_a_message_is_told_to_return_its_text():
+    more: Any = {"keep": ("messages", 2), "on_failure": "raise"}
+    compactor = Compactor(summarizer=lambda _: AIMessage("- so"), **more)
+    with pytest.raises(SummaryError, match=r"returned AIMessage, and not a text; .*answer\.text"):
+        compactor.compact(MESSAGES, thread_id="t", force=True)
+
+
 def test_the_tokenizer_counts_and_does_nothing_else():
     def tokens(**more: Any) -> int:
         made = Compactor(**more).compact([HumanMessage("wörter zählen " * 40)], thread_id="t")

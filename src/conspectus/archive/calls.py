@@ -123,6 +123,7 @@ _ADVICE = (
     ("sqlite", "full", _FULL),
     ("sqlite", "not a database", "the file is not a SQLite database; choose another path"),
     ("sqlite", "malformed|vtable", "the file is damaged; restore a backup, or choose another path"),
+    ("sqlite", "already exists", "the file is another program's database; choose another path"),
     ("sqlite", "unable to open", "check that the file's folder exists and is writable"),
     ("sqlite", "no such table", _TABLES),
     ("sqlite", "no such module", "this Python's SQLite has no FTS5; use another build of Python"),

@@ -148,8 +148,8 @@ class SqliteTables(Tables):
         while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != VERSION:
             if version:
                 raise ArchiveError(
-                    "The archive was made by another version; upgrade conspectus to open it, or "
-                    "choose another path."
+                    f"The archive {self._path} was made by another version, or by another program; "
+                    "upgrade conspectus to open it, or choose another path."
                 )
             connection.execute(f"PRAGMA page_size={PAGE}")
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")

@@ -150,6 +150,10 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
             text = ask(replace(request, problem=problem))
             if text is None:
                 break
+            if not isinstance(text, str):
+                raise SummaryError(
+                    f"preview must answer with a text, or with None to refuse, not {text!r:.80}"
+                )
             edited = body_of(text)
             tokens = material.size(edited)
             if text == draft.text or (edited and tokens <= limit):

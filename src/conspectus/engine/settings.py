@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from conspectus.engine.hooks import BeforeSummarization, Preview
 
 LOCAL = "local"  # The tenant where none is named
+LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
 SLACK = 4  # Tokens of the limit left free, as a whole message may count for more than its parts
 
 AnySummarizer: TypeAlias = (
@@ -247,18 +248,25 @@ class Engine:
         if redaction is None or not texts:
             return list(texts)
         try:
-            return await redaction.texts(texts)
+            clean = await redaction.texts(texts)
+            return [new or (old and LEFT_NOTHING) for old, new in zip(texts, clean, strict=True)]
         except RedactionError as error:
             return [str(error)] * len(texts)
 
 
 def _summarizer_of(writer: Any, own: Settings, *, answers: bool) -> Summarizer:
-    """Return the summariser of a setting; a Runnable that `answers` prompts is a chat model."""
+    """Return the summariser of a setting; a Runnable that `answers` prompts is a chat model.
+
+    So is a chat model with options bound to it, with retries or with fallbacks.
+    """
     if writer is None or names_embedded(writer):
         return EmbeddedSummarizer()
     refuse_class(writer)
+    inner = writer
+    while is_runnable(inner) and not is_chat_model(inner):
+        inner = getattr(inner, "bound", None) or getattr(inner, "runnable", None)
     trim, timeout = own.trim_tokens_to_summarize, own.summarizer_timeout
-    if isinstance(writer, str) or is_chat_model(writer) or (answers and is_runnable(writer)):
+    if isinstance(writer, str) or is_chat_model(inner) or (answers and is_runnable(writer)):
         from conspectus.model.chat_model import ChatModelSummarizer
 
         return ChatModelSummarizer(

@@ -98,7 +98,8 @@ class Caller:
                     text = text_of(answer, self.name)
                 elif not isinstance(answer, str):
                     got = type(answer).__name__
-                    raise SummaryError(f"{self.name} must return text, and returned {got}")
+                    wanted = "return the text of the answer, such as answer.text"
+                    raise SummaryError(f"{self.name} returned {got}, and not a text; {wanted}")
                 if wrong := check(text):
                     seen.add(outcome="rejected")
                 return text, wrong
