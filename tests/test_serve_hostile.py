@@ -273,6 +273,16 @@ def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):
         secret_beside(archive, None)
 
 
+def test_an_archive_in_a_missing_folder_is_what_the_error_is_about(tmp_path):
+    archive = tmp_path / "missing" / "a.db"
+    line = ["serve", "--upstream", "http://127.0.0.1:9", "--listen", "127.0.0.1:0"]
+    done = CliRunner().invoke(app, [*line, "--archive", str(archive)])
+    assert done.exit_code == 3
+    assert f"The archive {archive} cannot be opened" in done.stderr
+    assert "give a file in a folder that is there" in done.stderr
+    assert "secret" not in done.stderr
+
+
 def test_the_command_names_the_tenant_of_a_key(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_KEY", KEY)
     archive = str(tmp_path / "a.db")

@@ -103,8 +103,10 @@ def _claim(credential: str, name: str) -> str:
 def secret_beside(archive: str, file: Path | None) -> Secret:
     """Read the secret of a file, by default beside the archive; make it at the first start.
 
-    Only its owner can read it. Raises ConfigError.
+    Only its owner can read it. Raises ConfigError, and ArchiveError where the archive's folder is
+    missing.
     """
+    is_beside = file is None
     if file is None:
         scheme, mark, rest = archive.partition("://")
         if archive in ("memory:", ":memory:"):
@@ -122,6 +124,8 @@ def secret_beside(archive: str, file: Path | None) -> Secret:
             _make(file)
         raw = bytes.fromhex(file.read_text("ascii").strip())
     except (OSError, ValueError) as error:
+        if is_beside and not file.parent.is_dir():
+            Archive.open(archive).close()  # its error says what is missing
         why = getattr(error, "strerror", None) or "it holds no hexadecimal digits"
         cure = "name another with --secret-file"
         raise ConfigError((f"the secret {file} cannot be used ({why}); {cure}",)) from None
