@@ -238,11 +238,6 @@ class Policy:
         """The most tokens of the summary message, frame included, that a caller has set."""
         return self.max_summary_tokens and self.max_summary_tokens + self.summary_frame
 
-    def keep_tokens(self, limit: int | None) -> int | None:
-        """Return the tokens of messages that `keep` asks for; None when it counts messages."""
-        tokens = keep_tokens(self.keep, limit)
-        return None if tokens is None else tokens - self.keep_base
-
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
     ) -> TriggerClause | None:

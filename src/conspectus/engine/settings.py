@@ -200,7 +200,7 @@ class Engine:
         # A foreign counter may count parts of a message that a dict has no place for.
         kind = None if meter.exact else dict
         empty = summary_message(summary_text("", archived=True), "0" * 16, like=kind)
-        frame = meter.message(empty)
+        frame, hooks = meter.message(empty), own.before_summarization or ()
         return cls(
             settings=own,
             policy=replace(policy, summary_frame=frame + SLACK),
@@ -212,7 +212,7 @@ class Engine:
             pin=predicate(own.pin),
             on_event=own.on_event,
             listeners=listeners_of(own.telemetry),
-            hooks=_several(own.before_summarization),
+            hooks=(hooks,) if callable(hooks) else tuple(hooks),
             redaction=Redaction.of(own.redact, own.summarizer_timeout),
             tools=ToolTable(own.tool_table),
             background=Preparations.of(own.background),
@@ -290,10 +290,6 @@ def refuse_class(model: object) -> None:
     if isinstance(model, type):
         name = model.__name__
         raise PolicyError(f"{name} is a class: give an instance of it, as in {name}(...)")
-
-
-def _several(hooks: Any) -> tuple[Any, ...]:
-    return () if hooks is None else (hooks,) if callable(hooks) else tuple(hooks)
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:

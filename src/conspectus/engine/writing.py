@@ -25,12 +25,12 @@ from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.checks import FLOOR, cut_short, problems, wrong_with
-from conspectus.model.provider_errors import is_way_out
 from conspectus.notes.cutting import cited, cut, one_line, section
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
 from conspectus.observe import observing
+from conspectus.observe.events import is_way_out
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser, unless its provider asks for

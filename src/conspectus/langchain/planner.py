@@ -16,7 +16,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size
-from conspectus.core.policy import grown
+from conspectus.core.policy import grown, keep_tokens
 from conspectus.engine.compaction import compact
 from conspectus.engine.prepared import begin
 from conspectus.engine.result import CompactionResult
@@ -193,7 +193,8 @@ class Step:
         kind, amount = self._policy.keep
         if kind == "messages":
             return len(view) > amount
-        return self._sizes.total() > (self._policy.keep_tokens(limit) or 0)
+        kept = keep_tokens(self._policy.keep, limit) or 0
+        return self._sizes.total() + self._policy.keep_base > kept
 
     def _arguments_are_long(self, limit: int | None) -> bool:
         """Return whether old calls have arguments to shorten; each message is checked once."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.bridge import StepTimeout
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.observe.events import is_way_out
 
 # Words for a request that is too long, and whose they are. Bars stand between alternatives; both
 # sides of a plus occur, in any order.
@@ -109,11 +110,6 @@ def lasts(error: BaseException) -> bool | None:
         if any(part in about for part in _LASTS) or "api key" in said:
             return True
     return None
-
-
-def is_way_out(error: BaseException) -> bool:
-    """Whether this is how LangGraph leaves a node: to ask a person, or for a parent's command."""
-    return "GraphBubbleUp" in _names(error)
 
 
 def explained(error: Exception, name: str, timeout: float | None, check: str = "") -> SummaryError:

@@ -184,10 +184,15 @@ class Observation:
 observing = Observation  # as in `with observing("recall", scope) as seen:`
 
 
+def is_way_out(error: BaseException) -> bool:
+    """Whether this is how LangGraph leaves a node: to ask a person, or for a parent's command."""
+    # Known by name, as nothing here imports it.
+    return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
+
+
 def _ended_by(error: BaseException) -> dict[str, Any]:
     """Return the fields of an event that describe how work ended."""
-    # LangGraph's way out of a node, known by name, as nothing here imports it.
-    if any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
+    if is_way_out(error):
         return {"outcome": "interrupted"}
     if isinstance(error, ArchiveOvertaken):
         return {"outcome": "overtaken"}
