@@ -21,7 +21,7 @@ from conspectus.config import (
     create_summarization_middleware,
     load_config,
 )
-from conspectus.errors import ArchiveError, ConspectusError, InputError
+from conspectus.errors import ArchiveError, ConspectusError, InputError, PolicyError
 from conspectus.langchain import SummarizationEvent
 from conspectus.messages import is_summary_message
 from scripted_models import ScriptedChatModel
@@ -286,6 +286,27 @@ def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(t
         create_summarization_middleware(config, model_registry={}.__getitem__)
     with pytest.raises(ConfigError, match="int is no chat model"):
         create_summarization_middleware(config, model_registry=lambda name: 7)  # type: ignore
+
+
+def test_a_near_name_under_models_is_asked_for(tmp_path):
+    config = load_config(
+        written(tmp_path, FILE.format(use="a:b").replace("_name: house", "_name: hous"))
+    )
+    with pytest.raises(ConfigError, match=r"'hous' cannot be had .*did you mean 'house'\?"):
+        create_summarization_middleware(config)
+    assert (
+        "model_name 'hous' is not under 'models'; did you mean 'house'?"
+        in checked(tmp_path / "config.yaml")["notes"]
+    )
+
+
+def test_a_wrong_model_argument_is_not_the_files_mistake(tmp_path):
+    config = loaded(tmp_path, SIX)
+    with pytest.raises(ConfigError, match=r"^model='m': the model 'm' cannot be had"):
+        create_middleware(config, model="m")
+    own: Any = answering()
+    with pytest.raises(PolicyError, match=r"own middleware, and is none; .* model="):
+        create_middleware(config, own)
 
 
 def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path):

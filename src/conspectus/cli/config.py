@@ -12,7 +12,8 @@ import typer
 from conspectus.cli import output
 from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, complain
 from conspectus.cli.options import JsonOption, OutOption, WindowOption
-from conspectus.errors import ConfigError
+from conspectus.core.policy import EMBEDDED
+from conspectus.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from conspectus.config import SummarizationConfig
@@ -42,6 +43,9 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         raise typer.Exit(BAD_INPUT) from None
     notes, settings = list(config.source.notes), config.plain()
     on = config.enabled or any(agent.enabled for agent in config.subagents.values())
+    name, models = config.model_name or EMBEDDED, config.source.models
+    if name not in (EMBEDDED, *models) and (meant := did_you_mean(name, models)):
+        notes.append(config.source.hidden(f"model_name '{name}' is not under 'models';{meant}"))
     if "summarization" not in config.source.names:
         notes.insert(0, "the file has no section 'summarization'; add one with 'enabled: true'")
     elif not on:

@@ -16,7 +16,7 @@ from conspectus.config.schema import (
     redactor,
 )
 from conspectus.core.policy import EMBEDDED, names_embedded
-from conspectus.errors import ConfigError, ConspectusError, PolicyError
+from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
 from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import ChatModelSummarizer, chat_model_named
 from conspectus.observe import log
@@ -103,13 +103,21 @@ def create_middleware(
 
     Raises:
         ConfigError, ArchiveError: as there.
+        PolicyError: what is given after `config` is no middleware.
 
     Example:
         >>> create_middleware(SummarizationConfig())
         []
     """
+    from langchain.agents.middleware.types import AgentMiddleware
+
     from conspectus.langchain import ContextGuard
 
+    others: tuple[object, ...] = between
+    for one in others:
+        if not isinstance(one, AgentMiddleware):
+            taken = f"{type(one).__name__} was taken as one of your own middleware, and is none"
+            raise PolicyError(f"{taken}; pass the agent's model as model=")
     summarization = create_summarization_middleware(config, **settings)
     if summarization is None:
         return list(between)
@@ -120,7 +128,7 @@ def _settings_of(
     config: SummarizationConfig, registry: ModelRegistry | None, model: ChatModel | str | None
 ) -> dict[str, Any]:
     """Make the arguments of `SummarizationMiddleware` that the file decides."""
-    own = model_of(config, registry, model) if isinstance(model, str) else model
+    own = model_of(config, registry, model, None) if isinstance(model, str) else model
     if own is None and not config.model_name:
         text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
         raise config.source.error(("model_name",), text)
@@ -160,9 +168,12 @@ def model_of(
     config: SummarizationConfig,
     registry: ModelRegistry | None,
     name: str,
-    where: Location = ("model_name",),
+    where: Location | None = ("model_name",),
 ) -> Any:
-    """Return a model by its name: of the registry, of `models` in the file, or of LangChain."""
+    """Return a model by its name: of the registry, of `models` in the file, or of LangChain.
+
+    `where` is the place of the name in the file; None for one that was passed as `model=`.
+    """
     known = config.source.models
     listed = registry if isinstance(registry, Mapping) else {}
     if names_embedded(name) and name not in listed:
@@ -181,8 +192,12 @@ def model_of(
             raise TypeError(f"{type(model).__name__} is no chat model")
     except Exception as error:
         text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200})"
-        fix = "define it in the registry or under 'models', or check its package and its key"
-        raise config.source.error(where, f"{text}; {fix}") from error
+        fix = " define it in the registry or under 'models', or check its package and its key"
+        names = [*listed, *known]
+        text = f"{text};{(name not in names and did_you_mean(name, names)) or fix}"
+        if where is None:
+            raise ConfigError((f"model={name!r}: {config.source.hidden(text)}",)) from error
+        raise config.source.error(where, text) from error
     return model
 
 
