@@ -36,6 +36,7 @@ from conspectus.core.items import Size, Window
 from conspectus.core.records import Chain, Record
 from conspectus.engine.settings import LOCAL
 from conspectus.errors import InputError
+from conspectus.messages import read_messages
 from conspectus.messages.recalled import newest_user, recalled_message
 
 FORKED = "_deepagents_forked_context"
@@ -246,7 +247,7 @@ class Asked(Stored):
 def turn_of(messages: Sequence[BaseMessage]) -> str:
     """Return the name of the turn under way: that of the user's newest message as it is now."""
     place = newest_user(messages)
-    return "" if place is None else _digest(f"{messages[place].id}\0{messages[place].content}")
+    return "" if place is None else read_messages([messages[place]])[0].key
 
 
 # Names
