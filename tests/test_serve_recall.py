@@ -3,7 +3,9 @@
 The upstream is strict: calls without results, and results without calls, are refused.
 """
 
+import http.client
 import json
+import threading
 from typing import Any
 
 import anthropic
@@ -16,7 +18,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
 from conspectus_serve.recall import NAME, ROUNDS, Chosen, Recall
 from fault_server import Answer, ToolCall, Usage
-from serve_support import Serving, between, talked_about
+from serve_support import Serving, between, running, serving, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
 PORT = "The relay of Oslo answers on port 48213, and its log is in /var/log/oslo.log."
@@ -205,6 +207,40 @@ def test_beside_calls_of_the_clients_tools_ours_is_left_out(tmp_path, client, st
         assert client(endpoint, stream)[:2] == ("So.", ["read_file"])
         first, second = upstream.requests
         assert first.messages == second.messages
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_leaves_ends_the_lookups(tmp_path, stream):
+    asked, ended = threading.Event(), threading.Event()
+    function = {"name": NAME, "arguments": json.dumps(LOOK.args)}
+    said = {"tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+    choice = {"index": 0, "finish_reason": "tool_calls", "message": said, "delta": said}
+    body = json.dumps({"choices": [choice]}).encode()
+
+    async def upstream(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        raw, more = b"", True
+        while more:
+            message = await receive()
+            raw, more = raw + message.get("body", b""), message.get("more_body", False)
+        if b'"c1"' in raw:  # the request with the result of the call
+            asked.set()
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            ended.set()
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        whole = b"data: " + body + b"\n\ndata: [DONE]\n\n" if stream else body
+        await send({"type": "http.response.body", "body": whole})
+
+    wanted = {"model": "m", "messages": history(), "stream": stream}
+    with running(upstream) as url, serving(url, tmp_path / "a.db", recall_tool=True) as endpoint:
+        client = http.client.HTTPConnection(endpoint.url.removeprefix("http://"))
+        client.request("POST", "/v1/chat/completions", json.dumps(wanted), KEY)
+        assert asked.wait(10)
+        client.close()
+        assert ended.wait(10)
 
 
 @pytest.mark.parametrize("client", [chat, messages, responses])

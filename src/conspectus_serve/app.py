@@ -247,13 +247,8 @@ class Endpoint:
         return x.learned.listed is not None
 
     async def _sent(self, request: Request, x: Exchange, reply: Reply) -> UpstreamAnswer:
-        if not reply.alive:
-            return await self._send(request, x, x.content)
         sending = asyncio.ensure_future(self._send(request, x, x.content))
-        try:
-            return await reply.until(sending, x.route.protocol, True)
-        finally:
-            sending.cancel()
+        return await reply.until(sending, x.route.protocol, reply.alive)
 
     async def _send(self, request: Request, x: Exchange, content: bytes) -> UpstreamAnswer:
         target = _with_query(request, cleaned(request.scope["raw_path"].decode("latin-1")))

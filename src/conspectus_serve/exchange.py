@@ -129,14 +129,17 @@ class Reply:
         await self._send({"type": "http.response.body", "body": piece, "more_body": more})
 
     async def until(self, work: asyncio.Future[T], protocol: Protocol, streamed: bool) -> T:
-        """Wait for work; a stream's client gets signs of life meanwhile."""
-        while streamed and not work.done():
-            await asyncio.wait((work,), timeout=self._keep_alive)
-            if not work.done():
-                await self.start(200, EVENTS)
-                self.alive = True
-                await self.body(protocol.alive)
-        return await work
+        """Wait for work, which ends with this; a stream's client gets signs of life meanwhile."""
+        try:
+            while streamed and not work.done():
+                await asyncio.wait((work,), timeout=self._keep_alive)
+                if not work.done():
+                    await self.start(200, EVENTS)
+                    self.alive = True
+                    await self.body(protocol.alive)
+            return await work
+        finally:
+            work.cancel()
 
     async def refuse(self, path: str, route: Route | None, error: Refusal) -> None:
         """Send an error in the protocol's form, unless an answer has begun."""

@@ -39,7 +39,7 @@ from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed
 from conspectus.messages import Message
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
-CHAINS, RECORDS = 1_000, 10_000  # Histories whose chain is in memory, and their records
+CHAINS, RECORDS = 256, 10_000  # Histories whose chain is in memory, and their records
 CATALOGS, MESSAGES = 64, 500_000  # Histories whose catalog recall has in memory, and their messages
 PAGE = 200  # Originals that are copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
