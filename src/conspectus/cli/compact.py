@@ -194,21 +194,23 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
     line(f"{outcome}{reason}{cause}", f"bold {colour}")
     # What had left before is one message, the summary.
+    if dropped:
+        had = f"{data['messages_before']:,} messages, of which {dropped:,} had left the view before"
+        line(f"file   {had}; a summary has their place")
     before = data["messages_before"] - dropped + bool(dropped)
     line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
     line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")
     if data["budget"] is not None:
         line(f"budget {data['budget']:>30,} tokens")
     if data["evicted"] or data["clipped"] or dropped:
-        left = f"{data['evicted']:,} messages left the view now, {dropped:,} had left before"
-        line(f"{left}, {data['clipped']:,} are truncated")
+        line(f"{data['evicted']:,} messages left the view now, {data['clipped']:,} are truncated")
     if data["redacted"]:
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {kinds}")
-    if data["summary"]:
-        line(f"\nSummary\n{data['summary']}\n")
     for note in [*data["failures"], *data["notes"]]:
         line(f"Note: {note}", "yellow")
+    if data["summary"]:
+        line(f"\nSummary\n{data['summary']}\n")
     if cost["calls"]:
         tokens = cost["input_tokens"] + cost["output_tokens"]
         line(f"Cost: {cost['calls']:,} calls of a model, {tokens:,} tokens")
