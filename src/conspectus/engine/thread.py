@@ -225,9 +225,8 @@ class Thread:
         """Plan as if the trigger fired at a share of itself."""
         size = foreseen(self.trigger_size or history.size, share)
         engine = replace(self.engine, policy=replace(self.engine.policy, arguments=None))
-        return replace(self, trigger_size=size, last=None, engine=engine)._planned(
-            history, None, False
-        )
+        near = replace(self, trigger_size=size, last=None, engine=engine)
+        return near._planned(history, None, False)
 
     def _planned(self, history: History, failed: FailedSummary | None, force: bool) -> Plan:
         engine, last = self.engine, history.head.size_after if history.head else None

@@ -107,11 +107,7 @@ class Channel:
             setup.say_once(NO_ARCHIVE)
             if setup.keeps is not None:
                 engine = replace(engine, kept_in=setup.keeps(scope))
-        more: dict[str, Any] = {
-            "trigger_size": trigger_size,
-            "last": self.held.after,
-            "ratio": ratio,
-        }
+        more: Any = {"trigger_size": trigger_size, "last": self.held.after, "ratio": ratio}
         return Thread(engine, scope, room, self.held.chain, self.run.saved, **more)
 
     def passing_thread(self, room: Window | None, ratio: float | None) -> Thread | None:

@@ -185,10 +185,7 @@ class Step:
         failed = own.failure(held.head_id or None, len(view), self._over)
         if self._over:
             return failed is None or grown(self._tokens, failed.size.tokens)
-        if (
-            failed is not None
-            and self._policy.fired(self._size, limit, failed.trigger_size) is None
-        ):
+        if failed and not self._policy.fired(self._size, limit, failed.trigger_size):
             return False
         kind, amount = self._policy.keep
         if kind == "messages":
