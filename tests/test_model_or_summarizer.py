@@ -10,7 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor, PolicyError, SummarizationMiddleware
+from conspectus.archive import Archive
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.notes.tools import Skills, Tool
 from conspectus.short_term import summarize_messages
 from scripted_models import ScriptedChatModel
 
@@ -77,6 +79,21 @@ def test_a_function_that_returns_a_message_is_told_to_return_its_text():
     compactor = Compactor(summarizer=lambda _: AIMessage("- so"), **more)
     with pytest.raises(SummaryError, match=r"returned AIMessage, and not a text; .*answer\.text"):
         compactor.compact(MESSAGES, thread_id="t", force=True)
+
+
+def test_a_draft_is_found_again_unless_a_setting_changes_summaries():
+    archive, model = Archive.open("memory:"), chat()
+    head = {"v": 1, "thread": "t", "session": "main", "head": None, "after": None, "pending": False}
+
+    def calls(**more: Any) -> int:
+        settings = {"keep": ("messages", 2), "archive": archive, "preview": lambda _: None, **more}
+        state = {"messages": list(MESSAGES), "_conspectus": head}
+        SummarizationMiddleware(model, **settings).compact(state, Runtime())
+        return len(model.calls)
+
+    assert [calls(), calls(), calls(on_failure="keep", summarizer_timeout=60)] == [1, 1, 1]
+    assert [calls(notes=False), calls(skills=Skills(("read",)))] == [2, 3]
+    assert [calls(tool_table=[Tool("book", key="room")]), calls(redact=str.title)] == [4, 5]
 
 
 def test_the_tokenizer_counts_and_does_nothing_else():
