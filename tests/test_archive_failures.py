@@ -310,6 +310,18 @@ def test_nothing_of_what_has_expired_is_left_in_the_files(tmp_path):
     assert not left_in(tmp_path)
 
 
+def test_a_history_that_has_expired_is_compacted_again(tmp_path, monkeypatch):
+    said = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(12)]
+    with Archive.open(tmp_path / "archive.db", ttl=3_600) as archive:
+        compactor = Compactor(archive=archive, keep=("messages", 4))
+        view = compactor.compact(said, thread_id="t", force=True).messages
+        later = time.time() + 7_200
+        monkeypatch.setattr(time, "time", lambda: later)
+        assert archive.chain(Scope("local", "t", "main")) == ()
+        result = compactor.compact([*view, *said], thread_id="t", force=True)
+        assert (result.outcome, result.failed) == ("compacted", None)
+
+
 def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):
     path, entries = tmp_path / "archive.db", talk("one", "two")
     with Archive.open(path) as archive:

@@ -151,7 +151,8 @@ class Tables(ABC):
                 "RETURNING id, next",
                 *(*scope.hashes, name),
             )
-            kept = run(f"SELECT body {ITEMS}", number, KINDS["head"])
+            sql = f"SELECT body {ITEMS} AND {ALIVE}"
+            kept = run(sql, number, KINDS["head"], time.time())
             head = str(unpacked(bytes(kept[0][0]))) if kept else ""
             if seen is not None and head not in ("", seen, *(one.key for one in items["record"])):
                 return head
