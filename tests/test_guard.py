@@ -313,3 +313,18 @@ def read(count: int) -> list[BaseMessage]:
         ToolMessage(read_table.invoke({"name": f"t{n}"}), tool_call_id=f"c{n}")
         for n in range(count)
     ]
+
+
+@pytest.mark.parametrize("stack", ["last", "first", "another's", "alone", "one of two"])
+def test_a_guard_in_the_wrong_place_or_of_another_middleware_is_said_once(stack, caplog):
+    mine, other = summarization(), summarization(name="other")
+    built: dict[str, tuple[list[Any], bool]] = {
+        "last": ([mine, ContextGuard(mine, window=WINDOW)], False),
+        "first": ([ContextGuard(mine, window=WINDOW), mine], True),
+        "another's": ([mine, ContextGuard(other, window=WINDOW)], True),
+        "alone": ([ContextGuard(window=WINDOW, archive="memory:")], False),
+        "one of two": ([mine, other, ContextGuard(mine, window=WINDOW)], False),
+    }
+    middleware, wrong = built[stack]
+    Agent(*middleware).talk(3)
+    assert caplog.text.count("put the guard last") == wrong

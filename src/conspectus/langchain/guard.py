@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
@@ -28,13 +28,18 @@ from conspectus.errors import Attributes, PolicyError, spelt
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.requests import Call, Send, awaiting
-from conspectus.langchain.state import CompactionState, Recalled
+from conspectus.langchain.state import ABOVE, CompactionState, Recalled
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by, log
 
 NO_WINDOW = (
     "the window of the model is not known, so that requests are not measured by it: give "
     "ContextGuard(window=...). What the provider refuses as too long is made smaller all the same"
+)
+
+MISPLACED = (
+    "the SummarizationMiddleware that the ContextGuard was given does not stand before it in this "
+    "agent: put the guard last, middleware=[summarization, ..., ContextGuard(summarization)]"
 )
 
 Request = ModelRequest[Any]
@@ -103,19 +108,9 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
                 f"{', '.join(settings)} is for a guard that stands alone; pass it to the "
                 "SummarizationMiddleware, whose settings are used"
             )
-        vars(self).update(
-            window=window,
-            reserved_tokens=reserved_tokens,
-            on_stuck=on_stuck,
-            summarization=summarization or SummarizationMiddleware(None, **settings),
-        )
-        self._name, self._is_built = str(name), True
-
-    if TYPE_CHECKING:  # the parameters
-        window: int | None
-        reserved_tokens: int | None
-        on_stuck: OnStuck
-        summarization: SummarizationMiddleware
+        self.window, self.reserved_tokens, self.on_stuck = window, reserved_tokens, on_stuck
+        self.summarization = summarization or SummarizationMiddleware(None, **settings)
+        self._alone, self._name, self._is_built = summarization is None, str(name), True
 
     @property
     def name(self) -> str:
@@ -145,6 +140,9 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
 
     async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
         call = Call(self.summarization._setup, request)
+        passed: Any = request.state.get(ABOVE, ())
+        if not self._alone and id(call.channel.setup) not in passed:
+            call.channel.setup.say_once(MISPLACED)
         await call.begin(self.window, self.reserved_tokens)
         if call.room is None:
             call.channel.setup.say_once(NO_WINDOW)

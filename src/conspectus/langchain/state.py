@@ -43,6 +43,7 @@ FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
 
 SNAPSHOT = 50  # updates after which a preserved channel is written whole
+ABOVE = "_conspectus_above"  # in a request: the settings of the middlewares that it has passed
 LEARNED = 3  # other models whose limits are remembered
 FOCUS = 2_000  # most characters of a focus
 MAIN = "main"  # the session of a graph that no other graph has called
