@@ -155,6 +155,17 @@ def test_a_folder_is_searched_and_a_measurement_can_be_failed_on(folder, tmp_pat
     assert "other transcripts" in measure(folder, "--against", baseline, code=2).stderr
 
 
+def test_without_questions_the_command_says_what_to_write(file):
+    form = '[{"question": "...", "evidence": [["text", "or this"]]}]'
+    shown = measure(file, *WINDOW, "--policy", "conspectus").stdout
+    assert "Note: without questions, 'in view' and 'with recall' are empty" in shown
+    assert f"NAME.exam.json beside NAME.json, as {form}" in shown.replace("\n", " ")
+    done = measure(file, "--window", 100_000, "--policy", "conspectus", code=2)
+    assert "nothing to measure: nothing is compacted in a window of 100,000" in done.stderr
+    assert form in done.stderr
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [

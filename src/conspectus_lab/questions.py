@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from conspectus.errors import InputError
 
+EXAM_FORM = '[{"question": "...", "evidence": [["text", "or this"]]}]'
 FORMS: Mapping[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
 
 
@@ -78,7 +79,5 @@ def read_questions(file: Path) -> tuple[Question, ...]:
         return tuple(_QUESTIONS.validate_python(data))
     except ValidationError as error:
         first = error.errors()[0]
-        raise InputError(
-            f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}; "
-            'write [{"question": "...", "evidence": [["text", "or this"]]}]'
-        ) from error
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(f"{file}: {where}: {first['msg']}; write {EXAM_FORM}") from error

@@ -193,10 +193,10 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     cause = f" ({data['cause']})" if data["cause"] else ""
     colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
     line(f"{outcome}{reason}{cause}", f"bold {colour}")
-    # What had left before is one message, the summary.
     if dropped:
         had = f"{data['messages_before']:,} messages, of which {dropped:,} had left the view before"
         line(f"file   {had}; a summary has their place")
+    # What had left before is one message, the summary.
     before = data["messages_before"] - dropped + bool(dropped)
     line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
     line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")

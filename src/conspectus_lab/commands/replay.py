@@ -135,6 +135,8 @@ def replay(
         prices=None if prices is None else running.read_prices(prices),
         on_event=_live(live),
     )
+    if retention and before is None:
+        notes += running.lacking(replays)
     data = all_as_json(replays)
     fallen = [] if before is None else worse(before, data, tolerance)
     data["worse"] = fallen

@@ -115,6 +115,20 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
     return replays, [*stops, *notes, *list(warnings)[:MOST_WARNINGS]]
 
 
+def lacking(replays: Sequence[Replay]) -> list[str]:
+    """Note that there are no questions; an `InputError` says that nothing was compacted either."""
+    from conspectus_lab.questions import EXAM_FORM
+
+    runs = [run.totals for one in replays for run in one.runs]
+    if any(run["asked"] for run in runs):
+        return []
+    fix = f"write questions into NAME.exam.json beside NAME.json, as {EXAM_FORM}"
+    if any(run["needed"] or run["compactions"] for run in runs):
+        return [f"without questions, 'in view' and 'with recall' are empty; {fix}"]
+    why = f"nothing is compacted in a window of {replays[0].window:,} tokens, without questions"
+    raise InputError(f"nothing to measure: {why}; give a smaller --window; {fix}")
+
+
 def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
     """Make a policy of each file of settings; its name is that in the file, or the file's."""
     from conspectus import SummarizationMiddleware
