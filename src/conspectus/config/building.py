@@ -168,12 +168,9 @@ def model_of(
     config: SummarizationConfig,
     registry: ModelRegistry | None,
     name: str,
-    where: Location | None = ("model_name",),
+    where: Location | None = ("model_name",),  # None for a name that was passed as `model=`
 ) -> Any:
-    """Return a model by its name: of the registry, of `models` in the file, or of LangChain.
-
-    `where` is the place of the name in the file; None for one that was passed as `model=`.
-    """
+    """Return a model by its name: of the registry, of `models` in the file, or of LangChain."""
     known = config.source.models
     listed = registry if isinstance(registry, Mapping) else {}
     if names_embedded(name) and name not in listed:
