@@ -236,6 +236,24 @@ def test_a_loop_of_ones_own_rides(with_tools):
     assert "cached" in kinds(archive.chain(SCOPE))
 
 
+def test_a_loop_of_items_of_responses_is_summarised_by_the_smallest_request():
+    model = model_of(steps=100)
+    compactor, archive = loop_of(model)
+    items: list[Any] = [{"role": "user", "content": "Look at all."}]
+    for n in range(20):
+        call = {"call_id": f"c{n}", "name": "look", "arguments": "{}"}
+        output = f"module_{n} is sound. " * 4
+        items += [
+            {"type": "function_call", **call},
+            {"type": "function_call_output", "call_id": f"c{n}", "output": output},
+            {"role": "assistant", "content": "Fine."},
+        ]
+    compactor.compact(items[:-1], thread_id="t")
+    result = compactor.compact(items, thread_id="t", force=True)
+    assert kinds(archive.chain(SCOPE)) == {"smallest"}
+    assert not result.failures
+
+
 def test_only_a_loop_takes_a_runnable_and_it_needs_a_model_to_ride_on():
     with pytest.raises(PolicyError, match="answers in the same loop"):
         Compactor(summary_request="cached")

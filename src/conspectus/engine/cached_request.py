@@ -19,7 +19,7 @@ from conspectus.engine.material import Material
 from conspectus.engine.memory import SessionMemory
 from conspectus.engine.settings import Engine
 from conspectus.errors import PolicyError
-from conspectus.messages.blocks import CACHE
+from conspectus.messages.blocks import CACHE, is_item
 from conspectus.messages.framing import summary_body
 from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.model.calls import model_and_provider
@@ -114,6 +114,9 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
             not marks and needs_marks(last)
         ),
         "its provider has forgotten it": monotonic() - last.at > lives,
+        "it has items of OpenAI's Responses, which no chat model of LangChain takes": any(
+            not is_message(message) and is_item(message) for message in last.messages
+        ),
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
         "something that leaves does not stand in it as it is": not whole,
         "the notes so far do not stand in it": bool(notes) and not holds_notes,
