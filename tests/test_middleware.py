@@ -279,6 +279,22 @@ def test_without_archive_and_store_one_line_in_the_log_says_so(caplog):
     assert "cannot be recalled" in lines[0]
 
 
+@pytest.mark.parametrize("thread", [None, "t"])
+def test_an_archive_without_a_thread_id_is_warned_about_at_the_first_compaction(thread, caplog):
+    store = InMemoryStore()
+    middleware = made(archive=store)
+    graph = create_agent(ScriptedChatModel(answers="fine"), middleware=[middleware])
+    config: Any = {"configurable": {"thread_id": thread}} if thread else {}
+    graph.invoke({"messages": [HumanMessage("hi")]}, config)
+    assert "thread_id" not in caplog.text
+    for _ in range(3):
+        graph.invoke({"messages": talk()}, config)
+    warned = [r for r in caplog.records if '{"configurable": {"thread_id": ...}}' in r.message]
+    assert [one.levelname for one in warned] == ["WARNING"] * (not thread)
+    (name,) = Archive(store).threads("local")
+    assert name == thread if thread else name.startswith("unnamed-")
+
+
 def test_without_trigger_nothing_is_summarised_and_one_line_says_so(caplog):
     middleware = made(trigger=None)
     for count in (8, 100, 400):

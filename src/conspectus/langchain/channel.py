@@ -48,6 +48,11 @@ NO_ARCHIVE = (
     "compaction"
 )
 
+UNNAMED = (
+    "no thread_id was given, so each compaction archives to another thread, unnamed-...: name "
+    'the conversation with config={"configurable": {"thread_id": ...}}'
+)
+
 
 class Folded(NamedTuple):
     """What the records in force make of the channel."""
@@ -103,6 +108,8 @@ class Channel:
         """Make the thread of the history; `trigger_size` and `ratio` are those of `Thread`."""
         setup, scope = self.setup, self.scope
         engine = replace(setup.engine, archive=self.archive, on_event=self._tell)
+        if self.archive is not None and scope.thread.startswith(DERIVED):
+            setup.say_once(UNNAMED)
         if self.archive is None:
             setup.say_once(NO_ARCHIVE)
             if setup.keeps is not None:
