@@ -250,3 +250,28 @@ def test_a_node_can_be_copied_and_pickled_as_langmems_can():
     expected = node.invoke({"messages": talk(8)})
     for again in (copy.copy(node), copy.deepcopy(node), pickle.loads(pickle.dumps(node))):
         assert again.invoke({"messages": talk(8)}) == expected
+
+
+class Bare(MessagesState):
+    summarized_messages: list[AnyMessage]
+
+
+@pytest.mark.parametrize(("schema", "again"), [(Bare, True), (State, False)])
+def test_a_state_without_a_key_for_the_running_summary_is_warned_about(schema, again, caplog):
+    model = numbered()
+    builder = StateGraph(schema)
+    builder.add_node(ours.SummarizationNode(model=model, **LIMITS))
+    builder.add_node("answer", lambda state: {"messages": [AIMessage("so " * 20)]})
+    builder.add_edge(START, "summarization")
+    builder.add_edge("summarization", "answer")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    for thread in ("t", "u"):  # another conversation is not the same one, longer
+        for n in range(12):
+            graph.invoke(said(n), config(thread))
+            before = list(graph.get_state_history(config(thread)))[:8]
+    warned = ["context: dict[str, Any]" in one.message for one in caplog.records]
+    assert any(warned) == again
+    caplog.clear()
+    for checkpoint in before:
+        graph.invoke(None, checkpoint.config)
+    assert again or not caplog.records
