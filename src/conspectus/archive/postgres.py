@@ -97,7 +97,8 @@ class PostgresTables(Tables):
         return " ".join(match.group() for match in PIECE.finditer(passage.replace("\x00", " ")))
 
     def word(self, word: str) -> str:
-        return f"'{self.text(word)}'{':*' if word.endswith('*') else ''}"
+        words = self.text(word).replace(" ", "' & '")
+        return f"'{words}'{':*' if word.endswith('*') else ''}"
 
     def close(self) -> None:
         self._pool.close()

@@ -105,7 +105,7 @@ class SqliteTables(Tables):
                     self._turn.release()
 
     def word(self, word: str) -> str:
-        bare = word.removesuffix("*").replace('"', '""')
+        bare = word.removesuffix("*").replace('"', '""').replace(" ", '" "')
         return f'"{bare}"{"*" if word.endswith("*") else ""}'
 
     def scrub(self) -> None:

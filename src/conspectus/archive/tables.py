@@ -101,7 +101,7 @@ class Tables(ABC):
 
     @abstractmethod
     def word(self, word: str) -> str:
-        """Return a word of a query for `look_up`; `word*`: or begins so."""
+        """Return a word for `look_up`, or several that stand together; `word*`: or begins so."""
 
     @abstractmethod
     def close(self) -> None:
@@ -206,7 +206,10 @@ class Tables(ABC):
             return self._number(run, scope)
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
-        """Return by word the passages that hold it, the newest `MOST`; `word*`: or begin so."""
+        """Return by word the passages that hold it, the newest `MOST`; `word*`: or begin so.
+
+        Of several words, with a space between them, those that hold all.
+        """
         with self.transaction() as run:
             number = self._number(run, scope)
             span = (number << SPAN, (number + 1 << SPAN) - 1)

@@ -15,11 +15,12 @@ from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import Catalog, Held, ranked
+from conspectus.recall.ranking import Catalog, ranked
 from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
 AT_ONCE = 20  # Messages read at a time, as the last of them seldom fit
+READ = 200  # Passages with all words of a name that are read, to see whether it stands there
 
 
 async def recall_flow(
@@ -106,13 +107,17 @@ class _Search:
     def by_query(self, text: str, without: Collection[str]) -> None:
         """Show the passages that fit words, the best first."""
         query, catalog = _query(text), self._catalog
-        held = self._archive.backend.holding(self._scope, list(query))
+        names = names_of(text)
+        held = self._archive.backend.holding(self._scope, [*query, *names.values()])
         # Words that too many passages hold say little; hidden ones would fit their own words best.
-        rarer = {word: one for word, one in held.items() if len(one) < MOST}
+        rarer = {word: held[word] for word in query if len(held[word]) < MOST}
         hidden = catalog.hidden(without)
-        kept = rarer if any(rarer.values()) else held
+        kept = rarer if any(rarer.values()) else {word: held[word] for word in query}
         kept = {word: one - hidden for word, one in kept.items()}
-        matches = ranked(catalog, query, kept, self._naming(text, kept))
+        exact = dict[int, int]()
+        for name, words in names.items():
+            exact |= self._naming(name, held[words] - hidden)
+        matches = ranked(catalog, query, kept, exact)
         said = set[str]()
         for at, (place, passage, score, direct) in enumerate(matches):
             if self._room.full:
@@ -128,26 +133,24 @@ class _Search:
             if hit.text not in said and self._room.offer(hit):
                 said.add(hit.text)
 
-    def _naming(self, text: str, held: Held) -> dict[int, int]:
-        """Return the passages that hold a name of several words as it stands, with their places.
+    def _naming(self, name: str, numbers: Collection[int]) -> dict[int, int]:
+        """Return which of some passages hold a name as it stands, with their places.
 
         Each word of it may be common, as in `10.0.3.17`; so the newest that hold all are read.
         """
-        found, catalog = dict[int, int](), self._catalog
-        for name, words in names_of(text).items():
-            sets = [held[word] for word in words if len(held.get(word, range(MOST))) < MOST]
-            numbers = sorted(set(sets[0]).intersection(*sets[1:]), reverse=True) if sets else ()
-            places = {number: catalog.place_of(number) for number in numbers}
-            newest = list(dict.fromkeys(place for place in places.values() if place >= 0))[:AT_ONCE]
-            read = self._archive.find(self._scope, [catalog.keys[place] for place in newest])
-            whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-            for number, place in places.items():
-                if place in newest and (one := read.get(catalog.keys[place])) is not None:
-                    parts = spans(one.text, one.calls)
-                    begin, end, _ = parts[min(number - catalog.passages(place)[0], len(parts) - 1)]
-                    if whole.search(one.text[begin:end].casefold()):
-                        found[number] = place
-        return found
+        catalog, exact = self._catalog, dict[int, int]()
+        places = {number: catalog.place_of(number) for number in sorted(numbers)[-READ:]}
+        keys = {place: catalog.keys[place] for place in places.values() if place >= 0}
+        read = self._archive.find(self._scope, list(keys.values()))
+        kept = {place: read[key] for place, key in keys.items() if key in read}
+        parts = {place: spans(one.text, one.calls) for place, one in kept.items()}
+        whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        for number, place in places.items():
+            at = number - catalog.passages(place)[0] if place in kept else 0
+            for begin, end, _ in parts.get(place, [])[at : at + 1]:
+                if whole.search(kept[place].text[begin:end].casefold()):
+                    exact[number] = place
+        return exact
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         """Show a message, from a character on, or where words stand in it; a call with results."""

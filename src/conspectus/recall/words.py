@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from conspectus.archive.passages import HUMP, LONGEST, PIECE
 
 MOST_WORDS = 48  # Different words of a query that count
+MOST_NAMES = 8  # Names of several words that count
 READ = 2_000  # Characters read at each end of a query, where a question stands
 SHARED = 0.75  # Each of `n` words made from one name or run of a query weighs `n ** -SHARED`
 
@@ -56,20 +57,20 @@ def query_of(text: str) -> dict[str, float]:
     return dict(list(words.items())[:MOST_WORDS])
 
 
-def names_of(text: str) -> dict[str, list[str]]:
+def names_of(text: str) -> dict[str, str]:
     """Return the names in a query that are made of several words, with these.
 
     Example:
         >>> names_of("Who sent 10.0.3.17?")
-        {'10.0.3.17': ['10', '0', '3', '17']}
+        {'10.0.3.17': '10 0 3 17'}
     """
-    names: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
     for chunk in unicodedata.normalize("NFKC", text[: 2 * READ]).casefold().split():
         pieces = [piece for piece in PIECE.finditer(chunk) if piece.lastgroup == "word"]
-        if len(pieces) > 1:
-            name = chunk[pieces[0].start() : pieces[-1].end()]
-            names[name] = [piece[0][:LONGEST] for piece in pieces]
-    return names
+        words = [piece[0][:LONGEST] for piece in pieces if piece[0] not in ENGLISH]
+        if len(words) > 1:
+            names[chunk[pieces[0].start() : pieces[-1].end()]] = " ".join(words)
+    return dict(list(names.items())[:MOST_NAMES])
 
 
 def words_of(text: str) -> frozenset[str]:
