@@ -30,7 +30,6 @@ from conspectus.langchain.state import (
     Recalled,
     Requested,
     name_messages,
-    read_requested,
 )
 from conspectus.messages import has_long_arguments, is_summary_message, read_messages
 from conspectus.messages.recalled import newest_user
@@ -122,7 +121,7 @@ class Step:
         setup, messages = channel.setup, channel.messages
         self._channel, self._setup, self._view = channel, setup, view
         self._policy, self._held = setup.engine.policy, channel.held
-        requested = read_requested(channel.state)
+        requested = Requested.read(channel.state) or Requested()
         self._room = setup.room(requested)
         if self._room is not None:
             beside = setup.counting.base

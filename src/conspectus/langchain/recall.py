@@ -22,7 +22,7 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, room_for
 from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import ABOVE, Asked, Recalled, name_messages, read_requested
+from conspectus.langchain.state import ABOVE, Asked, Recalled, Requested, name_messages
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
     newest_user,
@@ -113,7 +113,7 @@ async def _chosen(turn: str, channel: Channel) -> Recalled:
         return nothing
     try:
         _, view, chain, _ = await channel.folded()
-        requested = read_requested(channel.state)
+        requested = Requested.read(channel.state) or Requested()
         found = await unasked_flow(
             channel.archive,
             channel.scope,
@@ -170,13 +170,14 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
             _, view, chain, _ = await channel.folded()
+            requested = Requested.read(runtime.state) or Requested()
             return await answer_flow(
                 channel.archive,
                 channel.scope,
                 chain,
                 **asked,
                 in_view=frozenset(str(one.id) for one in view),
-                tokens=max(1, room_for(own, tokens, read_requested(runtime.state), view)),
+                tokens=max(1, room_for(own, tokens, requested, view)),
                 count=own.engine.meter.text,
             )
         except ArchiveError as error:

@@ -26,13 +26,7 @@ from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.planner import size_of
 from conspectus.langchain.settings import Setup, model_name
-from conspectus.langchain.state import (
-    HeadState,
-    Requested,
-    Run,
-    name_messages,
-    read_requested,
-)
+from conspectus.langchain.state import HeadState, Requested, Run, name_messages
 from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.messages.thoughts import refuses_thoughts, without_stale_thoughts
 from conspectus.model.base import LastRequest
@@ -134,7 +128,7 @@ class Call:
         if setup.recalled:
             own, self.recalled = without_recalled(request.messages, self.channel.messages)
             self._whole = request.messages if self.recalled is None else own
-        self.before = read_requested(request.state)
+        self.before = Requested.read(request.state) or Requested()
 
     async def begin(self, window: int | None, answer: int | None) -> None:
         """Measure the request; window and tokens of the answer are known, or the model's."""

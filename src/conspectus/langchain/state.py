@@ -11,7 +11,6 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import (
     Annotated,
@@ -211,13 +210,6 @@ class Requested(Stored):
         return self.but(learned={**dict(others), self.model: limit})
 
 
-_NOTHING = Requested()
-
-
-def read_requested(state: Mapping[str, Any]) -> Requested:
-    return Requested.read(state) or _NOTHING
-
-
 class Recalled(Stored):
     """The originals that one turn is shown again, with the same bytes until the next turn."""
 
@@ -303,11 +295,7 @@ def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage
         return held
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else run.session(messages)
-    return _without_record(run.thread or f"{DERIVED}{_digest_of_first(messages)}", session)
-
-
-@lru_cache(1_024)
-def _without_record(thread: str, session: str) -> HeadState:
+    thread = run.thread or f"{DERIVED}{_digest_of_first(messages)}"
     return HeadState(thread=thread, session=session)
 
 
