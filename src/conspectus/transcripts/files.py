@@ -21,8 +21,10 @@ from conspectus.transcripts.pairs import Mended, mend
 
 TRIES = 1_000  # places in a damaged line at which a record may begin
 
+FIELDS = ("messages", "input")  # of an object that holds the list, such as a request's body
 EXPECTED = (
-    'expected a list of chat messages, an object with one under "messages", or one message a line'
+    'expected a list of chat messages, an object with one under "messages" or "input", or one '
+    "message a line"
 )
 _DECODER = json.JSONDecoder()
 _BEGIN, _SPACE = re.compile(r'\{\s*"'), re.compile(r"\s*")
@@ -121,8 +123,9 @@ def write_history(messages: Sequence[Source], like: HistoryFile) -> str:
             del whole["system"]
             if rows and rows[0].get("role") == "system":
                 whole = {**parsed.wrapper, "system": rows.pop(0)["content"]}
-        if isinstance(whole.get("messages"), list):
-            whole["messages"] = rows
+        field = next((name for name in FIELDS if isinstance(whole.get(name), list)), "")
+        if field:
+            whole[field] = rows
         else:
             whole["values"] = {**whole["values"], "messages": rows}
     return dump(whole, None if parsed.flat else 2) + "\n"
@@ -164,9 +167,11 @@ def _parsed(text: str, name: str) -> Parsed:
     if isinstance(whole, list):
         return Parsed(whole, flat=flat)
     rest = whole if isinstance(whole, dict) else {}
-    for holder in (rest, rest.get("values")):
-        if isinstance(holder, dict) and isinstance(holder.get("messages"), list):
-            return Parsed(holder["messages"], wrapper=whole, flat=flat)
+    values = rest.get("values")
+    inner = values.get("messages") if isinstance(values, dict) else None
+    for messages in (*map(rest.get, FIELDS), inner):
+        if isinstance(messages, list):
+            return Parsed(messages, wrapper=whole, flat=flat)
     if "role" in rest or "type" in rest:
         return Parsed([whole], [1])
     raise InputError(f"{name} holds no messages; {EXPECTED}")
