@@ -66,6 +66,13 @@ def whole(value: object, name: str, least: int = 1) -> int:
     return value
 
 
+def plain_words(value: object, name: str) -> str:
+    """Return a text, empty for None, or raise `PolicyError`."""
+    if value is not None and not isinstance(value, str):
+        raise PolicyError(f"{name} must be a text in plain words, or None, not {value!r}.")
+    return value or ""
+
+
 def check_size(value: object, name: str) -> ContextSize:
     """Return one size, checked; a `PolicyError` shows the right form."""
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
@@ -83,7 +90,7 @@ def _checked(kind: Any, amount: Any, name: str, unknown: str) -> ContextSize:
         wrong = f"{kind} {name} value must be numeric"
     elif kind == "fraction" and not (number and 0 < amount <= 1):
         wrong = f"Fractional {name} values must be between 0 and 1"
-        meant = f" Did you mean {amount / 100:g}?" if number and 1 < amount <= 100 else ""
+        meant = f" Did you mean {amount / 100:g}?" if number and 10 <= amount <= 100 else ""
     elif number and amount <= 0:
         wrong = f"{name} thresholds must be greater than 0"
     elif kind != "fraction" and type(amount) is not int:
@@ -146,6 +153,9 @@ def _clause(value: object, name: str) -> TriggerClause:
         return value
     if isinstance(value, tuple):
         sizes = [check_size(value, name)]
+    elif isinstance(value, Mapping) and set(value) == {"type", "value"}:
+        python = f"({value['type']!r}, {value['value']!r})"
+        raise PolicyError(f"{name} {dict(value)!r} is the form of YAML; in Python write {python}.")
     elif isinstance(value, Mapping) and value:
         sizes = [
             _checked(kind, amount, name, f"Unsupported {name} metric: {kind!r}")

@@ -15,7 +15,7 @@ from conspectus._langchain import hide_from_streams, is_message, is_runnable
 from conspectus.archive import Scope
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
-from conspectus.core.policy import AnyStale, OnFailure
+from conspectus.core.policy import AnyStale, OnFailure, plain_words
 from conspectus.engine.background import AnyBackground, Closing, Preparation
 from conspectus.engine.cached_request import last_request_of
 from conspectus.engine.compaction import compact
@@ -248,7 +248,7 @@ class Compactor(Closing):
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> CompactionResult:
         engine, thread = self._engine, Thread(self._engine, scope, self._room)
-        work = compact(thread, as_messages(messages), force, focus or "")
+        work = compact(thread, as_messages(messages), force, plain_words(focus, "focus"))
         result = await heard_by(engine.listeners, work)
         hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
         if self._last_request is not None:

@@ -24,7 +24,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
-from conspectus.core.policy import AnyStale, OnFailure
+from conspectus.core.policy import AnyStale, OnFailure, plain_words
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.hooks import BeforeSummarization
 from conspectus.engine.settings import (
@@ -328,13 +328,13 @@ class SummarizationMiddleware(
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
-        return run(self._step(state, runtime, focus or ""))
+        return run(self._step(state, runtime, plain_words(focus, "focus")))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        return await arun(self._step(state, runtime, focus or ""))
+        return await arun(self._step(state, runtime, plain_words(focus, "focus")))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:

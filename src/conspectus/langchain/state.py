@@ -32,6 +32,7 @@ from langgraph.graph.message import Messages, add_messages
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from conspectus.core.items import Size, Window
+from conspectus.core.policy import plain_words
 from conspectus.core.records import Chain, Record
 from conspectus.engine.settings import LOCAL
 from conspectus.errors import InputError
@@ -234,7 +235,7 @@ class Asked(Stored):
     @classmethod
     def of(cls, focus: str | None) -> dict[str, Any]:
         """Make the update of a state that asks for a compaction at the next step."""
-        return cls(focus=(focus or "").strip()[:FOCUS]).update()
+        return cls(focus=plain_words(focus, "focus").strip()[:FOCUS]).update()
 
 
 def turn_of(messages: Sequence[BaseMessage]) -> str:
