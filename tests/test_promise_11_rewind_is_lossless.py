@@ -3,7 +3,10 @@
 from typing import Any, NoReturn
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
@@ -231,3 +234,52 @@ def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers()
     keys = [entry.key for entry in read_messages(state["messages"])]
     assert len(covered) > 12
     assert covered == keys[: len(covered)]
+
+
+@pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
+@pytest.mark.parametrize("clears", [True, False])
+def test_a_node_that_forgets_to_clear_its_messages_is_warned_about_once(clears, more, caplog):
+    one = compactor(Scripted(short), **more)
+
+    def shorten(state: MessagesState) -> dict[str, Any]:
+        view = one.compact(state["messages"], thread_id="t").messages
+        first = [RemoveMessage(id=REMOVE_ALL_MESSAGES)] if clears else []
+        return {"messages": [*first, *view]}
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage("because " * 60)]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_sequence([shorten, answer])
+    builder.add_edge(START, "shorten")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    for n in range(16):
+        graph.invoke({"messages": [HumanMessage(f"question {n} {'why ' * 60}")]}, config)
+    for checkpoint in list(graph.get_state_history(config))[::5]:  # time travel
+        graph.invoke(None, checkpoint.config)
+    lines = [r for r in caplog.records if "RemoveMessage(id=REMOVE_ALL_MESSAGES)" in r.message]
+    assert [r.levelname for r in lines] == ["WARNING"] * (not clears)
+
+
+def test_a_history_that_ends_with_our_summary_is_warned_about_and_others_are_not(caplog):
+    one, other = compactor(Scripted(short)), compactor(Scripted(short))
+    first = turns(0, 8, "langchain")
+    view = one.compact(first, thread_id="t").messages
+    foreign = other.compact(turns(30, 38, "langchain"), thread_id="another").messages
+    later = one.compact([*view, *turns(8, 14, "langchain")], thread_id="t").messages
+    assert later[0].id != view[0].id
+    more = turns(14, 15, "langchain")
+    pasted = HumanMessage(str(view[0].content), id="pasted")
+    for right in (
+        [*later, *more],  # grown
+        [*view, *more],  # gone back
+        [*first, *more],  # sent again
+        [*first, *turns(20, 22, "langchain")],  # a fork
+        [*later, pasted],
+        [*view, *more, foreign[0]],  # of another conversation
+    ):
+        one.compact(right, thread_id="t")
+    assert not caplog.records
+    one.compact([*later[1:], later[0]], thread_id="t")
+    assert "REMOVE_ALL_MESSAGES" in caplog.text

@@ -50,6 +50,12 @@ from conspectus.tokens import TokenCounter
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
+MERGED = (
+    "the history has several of our summaries, or ends with one, which the model then answers: "
+    "replace the old messages by those of the result; in a node of LangGraph return "
+    '{"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *result.messages]}'
+)
+
 
 class Compactor(Closing):
     """Keep histories inside a window, and every original within reach.
@@ -186,6 +192,7 @@ class Compactor(Closing):
         self.policy, self.archive = self._engine.policy, self._engine.archive
         self._background = self._engine.background
         self._opened = self.archive if isinstance(archive, (str, Path)) else None
+        self._warned = False  # of summaries that a history should not have
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
@@ -248,8 +255,15 @@ class Compactor(Closing):
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> CompactionResult:
         engine, thread = self._engine, Thread(self._engine, scope, self._room)
-        work = compact(thread, as_messages(messages), force, plain_words(focus, "focus"))
+        given = as_messages(messages)
+        work = compact(thread, given, force, plain_words(focus, "focus"))
         result = await heard_by(engine.listeners, work)
+        named = [m.id if is_message(m) and is_summary_message(m) else None for m in given]
+        if not self._warned and (sum(map(bool, named)) > 1 or any(named[1:][-1:])):
+            ours = {f"summary-{record.id}" for record in await thread.chain()}
+            self._warned = len(ours.intersection(named)) > 1 or named[-1] in ours
+            if self._warned:
+                log("summaries_merged", MERGED)
         hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
