@@ -143,5 +143,5 @@ def test_a_preview_that_answers_with_no_text_is_told_what_to_answer():
     whole = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(12)]
     settings: Any = {"trigger": ("messages", 4), "keep": ("messages", 2), "on_failure": "raise"}
     asking = SummarizationMiddleware("embedded", preview=lambda request: 5, **settings)
-    with pytest.raises(SummaryError, match="answer with a text, or with None to refuse, not 5"):
+    with pytest.raises(SummaryError, match="by text, or None to refuse: not 5"):
         asking.before_model({"messages": whole}, Runtime())

@@ -206,10 +206,7 @@ class Tables(ABC):
             return self._number(run, scope)
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
-        """Return by word the passages that hold it, the newest `MOST`; `word*`: or begin so.
-
-        Of several words, with a space between them, those that hold all.
-        """
+        """Return the newest `MOST` passages that hold a word, or begin so: `word*`; or several."""
         with self.transaction() as run:
             number = self._number(run, scope)
             span = (number << SPAN, (number + 1 << SPAN) - 1)

@@ -151,9 +151,7 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
             if text is None:
                 break
             if not isinstance(text, str):
-                raise SummaryError(
-                    f"preview must answer with a text, or with None to refuse, not {text!r:.80}"
-                )
+                raise SummaryError(f"answer a preview by text, or None to refuse: not {text!r:.70}")
             edited = body_of(text)
             tokens = material.size(edited)
             if text == draft.text or (edited and tokens <= limit):

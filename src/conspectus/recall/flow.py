@@ -138,17 +138,17 @@ class _Search:
 
         Each word of it may be common, as in `10.0.3.17`; so the newest that hold all are read.
         """
-        catalog, exact = self._catalog, dict[int, int]()
-        places = {number: catalog.place_of(number) for number in sorted(numbers)[-READ:]}
-        keys = {place: catalog.keys[place] for place in places.values() if place >= 0}
-        read = self._archive.find(self._scope, list(keys.values()))
-        kept = {place: read[key] for place, key in keys.items() if key in read}
-        parts = {place: spans(one.text, one.calls) for place, one in kept.items()}
-        whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        catalog, whole = self._catalog, re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        newest = sorted(numbers)[-READ:]
+        places = {one: place for one in newest if (place := catalog.place_of(one)) >= 0}
+        keys = {place: catalog.keys[place] for place in places.values()}
+        read = self._archive.find(self._scope, list(keys.values())).items()
+        parts = {key: (one.text, spans(one.text, one.calls)) for key, one in read}
+        exact = dict[int, int]()
         for number, place in places.items():
-            at = number - catalog.passages(place)[0] if place in kept else 0
-            for begin, end, _ in parts.get(place, [])[at : at + 1]:
-                if whole.search(kept[place].text[begin:end].casefold()):
+            text, all_of_it = parts.get(keys[place], ("", []))
+            for begin, end, _ in all_of_it[number - catalog.passages(place)[0] :][:1]:
+                if whole.search(text[begin:end].casefold()):
                     exact[number] = place
         return exact
 

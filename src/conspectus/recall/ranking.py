@@ -168,10 +168,7 @@ class Catalog:
 def ranked(
     catalog: Catalog, query: Mapping[str, float], held: Held, exact: Mapping[int, int]
 ) -> list[Match]:
-    """Return the passages that fit a query, best first; of equals the later first.
-
-    `exact` has the places of passages that hold a name as the query has it.
-    """
+    """Return what fits a query, best first, of equals the later; `exact` passages hold a name."""
     sets = {word: numbers for word, numbers in held.items() if numbers}
     rarity = {word: math.log(1 + catalog.total / (len(one) + 0.5)) for word, one in sets.items()}
     unknown = math.log(2 + 2 * catalog.total)  # of a word that nothing holds

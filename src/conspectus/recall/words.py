@@ -58,12 +58,7 @@ def query_of(text: str) -> dict[str, float]:
 
 
 def names_of(text: str) -> dict[str, str]:
-    """Return the names in a query that are made of several words, with these.
-
-    Example:
-        >>> names_of("Who sent 10.0.3.17?")
-        {'10.0.3.17': '10 0 3 17'}
-    """
+    """Return the names in a query that are made of several words: `10.0.3.17` of `10 0 3 17`."""
     names: dict[str, str] = {}
     for chunk in unicodedata.normalize("NFKC", text[: 2 * READ]).casefold().split():
         pieces = [piece for piece in PIECE.finditer(chunk) if piece.lastgroup == "word"]
