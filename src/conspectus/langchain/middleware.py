@@ -45,13 +45,7 @@ from conspectus.langchain.recall import (
     tool_to_compact,
     with_turn_recall,
 )
-from conspectus.langchain.requests import (
-    Send,
-    awaiting,
-    is_sent_as_it_is,
-    send_thoughtful,
-    sending,
-)
+from conspectus.langchain.requests import Send, awaiting, is_sent_as_it_is, send_thoughtful, sending
 from conspectus.langchain.settings import (
     DEPRECATED,
     KEPT,
