@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conspectus import PolicyError, StuckError
+from conspectus import MessageError, PolicyError, StuckError
 from conspectus.archive import Scope
 from conspectus_sdk import Fitter
 from conspectus_serve import load_settings
@@ -109,6 +109,14 @@ def test_a_missing_extra_is_named(monkeypatch, module, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ImportError, match="pip install "):
         importlib.import_module(f"conspectus_sdk.{module}")
+
+
+def test_a_body_is_its_messages_and_what_is_no_list_is_told(fitter):
+    said = [{"role": "user", "content": "hi"}]
+    assert fitter.fit({"messages": said}, model="gpt-4o", thread_id="t").messages == said
+    for wrong in (None, "hi", said[0], iter(said)):
+        with pytest.raises(MessageError, match="must be a list of messages"):
+            fitter.fit(wrong, model="gpt-4o", thread_id="t")
 
 
 def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter):

@@ -126,13 +126,19 @@ def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter):
 
 def test_what_is_not_understood_or_has_no_known_window_goes_on_as_it_came(fitter, caplog):
     odd = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}, {"role": 7}]}
+    nested: list[Any] = []
+    for _ in range(3_000):
+        nested = [nested]
     assert asyncio.run(hooked(logger_of(fitter), ANN, odd, "acompletion")) is odd
+    for tools in ("x", [7], [{"name": "f", "input_schema": nested}]):
+        wrong = {"model": "gpt-4o", "messages": large("x"), "tools": tools}
+        assert asyncio.run(hooked(logger_of(fitter), ANN, wrong, "acompletion")) is wrong
     with Fitter(archive="memory:", window={"gpt-4o": WINDOW}) as other:
         unknown = {"model": "mystery", "messages": large("x")}
         assert asyncio.run(hooked(logger_of(other), ANN, unknown, "acompletion")) is unknown
     assert [record.message.split(":")[0] for record in caplog.records] == [
         "sent on as it came, not fitted"
-    ] * 2
+    ] * 5
 
 
 @asynccontextmanager

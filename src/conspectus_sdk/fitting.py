@@ -27,6 +27,7 @@ from conspectus.engine.thread import Thread
 from conspectus.errors import PolicyError, StuckError, install_command, spelt
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
+from conspectus.messages.reading import as_messages
 from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.model.windows import limit_of, profile_of
 from conspectus.observe import heard_by
@@ -156,7 +157,9 @@ class Fitter:
                 needed=beside,
                 budget=window,
             )
-        bare = [plain(message) for message in messages]
+        messages = as_messages(messages)
+        listed = isinstance(messages, (list, tuple))
+        bare = [plain(message) for message in messages] if listed else messages
         thread = Thread(engine, scope, budget_of(engine.policy, Window(window, beside)))
         result = await heard_by(engine.listeners, compact(thread, bare))
         result.raise_if_stuck()

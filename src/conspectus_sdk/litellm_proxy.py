@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conspectus.errors import MessageError, StuckError, install_command
+from conspectus.errors import MessageError, PolicyError, StuckError, install_command
 
 try:
     from litellm.exceptions import ContextWindowExceededError
@@ -18,7 +18,7 @@ except ImportError as error:
         f"LiteLLM is the extra `litellm`; install it with {install_command('litellm')}"
     ) from error
 
-from conspectus_sdk.fitting import LOCAL, Fitter, UnknownWindow, plain
+from conspectus_sdk.fitting import LOCAL, Fitter, plain
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +53,8 @@ class FittingLogger(CustomLogger):
     ) -> dict[str, Any]:
         """Fit one request, and return it for LiteLLM to send.
 
-        A message that is not understood, and a model whose window is not known, are the provider's
-        to judge: such a request goes on as it came, and a warning in the log says so.
+        Messages and tools that are not understood, and a model whose window is not known, are the
+        provider's to judge: such a request goes on as it came, and a warning in the log says so.
 
         Raises:
             ContextWindowExceededError: nothing makes it fit.
@@ -79,7 +79,7 @@ class FittingLogger(CustomLogger):
             )
         except StuckError as error:
             raise ContextWindowExceededError(str(error), model, "conspectus") from error
-        except (MessageError, UnknownWindow) as error:
+        except (MessageError, PolicyError, RecursionError) as error:
             logger.warning("sent on as it came, not fitted: %s", error)
             return data
         return {**data, field: result.messages}
