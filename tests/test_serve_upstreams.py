@@ -127,6 +127,10 @@ def test_an_answer_that_is_compressed_unasked_is_read(tmp_path, coding):
 BROKEN = {
     "it ends at once": (b"", "broken off"),
     "its body is cut": (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", "broken off"),
+    "its coding is another": (
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}",
+        "the coding that it names",
+    ),
     "it is no HTTP": (b"SSH-2.0-OpenSSH\r\n", "no HTTP"),
     "its status is none": (b"HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n", "status 999"),
 }
@@ -264,6 +268,7 @@ def test_a_websocket_is_refused_so_that_clients_fall_back(tmp_path):
         ("br", brotli.compress),
         ("zstd", lambda raw: zstandard.ZstdCompressor().compress(raw)),
         ("zstd", lambda raw: zstandard.ZstdCompressor(write_content_size=False).compress(raw)),
+        ("zstd", lambda raw: b"".join(map(zstandard.compress, (raw[:9], raw[9:])))),
     ],
 )  # fmt: skip
 def test_a_compressed_body_is_read_and_sent_on_plainly(tmp_path, coding, pack):

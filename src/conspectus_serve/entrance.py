@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+import brotli  # type: ignore[import-untyped]
+import zstandard
 from starlette.requests import Request
 
-from conspectus.errors import install_command
 from conspectus_serve.protocols import Refusal
 from conspectus_serve.settings import ServeSettings, is_loopback
 
@@ -118,9 +119,6 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
         raise Refusal(415, f"a body in {coding[:20]!r} is not read here; send {known}")
     try:
         text = _unpacked(raw, coding, most + 1)
-    except ModuleNotFoundError as error:
-        need = f"a body in {coding} needs {error.name}, which is not installed here"
-        raise Refusal(415, f"{need}; send it as it is, or {install_command('serve')}") from None
     except Exception:  # each library has errors of its own
         raise Refusal(400, f"the body is not in {coding}, as its header says") from None
     _check_size(text, most)
@@ -129,9 +127,8 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
 
 def _unpacked(raw: bytes, coding: str, most: int) -> bytes:
     if coding == "zstd":
-        import zstandard
-
-        with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(raw) as stream:
+        reading = zstandard.ZstdDecompressor(max_window_size=2**27)
+        with reading.stream_reader(raw, read_across_frames=True) as stream:
             return stream.read(most)
     if coding != "br":
         inflating = zlib.decompressobj(zlib.MAX_WBITS | (16 if "gzip" in coding else 0))
@@ -139,8 +136,6 @@ def _unpacked(raw: bytes, coding: str, most: int) -> bytes:
         if not inflating.eof and len(text) < most:
             raise ValueError("the end is missing")
         return text
-    import brotli  # type: ignore[import-untyped]
-
     reader: Any = brotli.Decompressor()
     made = [reader.process(raw, output_buffer_limit=most)]
     while not reader.is_finished() and sum(map(len, made)) < most:

@@ -8,13 +8,14 @@ import os
 import ssl
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
+import brotli  # type: ignore[import-untyped]
 import certifi
+import zstandard
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -92,8 +93,8 @@ class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self._rest: AsyncIterator[bytes] = response.content.iter_any()
+        self._response, self._rest = response, response.content.iter_any()
+        self._decode: Callable[[bytes], bytes] = bytes
         self._begun = b""  # what has been read to look for a refusal
         self._next: asyncio.Future[bytes] | None = None  # a piece that is being read
         self.status = response.status
@@ -101,11 +102,11 @@ class UpstreamAnswer:
 
     def decompressed(self) -> UpstreamAnswer:
         """Read the body plainly: some upstreams compress it although it was not asked for."""
-        decode = _decoder(self._response.headers.get("content-encoding", "").strip().lower())
-        if decode is not None:
+        coding = self._response.headers.get("content-encoding", "").strip().lower()
+        if coding in DECODERS:
             gone = (b"content-encoding", b"content-length")
             self.headers = [one for one in self.headers if one[0].lower() not in gone]
-            self._rest = _decoded(self._rest, decode)
+            self._decode = DECODERS[coding]()
         return self
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -124,9 +125,15 @@ class UpstreamAnswer:
     async def _read(self) -> bytes:
         """Read a piece; none at the end."""
         try:
-            return await anext(self._rest, b"")
+            while piece := await anext(self._rest, b""):
+                if text := self._decode(piece):
+                    return text
+            return b""
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _failed(error) from None
+        except (zlib.error, brotli.error, zstandard.ZstdError):
+            why = "the upstream's answer is not in the coding that it names; try again"
+            raise UpstreamFailed(why) from None
 
     async def whole(self) -> bytes:
         """Return the body; its pieces can still be sent on."""
@@ -186,35 +193,15 @@ def _error_in(text: bytes) -> RefusedByUpstream | None:
     return RefusedByUpstream(json.dumps(error or body), None)
 
 
-def _decoder(coding: str) -> Callable[[bytes], bytes] | None:
-    """Return what decompresses a body piece by piece; None where that is not possible."""
-    with suppress(ModuleNotFoundError):
-        if coding in ("gzip", "x-gzip", "deflate"):
-            return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
-        if coding == "br":
-            import brotli  # type: ignore[import-untyped]
-
-            process: Callable[[bytes], bytes] = brotli.Decompressor().process
-            return process
-        if coding == "zstd":
-            import zstandard
-
-            return zstandard.ZstdDecompressor().decompressobj().decompress
-    return None
-
-
-async def _decoded(
-    pieces: AsyncIterator[bytes], decode: Callable[[bytes], bytes]
-) -> AsyncIterator[bytes]:
-    async for piece in pieces:
-        try:
-            text = decode(piece)
-        except Exception:  # each library has errors of its own
-            raise UpstreamFailed(
-                "the upstream's answer is not in the coding that it names"
-            ) from None
-        if text:
-            yield text
+DECODERS: Mapping[str, Callable[[], Callable[[bytes], bytes]]] = {
+    **dict.fromkeys(
+        ("gzip", "x-gzip", "deflate"),
+        lambda: zlib.decompressobj(zlib.MAX_WBITS | 32).decompress,
+    ),
+    "br": lambda: brotli.Decompressor().process,
+    "zstd": lambda: zstandard.ZstdDecompressor().decompressobj().decompress,
+}
+"""What decompresses a body piece by piece, by its coding."""
 
 
 class Upstream:
