@@ -124,7 +124,10 @@ def test_an_answer_that_is_compressed_unasked_is_read(tmp_path, coding):
     assert (got.status_code, got.json(), held) == (200, response, "held")
 
 
+WHOLE = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+WHOLE += b"%x\r\n%s\r\n" % (len(DONE), DONE)
 BROKEN = {
+    "its last event has come": (WHOLE, ""),
     "it ends at once": (b"", "broken off"),
     "its body is cut": (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", "broken off"),
     "its coding is another": (
@@ -153,9 +156,12 @@ def test_an_upstream_that_fails_is_an_error_that_says_what_to_do(tmp_path, case)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_address[1]}"
         with serving(address, tmp_path / "a.db") as endpoint:
-            body = {"model": "m", "messages": talk(1)}
+            body = {"model": "m", "messages": talk(1), "stream": raw == WHOLE}
             got = post(endpoint, "/v1/chat/completions", body)
         server.shutdown()
+    if raw == WHOLE:
+        assert (got.status_code, got.content) == (200, DONE)
+        return
     assert got.status_code == 502
     assert said in got.json()["error"]["message"]
     assert got.json()["error"]["message"].endswith(("; try again", "; check serve.upstream"))

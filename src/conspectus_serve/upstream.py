@@ -130,6 +130,12 @@ class UpstreamAnswer:
                     return text
             return b""
         except (aiohttp.ClientError, TimeoutError) as error:
+            content = self._response.content  # which raises before it gives what has come
+            content.set_exception(None)  # type: ignore[arg-type]
+            left = content.read_nowait()
+            content.set_exception(error)
+            if text := self._decode(left):
+                return text
             raise _failed(error) from None
         except (zlib.error, brotli.error, zstandard.ZstdError):
             why = "the upstream's answer is not in the coding that it names; try again"
