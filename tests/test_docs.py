@@ -260,6 +260,11 @@ def test_every_block_of_a_page_does_what_it_says(path, page, request):
     page.read(path.name, path.read_text(encoding="utf-8"))
 
 
+def test_the_concepts_may_follow_the_quick_start_in_one_folder(page):
+    for name in ("quickstart.md", "concepts.md"):
+        page.read(name, (DOCS / name).read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_in_docstrings_are_true(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
