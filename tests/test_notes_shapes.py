@@ -121,7 +121,11 @@ def test_the_range_of_counted_lines_runs_forward():
 
 @pytest.mark.parametrize(
     "answer",
-    ["Exit code: 2\nKeyError: 'vat'", '{"exit_code": 2, "output": "KeyError: vat"}'],
+    [
+        "Exit code: 2\nKeyError: 'vat'",
+        '{"exit_code": 2, "output": "KeyError: vat"}',
+        '{"output": "KeyError: vat", "metadata": {"exit_code": 2}}',
+    ],
 )
 def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
     messages = [user("Make it pass.", "u0")]

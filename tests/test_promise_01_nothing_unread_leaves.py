@@ -209,3 +209,41 @@ def test_what_a_block_says_beside_its_body_is_counted_and_can_be_recalled(block)
     assert result.outcome == "compacted"
     assert result.tokens_before > 1_000
     assert "of Lisbon" in compactor.recall("harbour", thread_id="t").text
+
+
+def test_what_a_program_printed_on_a_providers_server_is_read_and_counted():
+    """Anthropic lists files as `content` beside what was printed, also where there are none."""
+    printed = "a line of the harbour's log\n" * 400
+    ran = {"type": "code_execution_result", "stdout": printed, "stderr": "", "return_code": 1}
+    use = {
+        "type": "server_tool_use",
+        "id": "s1",
+        "name": "code_execution",
+        "input": {"code": "f()"},
+    }
+    result = {"type": "code_execution_tool_result", "tool_use_id": "s1", "content": ran}
+    ran["content"] = []
+    history = [
+        {"role": "user", "content": "Run it."},
+        {"role": "assistant", "content": [use, result]},
+        {"role": "user", "content": "Go on."},
+    ]
+    compactor = Compactor(keep=("messages", 1), archive="memory:")
+    done = compactor.compact(history, thread_id="t", force=True)
+    assert done.tokens_before > 2_000
+    assert "failed: return_code=1" in done.summary
+    assert "harbour" in compactor.recall("harbour log", thread_id="t").text
+
+
+def test_an_output_of_a_local_shell_stands_beside_its_call():
+    history = [
+        {"role": "user", "content": "List it."},
+        {"type": "local_shell_call", "id": "l1", "call_id": "c1", "status": "completed",
+         "action": {"type": "exec", "command": ["ls"], "env": {}}},
+        {"type": "local_shell_call_output", "id": "l1", "output": "harbour.txt"},
+        {"role": "user", "content": "Go on."},
+    ]  # fmt: skip
+    compactor = Compactor(keep=("messages", 1), archive="memory:")
+    done = compactor.compact(history, thread_id="t", force=True)
+    assert "→ harbour.txt" in done.summary
+    assert "(no result)" not in done.summary

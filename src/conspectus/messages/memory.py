@@ -146,5 +146,9 @@ def _join(messages: list[Message]) -> None:
                 names[str(message.source.get("id"))] = str(message.source.get("call_id"))
             elif not names.keys().isdisjoint(message.answers):
                 answers = tuple(names.get(name, name) for name in message.answers)
-                message = messages[index] = replace(message, answers=answers)
+                results = tuple(
+                    result._replace(call=names.get(result.call, result.call))
+                    for result in message.results
+                )
+                message = messages[index] = replace(message, answers=answers, results=results)
         before = message

@@ -11,6 +11,8 @@ from conspectus._langchain import is_message, is_tool_message
 from conspectus.core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import (
+    CACHE,
+    OPAQUE,
     TOOL_USE,
     UNTYPED,
     Kind,
@@ -55,6 +57,9 @@ _NO_RESULT = frozenset(
     ("type", "id", "call_id", "is_error", "status", "approval_request_id", *TOOL_USE)
 )
 """Fields of an answer that are no part of what it says."""
+
+_NO_WORDS = frozenset(("type", "id", "index", "content", CACHE))
+"""Fields of a block of an unknown kind that say nothing beside its content."""
 
 
 def as_messages(value: Any) -> Any:
@@ -179,7 +184,8 @@ class Parts:
         if text is not None:
             self.say(text)
         elif name == "reasoning":
-            self.content(block.get("summary") or block.get("content"))
+            self.content(block.get("summary"))
+            self.content(block.get("content"))
         elif source == "text":
             self.say(str(block["source"].get("data", "")))
         elif source == "content":
@@ -188,6 +194,9 @@ class Parts:
             self.media.append(block)
             self.say(described(name, block))
         elif isinstance(block.get("content"), (str, list)):
+            rest = {key: part for key, part in block.items() if key not in _NO_WORDS}
+            if kind is OPAQUE and rest:  # such as what a program printed, beside its files
+                self.say(as_text(rest))
             self.content(block["content"])
         else:  # nothing that we know: all of it, as it stands
             self.say(as_text(block))

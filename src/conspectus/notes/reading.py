@@ -185,12 +185,12 @@ class _Reader:
 
 def _results(message: Message) -> Sequence[Result]:
     """Return the answers in a message."""
-    if message.results:
-        return message.results
     source: Any = message.source
     failed = getattr(source, "status", None) == "error"
     if isinstance(source, Mapping):
         failed = source.get("status") == "error" or source.get("is_error") is True
+    if message.results:
+        return [result._replace(failed=result.failed or failed) for result in message.results]
     return [Result(call, message.text, failed) for call in message.answers[:1]]
 
 

@@ -20,7 +20,7 @@ DEPTH = 4
 """Levels of nested data that become fields; what lies deeper stands as JSON."""
 
 CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status")
-ERRORS = ("error", "errors", "is_error", "isError")
+ERRORS = ("error", "errors", "error_code", "is_error", "isError")
 STATES = ("status", "state", "success", "ok")
 """Fields that say how a call ended; they come first."""
 
@@ -132,5 +132,7 @@ def _columns(rows: list[Any]) -> list[str]:
 def _says_failed(fields: Mapping[str, Any]) -> bool:
     said = {name: str(value).strip().lower() for name, value in fields.items()}
     error = any(name in ERRORS and value not in NOTHING for name, value in said.items())
+    inside = (part for part in fields.values() if isinstance(part, Mapping))
+    said |= {name: str(part[name]) for part in inside for name in CODES if name in part}
     error = error or any(name in CODES and value not in NOTHING for name, value in said.items())
     return error or any(name in STATES and value in FAILED for name, value in said.items())
