@@ -162,9 +162,21 @@ def test_standard_streams_and_the_input_itself_may_be_the_output(tmp_path):
     assert "compacted" in result.stderr
     path = write_json(tmp_path / "talk.json", talk())
     path.chmod(0o640)
-    data = report(path, *SMALL, "-o", path, "--no-archive")
+    data = report(path, *SMALL, "-o", path)
     assert len(read_history(path).messages) == data["messages_after"] < len(talk())
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("where", [["--no-archive"], ["--archive", "memory:"]], ids=" ".join)
+def test_the_only_originals_are_not_replaced(history, tmp_path, where):
+    link = tmp_path / "link.json"
+    link.symlink_to(history)
+    for out in (history, link):
+        said = refused("compact", history, *SMALL, *where, "-o", out)
+        assert "give -o another name, or have an archive" in said
+        assert json.loads(history.read_text(encoding="utf-8")) == talk()
+    out = tmp_path / "out.json"
+    assert report(history, *SMALL, *where, "-o", out)["evicted"]
 
 
 def originals(archive: Path) -> str:

@@ -84,6 +84,12 @@ def compact(
         kept_in = None if where is None else options.file_of(where)
         if kept_in is not None and output.target_of(out) == output.target_of(kept_in):
             raise InputError("-o names the archive itself; give it another file")
+        not_kept = where is None or where in options.IN_MEMORY
+        if not_kept and output.target_of(out) == output.target_of(Path(file)):
+            raise InputError(
+                f"-o would replace {file}, which alone has the originals; give -o another name, or "
+                "have an archive: leave out --no-archive, or give --archive a file or a database"
+            )
     from conspectus.engine import Compactor
     from conspectus.model.windows import profile_of
     from conspectus.transcripts import read_history, write_history

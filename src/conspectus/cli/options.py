@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NAMED = 10  # threads that an error names
 LOCAL = "local"  # the tenant of a single user
+IN_MEMORY = ("memory:", ":memory:")  # archives that end with the command
 FORM = "write tokens:8000, messages:50 or fraction:0.8"
 
 UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -121,5 +122,5 @@ def check_thread(archive: Archive, tenant: str, thread: str, session: str | None
 def file_of(where: str) -> Path | None:
     """Return the file of an archive, or None."""
     path = where.removeprefix("sqlite:///")
-    in_no_file = "://" in path or path in ("memory:", ":memory:")
+    in_no_file = "://" in path or path in IN_MEMORY
     return None if in_no_file else Path(path).expanduser()
