@@ -206,8 +206,9 @@ class Fitter:
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
         if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
-            beside = f"(system prompt, tools and the room for the answer take {x.beside:,})"
-            raise Refusal(400, f"{result.reason} {beside}", "context_length_exceeded")
+            what = "instructions beside the messages, tools and the room for the answer"
+            beside = f" ({what} take {x.beside:,})" if x.beside else ""
+            raise Refusal(400, f"{result.reason}{beside}", "context_length_exceeded")
         if result.record is not None:
             x.compactions += 1
             cover = self._originals.cover

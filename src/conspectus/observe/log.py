@@ -92,13 +92,14 @@ def _compacted(event: Event) -> str:
     extra, by = event.extra, escaped(event.name.partition(":")[2] or event.name, LONGEST_NAME)
     by = "without a model " if by == "embedded" else f"by {by} " if by else ""
     gone = "archived" if extra.get("archived") else "out of view, not archived"
+    tries = extra.get("tries_failed")
     parts = [
         f"compacted {event.tokens_before:,} → {event.tokens_after:,} tokens",
         f"{event.messages:,} messages {gone}" if event.messages else "",
         f"{extra['clipped']:,} truncated" if extra.get("clipped") else "",
         f"{by}in {extra.get('waited', event.seconds):.1f} s",
         _money(event) if event.cost.calls else "",
-        f"after {extra['tries_failed']:,} failed tries" if extra.get("tries_failed") else "",
+        f"after {tries:,} failed {'try' if tries == 1 else 'tries'}" if tries else "",
     ]
     return ", ".join(part for part in parts if part)
 
