@@ -191,6 +191,35 @@ def test_a_port_in_use_is_told_before_the_banner(tmp_path):
     assert "->" not in ended.stderr
 
 
+UNKNOWN = "models not known before the first request; --window sets it"
+FILE = """
+serve: {windows: {"gpt-5*": 272000}}
+models: [{name: own, use: "m:M", model: own, max_input_tokens: 32000}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        ("", [], f"all {UNKNOWN}"),
+        ("", ["--window", "8k"], "all models 8,000"),
+        (FILE, [], f"own 32,000, gpt-5* 272,000, other {UNKNOWN}"),
+        (FILE, ["--window", "8k"], "gpt-5* 272,000, other models 8,000"),
+    ],
+    ids=["unknown", "one", "by name", "by name and one"],
+)
+def test_the_banner_says_which_windows_are_known(tmp_path, monkeypatch, caplog, text, more, said):
+    caplog.set_level(logging.INFO, "conspectus.serve")
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)  # else it would not end
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
+    (tmp_path / "serve.yaml").write_text(text)
+    line = ["serve", "--upstream", "http://h", "--listen", "127.0.0.1:0", *more]
+    line += ["--config", str(tmp_path / "serve.yaml"), "--archive", str(tmp_path / "a.db")]
+    ended = CliRunner().invoke(app, line)
+    assert ended.exit_code == 0, ended.stderr
+    assert f"Windows in tokens: {said}\n" in ended.stderr
+
+
 def test_a_request_is_one_line_of_the_log_whatever_its_client_writes(tmp_path, caplog):
     caplog.set_level(logging.INFO, "conspectus.serve")
     evil = "gpt\nERROR all is lost" + "x" * 2_000_000

@@ -8,12 +8,16 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from conspectus.cli.options import tokens
 from conspectus.errors import InputError, install_command
+
+if TYPE_CHECKING:
+    from conspectus.config.schema import SummarizationConfig
+    from conspectus_serve.settings import ServeSettings
 
 SWITCH = 0.0005
 """Seconds after which a thread that computes lets another one go on; Python's own 0.005 add up, as
@@ -93,6 +97,7 @@ def serve(
         logging.getLogger("conspectus.serve").setLevel(logging.INFO)
         host, port = settings.listen.rpartition(":")[0], listening.getsockname()[1]
         typer.echo(f"http://{host}:{port} -> {settings.upstream}", err=True)
+        typer.echo(f"Windows in tokens: {_windows(settings, summarization)}", err=True)
         if not settings.token:
             typer.echo(f"What is compacted: http://{host}:{port}/conspectus/", err=True)
         about = uvicorn.Config(
@@ -108,6 +113,19 @@ def serve(
         )
         sys.setswitchinterval(SWITCH)
         uvicorn.Server(about).run(sockets=[listening])
+
+
+def _windows(settings: ServeSettings, config: SummarizationConfig) -> str:
+    """Name the windows that are set, and say how to set the others."""
+    from conspectus.config.building import declared_window
+
+    limits = dict[str, int | None](settings.windows)
+    if (others := settings.window or config.window) is None:
+        declared = {name: declared_window(entry) for name, entry in config.source.models.items()}
+        limits = declared | limits
+    known = [f"{name} {limit:,}" for name, limit in limits.items() if limit]
+    rest = f"{others:,}" if others else "not known before the first request; --window sets it"
+    return ", ".join([*known, f"{'other' if known else 'all'} models {rest}"])
 
 
 def _listening(host: str, port: int) -> socket.socket:
