@@ -152,15 +152,15 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
                 break
             if not isinstance(text, str):
                 raise SummaryError(f"answer a preview by text, or None to refuse: not {text!r:.70}")
-            edited = body_of(text)
-            tokens = material.size(edited)
-            if text == draft.text or (edited and tokens <= limit):
+            if text == draft.text:
                 seen.add(outcome="ok")
-                if text == draft.text:
-                    return draft
-                clean = await material.clean(edited)
-                segment = Segment(text=clean, edited=True).to_json()
-                return replace(draft, text=clean, tokens=material.size(clean), segment=segment)
+                return draft
+            edited = await material.clean(body_of(text))  # a redactor may lengthen it
+            tokens = material.size(edited)
+            if edited and tokens <= limit:
+                seen.add(outcome="ok")
+                segment = Segment(text=edited, edited=True).to_json()
+                return replace(draft, text=edited, tokens=tokens, segment=segment)
             problem = (
                 f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
                 if edited
