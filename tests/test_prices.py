@@ -26,7 +26,7 @@ from conspectus_lab.billing import (
 from conspectus_lab.replay import replay
 from observe_support import compact, heard
 from scripted_models import ScriptedChatModel
-from test_observe import reporting
+from test_observe import SUMMARY, reporting
 
 CACHED = Cost(
     1, 1_000_000, 100_000, cached_tokens=500_000, written_tokens=300_000, hour_tokens=100_000
@@ -83,6 +83,16 @@ def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
     assert record.bill["currency"] == found[0].currency == "EUR"
     assert price_of(record.cost, own) == pytest.approx(money)
     assert 0 < record.bill["waited"] == record.bill["seconds"] <= found[0].seconds + 0.001
+
+
+def test_an_answer_of_which_the_redactor_leaves_nothing_is_paid_for():
+    def redact(text: str) -> str:
+        return "" if text.startswith(SUMMARY) else text
+
+    result = compact(model("small"), redact=redact)
+    assert (result.outcome, result.failed) == ("kept", "redaction")
+    assert "left nothing of the summary" in result.reason
+    assert result.cost == Cost(1, 1_000, 50)
 
 
 def test_records_are_the_same_whatever_they_took():

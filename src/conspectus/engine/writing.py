@@ -158,8 +158,13 @@ async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft
         if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
             raise
         raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
-    text = await material.clean(answer.text)
-    return Draft(text, by, answer.read, _cost_by(by, answer.cost), request=answer.request)
+    cost = _cost_by(by, answer.cost)
+    try:
+        text = await material.clean(answer.text)
+    except RedactionError:
+        material.spent += cost  # the call is paid for, whatever is left of its answer
+        raise
+    return Draft(text, by, answer.read, cost, request=answer.request)
 
 
 async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: float | None) -> Any:
