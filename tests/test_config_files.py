@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,12 @@ from config_support import fits, loaded, written
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.cli.app import app
 from conspectus.config import ConfigError, SummarizationConfig, json_schema, load_config
+from conspectus.engine.settings import Settings
 
 PRESETS = sorted((Path(__file__).parents[1] / "examples" / "config").glob("*.yaml"))
+
+# Parameters of a compactor that make its meter and its room, not its engine.
+READ_APART = {"window", "reserved_tokens", "token_counter", "tokenizer"}
 
 # As DeerFlow's pydantic models read them. Its `SummarizationConfig` takes each of these.
 FORMS: list[tuple[str, str, Any]] = [
@@ -305,6 +310,13 @@ def test_wrong_values_do_not_matter_while_summarisation_is_off(tmp_path):
     subagent = "subagents: {one: {enabled: true, trigger: 3}}"
     with pytest.raises(ConfigError, match=r"subagents\.one\.trigger"):
         load_config(written(tmp_path, section("enabled: false", subagent)))
+
+
+def test_each_parameter_of_a_compactor_is_a_setting():
+    """`Settings.of` ignores others: one that is missing there would be taken and do nothing."""
+    parameters = set(signature(Compactor).parameters)
+    settings = {one.name for one in fields(Settings)}
+    assert parameters - settings == READ_APART
 
 
 def test_a_setting_has_the_same_default_wherever_it_is_set():
