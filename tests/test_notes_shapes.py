@@ -130,7 +130,7 @@ def test_the_range_of_counted_lines_runs_forward():
 def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
     messages = [user("Make it pass.", "u0")]
     for n in range(40):
-        said = answer if n == 5 else "Exit code: 0\n" + "all of it is well\n" * 9
+        said = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9
         messages += step("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
     text = Notes([read_segment(read_messages(messages), ())]).render(300, count)
     assert "bash(pytest tests/test_5.py) → failed: " in text

@@ -251,7 +251,7 @@ def test_a_bad_file_is_told_in_one_sentence(tmp_path, name):
 def test_a_path_that_is_no_file_says_so(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_history(tmp_path / "none.json")
-    with pytest.raises(InputError, match="cannot be read: Is a directory; name a file"):
+    with pytest.raises(InputError, match="cannot be read: Is a directory; check its path"):
         read_history(tmp_path)
     with pytest.raises(InputError, match="cannot be read"):
         read_history("a\0b")

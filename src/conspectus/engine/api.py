@@ -125,8 +125,8 @@ class Compactor(Closing):
             are swapped in. Until they are finished the history is kept as it is while it fits the
             window. Default: False. See `docs/operations.md`.
         summary_request: `"cached"` asks for a summary with the messages of the last result and one
-            instruction after them, if all that leaves stands there, so that the provider reads them
-            from its cache: for loops whose model also summarises. A Runnable says how the loop
+            instruction after them, if they hold all that is evicted: the provider then reads them
+            from its cache. For loops whose model also summarises; a Runnable says how the loop
             calls it, such as `model.bind_tools(tools)`. `"smallest"` sends only what leaves. See
             `docs/cost.md`. Default: `"smallest"`.
 
@@ -258,10 +258,12 @@ class Compactor(Closing):
         given = as_messages(messages)
         work = compact(thread, given, force, plain_words(focus, "focus"))
         result = await heard_by(engine.listeners, work)
-        named = [m.id if is_message(m) and is_summary_message(m) else None for m in given]
-        if not self._warned and (sum(map(bool, named)) > 1 or any(named[1:][-1:])):
+        # A step with nothing due looks at the newest message alone.
+        ends = len(given) > 1 and _summary_id(given[-1])
+        if not self._warned and (ends or result.record is not None):
             ours = {f"summary-{record.id}" for record in await thread.chain()}
-            self._warned = len(ours.intersection(named)) > 1 or named[-1] in ours
+            named = ours.intersection(map(_summary_id, given))
+            self._warned = len(named) > 1 or ends in ours
             if self._warned:
                 log("summaries_merged", MERGED)
         hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
@@ -386,3 +388,8 @@ class Compactor(Closing):
             )
         work = recall_flow(archive, scope, chain, count=engine.meter.text, **request)
         return await heard_by(engine.listeners, aside(work))
+
+
+def _summary_id(message: Source) -> str | None:
+    """Return the id of a LangChain message that holds a summary; None for any other."""
+    return message.id if is_message(message) and is_summary_message(message) else None

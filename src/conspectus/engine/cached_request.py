@@ -2,7 +2,7 @@
 
 Providers charge a fraction for a beginning that they have just read. If the agent's own model
 summarises, it may be sent the agent's last request with one instruction after it, provided that
-every message that leaves stands there unclipped.
+it holds every evicted message unclipped.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ IN_VIEW, AHEAD = "Said by the user, and still in view", 3_000
 
 _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 
-BEGINS = 60  # Characters by which the notes name a request that stands below them
+BEGINS = 60  # Characters by which the notes name a request that is below them
 TRIES = 5  # How often notes are rendered again, shorter, where their message is too long
 HEADINGS = 24  # Tokens of the headings around a text that stands alone
 
@@ -333,7 +333,7 @@ def _with_notes(
     )
     if material.entries and (names := _older(material)):
         last = f"[{material.entries[-1].cite}], " if archived else ""
-        came = "stands below; it" if len(names) == 1 else "stand below; they"
+        came = "is below; it" if len(names) == 1 else "are below; they"
         below = f"{came} came before {last}the last message noted above"
         segment = replace(segment, ahead=f"{' and '.join(names)} {below}")
     notes = Notes([material.notes, segment])

@@ -36,7 +36,7 @@ FLOOR = 500  # tokens down to which all is read again in halves after an overflo
 
 
 class ChatModelSummarizer(Steps):
-    """Has a chat model read what leaves the view, whole, and write the summary.
+    """Has a chat model read all that is evicted, whole, and write the summary.
 
     Of a span larger than one reading, pieces are read side by side into notes, and of those one
     summary is made. An answer that is none is asked for once more.

@@ -47,8 +47,8 @@ WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
     (lambda line: line.effect is True or len(line.outcome) < 2, 1.5),
     (lambda line: True, 1.0),
 )
-"""What a line weighs, by the first test that it passes. So looks give way first, then calls,
-changes, what the agent said, and last a model's findings."""
+"""What a line weighs, by the first test that it passes. So looks give way first, then calls, those
+that changed something or failed, what the agent said, and last a model's findings."""
 
 Steps = list[tuple[int, int]]  # the place of a line, and the characters that it is left
 

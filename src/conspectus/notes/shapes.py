@@ -133,6 +133,7 @@ def _says_failed(fields: Mapping[str, Any]) -> bool:
     said = {name: str(value).strip().lower() for name, value in fields.items()}
     error = any(name in ERRORS and value not in NOTHING for name, value in said.items())
     inside = (part for part in fields.values() if isinstance(part, Mapping))
-    said |= {name: str(part[name]) for part in inside for name in CODES if name in part}
-    error = error or any(name in CODES and value not in NOTHING for name, value in said.items())
+    said |= {name: str(part[name]).strip() for part in inside for name in CODES if name in part}
+    codes = (value.partition(" ")[0] for name, value in said.items() if name in CODES)
+    error = error or any(code.lstrip("-").isdecimal() and code.strip("-0") for code in codes)
     return error or any(name in STATES and value in FAILED for name, value in said.items())

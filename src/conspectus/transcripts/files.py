@@ -141,7 +141,7 @@ def _text(path: Path | None, name: str) -> str:
         data = sys.stdin.buffer.read() if path is None else path.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{name} cannot be read: {reason}; name a file") from error
+        raise InputError(f"{name} cannot be read: {reason}; check its path") from error
     try:
         text = data.decode("utf-8" if data.startswith(b"\0\0") else json.detect_encoding(data))
     except UnicodeDecodeError as error:
