@@ -139,7 +139,7 @@ def test_a_focus_that_is_no_text_is_an_error(ask):
 
 @pytest.mark.parametrize("name", ["", None, True, 1.5, ("a",)])
 def test_what_names_no_thread_is_an_error(name):
-    with pytest.raises(InputError, match="must be a text that names it"):
+    with pytest.raises(InputError, match="must be a text that is not empty"):
         Compactor().compact([HumanMessage("hi")], thread_id=name)
 
 
@@ -248,6 +248,7 @@ SLIPS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
         {"max_summary_token": 3},
         "asummarize_messages has no parameter",
     ),
+    (Compactor().compact, {"messages": [], "thread": "t"}, "mpact has no .* mean 'thread_id'"),
     (ContextGuard, {"max_tokens": 8_000}, "ContextGuard has no .* did you mean 'window'"),
     (ContextGuard, {"sumarizer": "embedded"}, "ContextGuard has no .* did you mean 'summarizer'"),
     (partial(SummarizationMiddleware, None), {"deprecated_kwargs": 1}, "help.SummarizationMid"),

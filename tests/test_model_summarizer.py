@@ -229,7 +229,6 @@ def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
     assert (summary.text, summary.cost.calls) == (GOOD.strip(), 2)
     with pytest.raises(SummaryRejected, match="far too small") as caught:
         summarised(CallableSummarizer(lambda _: "502 Bad Gateway"), request(turns(9)), mode)
-    assert "min_tokens" not in str(caught.value)
     assert caught.value.cost.calls == 2  # type: ignore[attr-defined]
 
 

@@ -103,7 +103,10 @@ def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
 @pytest.mark.parametrize(
     ("summarizer", "remedy"),
     [
-        (lambda messages: "", "it is empty; it begins with ''; use another model"),
+        (
+            lambda messages: "",
+            "begins with ''; use another one, or accept any text with Callable",
+        ),
         (Failing(SummaryError("no key")), "no key; check the summariser's name, key and network"),
     ],
 )

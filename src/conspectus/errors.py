@@ -13,7 +13,17 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-WINDOW = ("max_tokens", "max_input_tokens", "context_length")  # what others call the window
+# Names that other libraries, and other parts of this one, have for the same thing
+ALIASES = {
+    "context_length": "window",
+    "max_input_tokens": "window",
+    "max_tokens": "window",
+    "max_tokens_before_summary": "trigger",
+    "messages_to_keep": "keep",
+    "summarizer": "model_name",
+    "summary_prompt": "summarizer",
+    "thread": "thread_id",
+}
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -27,7 +37,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     choices = {one.lower(): one for one in known}
     folded = word.lower().replace("-", "_").replace(" ", "_")
-    folded = "window" if folded in WINDOW and "window" in choices else folded
+    alias = ALIASES.get(folded, "")
+    folded = alias if alias in choices else folded
     found = difflib.get_close_matches(folded, choices, n=1, cutoff=0.6)
     odd = "" if word.isascii() or not found else f" {word!a} has letters that only look right;"
     return f"{odd} did you mean '{choices[found[0]]}'?" if found else ""
@@ -66,7 +77,11 @@ class PolicyError(ConspectusError, ValueError):
     """An invalid setting, such as a trigger, `keep` or limit."""
 
 
-class UnknownParameter(PolicyError, TypeError):
+class WrongType(PolicyError, TypeError):
+    """A setting of a type that it cannot have."""
+
+
+class UnknownParameter(WrongType):
     """A parameter that a constructor or a function does not have."""
 
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, Literal, get_args
 
 from conspectus.core.items import Item, Size
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, WrongType
 
 Unit = Literal["tokens", "messages", "fraction"]
 ContextSize = tuple[Unit, int | float]
@@ -76,7 +76,7 @@ def plain_words(value: object, name: str) -> str:
 def check_size(value: object, name: str) -> ContextSize:
     """Return one size, checked; a `PolicyError` shows the right form."""
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
-        raise PolicyError(f"{name} cannot be {value!r}. {RIGHT_FORM}.")
+        raise WrongType(f"{name} cannot be {value!r}. {RIGHT_FORM}.")
     return _checked(*value, name, f"Unsupported context size type {value[0]} for {name}")
 
 
@@ -165,7 +165,7 @@ def _clause(value: object, name: str) -> TriggerClause:
         units = "'tokens', 'messages', 'fraction'"
         raise PolicyError(f"{name} clause must specify at least one of {units}. {TRIGGER_FORM}.")
     else:
-        raise PolicyError(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
+        raise WrongType(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
     return TriggerClause(**dict[str, Any](sizes))
 
 

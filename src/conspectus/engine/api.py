@@ -201,6 +201,7 @@ class Compactor(Closing):
 
     # Compacting
 
+    @spelt()
     def compact(
         self,
         messages: Sequence[Source],
@@ -237,6 +238,7 @@ class Compactor(Closing):
         scope = scope_of(tenant, thread_id, session)
         return run(self._compact(scope, messages, force, focus))
 
+    @spelt()
     async def acompact(
         self,
         messages: Sequence[Source],
@@ -272,6 +274,7 @@ class Compactor(Closing):
             engine.memory.of(scope).last_request = last
         return result
 
+    @spelt()
     def prepare(
         self,
         messages: Sequence[Source],
@@ -310,6 +313,7 @@ class Compactor(Closing):
         entries = read_messages(list(as_messages(messages)))
         return begin(Thread(self._engine, scope, self._room), entries)
 
+    @spelt()
     async def aprepare(
         self,
         messages: Sequence[Source],
@@ -325,6 +329,7 @@ class Compactor(Closing):
 
     # Recall
 
+    @spelt()
     def recall(
         self,
         query: str | None = None,
@@ -355,6 +360,7 @@ class Compactor(Closing):
         scope = scope_of(tenant, thread_id, session)
         return run(self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens))
 
+    @spelt()
     async def arecall(
         self,
         query: str | None = None,

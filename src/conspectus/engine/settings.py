@@ -338,7 +338,7 @@ def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: A
     counter = counter if tokenizer is None else tokenizer
     if isinstance(counter, str) and counter.partition(":")[0] not in ("tiktoken", "tokenizers"):
         counter, model = None, counter
-    named = isinstance(model, str) or is_runnable(model)
+    named = is_runnable(model) or (isinstance(model, str) and not names_embedded(model))
     return TokenMeter(counter, model=model if named else None)
 
 
@@ -374,5 +374,5 @@ def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
         thread_id = str(thread_id)
     for name, value in (("thread_id", thread_id), ("tenant", tenant), ("session", session)):
         if not (isinstance(value, str) and value) and not (name == "tenant" and value is None):
-            raise InputError(f"{name} must be a text that names it, not {value!r}")
+            raise InputError(f"{name} must be a text that is not empty, not {value!r}")
     return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)

@@ -26,7 +26,7 @@ from conspectus.core.policy import (
 )
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, WrongType
 from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.recalled import LEAST_RECALL
@@ -163,7 +163,7 @@ def copied(trigger: Any) -> Any:
     item = "item " if parts is trigger else ""
     for part in parts:
         if part is not None and not isinstance(part, (tuple, TriggerClause, Mapping)):
-            raise TypeError(f"Unsupported trigger {item}type: {type(part)}. {TRIGGER_FORM}.")
+            raise WrongType(f"Unsupported trigger {item}type: {type(part)}. {TRIGGER_FORM}.")
     made = [dict(part) if isinstance(part, Mapping) else part for part in parts]
     return made if item else made[0]
 

@@ -117,7 +117,8 @@ def chat_model_named(model: str) -> BaseChatModel:
     Raises:
         PolicyError: it cannot be built; names the package to install where that is missing.
     """
-    if ":" not in model and (meant := did_you_mean(model, [EMBEDDED])):
+    meant = "" if ":" in model else did_you_mean(model, [EMBEDDED])
+    if meant or not model.strip():
         form = "A model is written as in 'openai:gpt-5-mini'"
         raise PolicyError(f"{model!r} names no model;{meant} {form}")
     from langchain.chat_models import init_chat_model
