@@ -222,10 +222,9 @@ def lines(draw: st.DrawFn) -> Line:
             outcome=tuple(piece.replace("\n", " ") for piece in outcome),
             effect=draw(st.sampled_from([True, False, None])),
             failed=draw(st.booleans()),
-            worth=draw(st.integers(0, 3)),
         )
     if kind == "said":
-        return Line("said", ids, draw(texts(200)), worth=draw(st.integers(0, 3)))
+        return Line("said", ids, draw(texts(200)))
     return Line(kind, ids, draw(texts(80)).replace("\n", " "))
 
 

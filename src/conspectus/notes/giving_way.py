@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from math import log, sqrt
+from math import sqrt
 
 from conspectus.notes.segment import Line
 
@@ -24,6 +24,9 @@ LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)
 SHORTEST, ENDS = 300, (150, 75, 40)
 """Characters to which words of the user are cut before some are left out; and those to which the
 first and the newest are cut after that, which always stay."""
+
+FEW = 3
+"""Words that are added to those of a message, so that one of a few words is no rare one."""
 
 BRIEF = 120
 """Characters below which a line is not cut, but counted."""
@@ -102,7 +105,7 @@ def _steps_of_works(lines: Iterable[tuple[int, Line]]) -> Steps:
     """Return the steps of lines that are not the user's, the newest line first."""
     steps = list[tuple[float, int, int]]()
     for age, (place, line) in enumerate(lines):
-        weight = next(weight for test, weight in WEIGHTS if test(line)) * _named(line)
+        weight = next(weight for test, weight in WEIGHTS if test(line))
         weight /= 1.0 if line.kind == "found" else sqrt(1.0 + age / RECENT)
         steps += [(-level / weight, place, level) for level in LEVELS if level < line.size]
         last = min(BRIEF, line.size) / (OUTLASTS if line.acts or line.failed else 1.0)
@@ -113,12 +116,11 @@ def _steps_of_works(lines: Iterable[tuple[int, Line]]) -> Steps:
 def _steps_of_words(lines: dict[int, Line]) -> Steps:
     """Return the steps of the user's words: cuts, then of the first, then who is left out.
 
-    Of each line its terms count by their inverse document frequency (Spärck Jones, 1972), for its
-    length: what is said once would be lost, what is said often stands elsewhere, too.
+    Those are left out first whose words most other messages have, too: what is said once would be
+    lost, what is said often is still there.
     """
     first, newest = next(iter(lines), 0), next(reversed(lines), 0)
     times = Counter(chain.from_iterable(line.terms for line in lines.values()))
-    weights = {term: log(len(lines) / number) for term, number in times.items()}
     steps = list[tuple[int, float, int, int]]()
     for place, line in lines.items():
         cuts = [level for level in LEVELS if SHORTEST <= level < line.size]
@@ -127,12 +129,6 @@ def _steps_of_words(lines: dict[int, Line]) -> Steps:
         if place in (first, newest) or again or line.quotes:
             steps += [(3, -level, place, level) for level in ENDS if level < line.size]
         else:
-            tells = sum(map(weights.__getitem__, line.terms)) * _named(line)
-            tells /= min(len(line.text), 2 * SHORTEST) + 20
-            steps.append((2, tells, place, 0))
+            rare = sum(1 / times[term] for term in line.terms) / (len(line.terms) + FEW)
+            steps.append((2, rare, place, 0))
     return [(place, level) for *_, place, level in sorted(steps)]
-
-
-def _named(line: Line) -> float:
-    """Return how much more a line is worth whose identifiers later messages name."""
-    return 1.0 + 0.25 * min(line.worth, 4)

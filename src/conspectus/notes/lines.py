@@ -151,7 +151,7 @@ def counted(line: Line, archived: bool) -> str:
     named = [*calls[:TOOLS], *([("others", rest)] if rest else [])]
     tools = ", ".join(f"{name} {count}" for name, count in named)
     among = f"; among them {', '.join(line.outcome)}" if line.outcome else ""
-    failed = f"; {line.worth} of them failed" if line.worth else ""
+    failed = f"; {line.failures} of them failed" if line.failures else ""
     return f"({line.times} more calls: {tools}{among}{failed}{where})"
 
 
@@ -174,7 +174,7 @@ def tallied(lines: Sequence[Line]) -> Line:
         () if first.kind == "found" else ends,  # findings cite messages in any order
         args=tuple((name, str(count)) for name, count in calls.items()),
         outcome=tuple(about)[-ABOUT:],
-        worth=sum(line.worth if line.times else line.failed for line in lines),
         span=(first.span[0], last.span[-1]),
         times=sum(line.times or 1 for line in lines),
+        failures=sum(line.failures if line.times else line.failed for line in lines),
     )

@@ -1,17 +1,13 @@
 """Read the messages that leave the view as lines of the notes.
 
-Only structure counts: who spoke, which call, which result, in which order. How often later messages
-name the same identifiers says what the work went on with.
+Only structure counts: who spoke, which call, which result, in which order.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from conspectus.messages import Message, is_summary_message
@@ -20,11 +16,6 @@ from conspectus.notes.cutting import GAP, cut, one_line
 from conspectus.notes.segment import Answer, Line, Segment
 from conspectus.notes.shapes import arguments, shape_of
 from conspectus.notes.tools import Skills, Tool, ToolTable
-
-_WORD = re.compile(r"[^\W_][\w./:@%+-]*\w")
-
-SHORTEST, LONGEST = 3, 80
-"""Characters of a word that is taken for an identifier."""
 
 STORED = 4_000
 """Characters of one value that a line keeps at most; the archive has the rest."""
@@ -85,26 +76,12 @@ def read_segment(
     )
 
 
-def _words(message: Message) -> frozenset[str]:
-    """Return the words of a message with a digit, a sign or a capital inside."""
-    return frozenset(
-        word
-        for word in {*_WORD.findall(message.reading)}
-        if not (word.isalpha() and (word.islower() or word[1:].islower()))
-        and SHORTEST <= len(word) <= LONGEST
-    )
-
-
 class _Reader:
     """The lines so far, and the calls that wait for their results."""
 
     def __init__(
         self, messages: Sequence[Message], tools: ToolTable, user: str, skills: Skills | None
     ) -> None:
-        spoken = [message for message in messages if message.role != "tool"]
-        times = Counter(chain.from_iterable(map(_words, spoken)))
-        common = max(8, len(messages) // 4)  # what most messages name says nothing
-        self._names = {word for word, number in times.items() if 1 < number <= common}
         self._messages, self._tools, self._user, self._skills = messages, tools, user, skills
         self.lines: list[Line] = []
         self.todo: tuple[str, ...] | None = None
@@ -119,8 +96,7 @@ class _Reader:
             by: str = "" if message.role == "assistant" else message.role
             if message.role == "user":
                 by = "" if message.name in (None, "", self._user) else str(message.name)
-            worth = len(self._names & _words(message))
-            line = Line("said", (message.cite,), own, worth=worth, span=(place, place))
+            line = Line("said", (message.cite,), own, span=(place, place))
             if message.role != "user" or by:
                 next_one = self._messages[place + 1 : place + 2]
                 answer = "".join(one.cite for one in next_one if one.role == "user" and one.own)
@@ -139,7 +115,6 @@ class _Reader:
             self._todos[call.id] = items  # the newest list is shown under what is open
             args = [(tool.todo, GAP)]
         self._calls.setdefault(call.id, []).append(len(self.lines))
-        said = " ".join([why, *(value for _, value in args[:4])])
         line = Line(
             "done",
             (message.cite,),
@@ -147,7 +122,6 @@ class _Reader:
             call=call.name or "call",
             args=tuple((name, cut(value, STORED)) for name, value in args),
             effect=tool.effect,
-            worth=len(self._names.intersection(_WORD.findall(said))),
             span=(place, place),
         )
         self.lines.append(line)

@@ -68,13 +68,13 @@ class Line:
         fields: whether the pieces are fields or rows of data.
         failed: whether the result says that the call failed.
         effect: whether the call changes anything; None where nobody knows.
-        worth: how many of its message's identifiers other messages name, too.
         quotes: statements in the user's words that bind, by a model's word; they are cut last.
         like: the message that says the same, letter for letter, in the place of the words.
         span: the places of its first and its last message among all that have left.
         times: how many lines it stands for that are only counted any more: `ids` are the first and
-            the last, `args` the calls of each tool, `outcome` what calls with an effect were about,
-            `worth` how many failed; 0 for a line.
+            the last, `args` the calls of each tool, `outcome` what calls with an effect were about;
+            0 for a line.
+        failures: how many of these failed.
     """
 
     kind: Kind
@@ -88,11 +88,11 @@ class Line:
     fields: bool = False
     failed: bool = False
     effect: bool | None = None
-    worth: int = 0
     quotes: tuple[str, ...] = ()
     like: str = ""
     span: tuple[int, ...] = (0, 0)
     times: int = 0
+    failures: int = 0
 
     @property
     def cites(self) -> tuple[str, ...]:
