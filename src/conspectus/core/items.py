@@ -1,9 +1,10 @@
-"""What the core plans over, a message in view by its sizes and calls; and the possible plans."""
+"""What the core plans over: messages in view by sizes and calls, legal cuts; and possible plans."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 Role = Literal["system", "user", "assistant", "tool", "other"]
@@ -153,3 +154,117 @@ class Stuck:
 
 
 Plan = Keep | Compact | Stuck
+
+
+# Legal cuts: where a history may be divided without breaking it
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """Tool calls with their results.
+
+    Attributes:
+        cuts: for each index, whether the history may be cut before it: a result stays on the same
+            side as its call.
+        group: for each item, the first one of the part between two such cuts that it is in; its own
+            index for an orphan and a late result.
+        pending: groups with an unanswered call.
+        under_way: the agent's newest answer, if it makes such a call, which may yet be carried out.
+        orphans: results without a call before them; a provider rejects them.
+        late: second results of calls, once the agent has spoken again, with the place of the call.
+    """
+
+    cuts: tuple[bool, ...]
+    group: tuple[int, ...]
+    pending: frozenset[int]
+    under_way: frozenset[int]
+    orphans: frozenset[int]
+    late: dict[int, int]
+
+
+def exchanges(items: Sequence[Item]) -> Exchanges:
+    """Match results with calls.
+
+    A result belongs to the nearest earlier message with a call of that id, as histories repeat ids
+    in later turns. A call that its own message answers does not count.
+    """
+    step = list(range(len(items)))  # where each part of an agent's answer begins; else its own
+    caller: dict[str, int] = {}
+    newest_call = -1
+    waiting: dict[int, set[str]] = {}
+    orphans: set[int] = set()
+    late: dict[int, int] = {}
+    first: list[int] = []  # for each item, the earliest one that it must not be parted from
+    for i, item in enumerate(items):
+        if item.joined and i and not items[i - 1].summary:
+            step[i] = step[i - 1]
+        callers = {
+            caller[call]
+            for call in item.answers
+            # A second answer to a call is late once the agent has spoken again.
+            if call in caller and (call in waiting[caller[call]] or caller[call] == newest_call)
+        }
+        for j in callers:
+            waiting[j] -= set(item.answers)
+        if not callers and item.answers and item.role == "tool":
+            answered = [caller[call] for call in item.answers if call in caller]
+            if answered:
+                late[i] = answered[-1]
+            else:
+                orphans.add(i)
+        needs = (caller[call] for call in item.needs if call in caller)
+        first.append(min((step[i], *callers, *needs)))
+        if item.role == "assistant":
+            newest_call = step[i]
+        open_now = [call for call in item.calls if call not in item.answers]
+        for call in open_now:
+            caller[call] = step[i]
+        if open_now:
+            waiting[step[i]] = waiting.get(step[i], set()) | set(open_now)
+    # Between two cuts all is tied together.
+    earliest = [*accumulate(reversed(first), min)][::-1]
+    cuts = (*(i <= begin for i, begin in enumerate(earliest)), True)
+    begins = accumulate((i if cuts[i] else 0 for i in range(len(items))), max)
+    group = tuple(i if i in orphans or i in late else begin for i, begin in enumerate(begins))
+    open_calls = {i for i, calls in waiting.items() if calls}
+    under_way = frozenset(
+        i for i, begin in enumerate(step) if begin == newest_call and begin in open_calls
+    )
+    pending = frozenset(group[i] for i in open_calls)
+    return Exchanges(cuts, group, pending, under_way, frozenset(orphans), late)
+
+
+def newest_user(items: Sequence[Item]) -> int | None:
+    """Return the place of the user's newest message; None without one."""
+    for i in range(len(items) - 1, -1, -1):
+        if items[i].role == "user" and not (items[i].summary or items[i].marked):
+            return i
+    return None
+
+
+def leading(items: Sequence[Item]) -> int:
+    """Return the number of leading system messages, which are instructions and no history."""
+    return next((i for i, item in enumerate(items) if item.role != "system"), len(items))
+
+
+def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
+    """Return items that are shown whole or not at all.
+
+    Those are instructions, and calls that may yet be carried out, which must not lose half of their
+    arguments.
+    """
+    return ex.under_way | {i for i, item in enumerate(items) if item.role == "system"}
+
+
+def must_stay(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
+    """Return indexes that never leave the view, with the rest of their exchanges.
+
+    Those are leading system messages; the user's newest message, as the agent works on it; pinned
+    messages; and calls without an answer, which may still get one or wait for approval.
+    """
+    pinned = (i for i, item in enumerate(items) if item.pinned)
+    named = {*range(leading(items)), *pinned, *ex.pending}
+    if (newest := newest_user(items)) is not None:
+        named.add(newest)
+    groups = {ex.group[i] for i in named}
+    return frozenset(i for i, group in enumerate(ex.group) if group in groups)

@@ -7,8 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
-from conspectus.core.boundaries import exchanges, leading, legal_cuts, must_stay, never_clipped
-from conspectus.core.items import Clip, Compact, Item, Keep, highest
+from conspectus.core.items import (
+    Clip,
+    Compact,
+    Item,
+    Keep,
+    exchanges,
+    highest,
+    leading,
+    must_stay,
+    never_clipped,
+)
 from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window
@@ -34,31 +43,23 @@ class Step:
         summary: the part of its largest size that the summary gets at least; at 0 its least size.
         cut: where `keep` asks, at the first later cut that fits, or at the last.
         clips: what may be clipped.
-        whole: what stays whole nevertheless: messages of the user that no cut can remove, all of
-            the user, or none.
+        whole: messages of the user that no cut can remove stay whole.
     """
 
     within: Literal["aim", "roomy", "tight", "budget"]
     summary: float
     cut: Literal["keep", "later", "last"]
     clips: Literal["giants", "all"] = "giants"
-    whole: Literal["lasting", "users", "none"] = "none"
+    whole: bool = False
 
 
 LADDER = (
-    Step("aim", 1, "later", whole="lasting"),  # less is kept
-    Step("roomy", 1, "last", whole="lasting"),
-    Step("aim", 0.5, "later", whole="lasting"),  # the summary gets half of its room
-    Step("roomy", 0.5, "last", whole="lasting"),
-    Step("aim", 1, "later"),  # the user's newest message and pinned ones are clipped
-    Step("roomy", 1, "last"),
-    Step("aim", 0.5, "later"),
-    Step("roomy", 0.5, "last"),
-    Step("aim", 0, "later"),  # the summary gets the least
-    Step("roomy", 0, "last"),
+    Step("aim", 1, "later", whole=True),  # less is kept
+    Step("roomy", 0.5, "last", whole=True),  # the summary gets half of its room, or more
+    Step("aim", 0.5, "later"),  # the user's newest message and pinned ones are clipped
+    Step("roomy", 0, "last"),  # the summary gets the least
     Step("budget", 0, "later"),  # no room is left to grow
-    Step("aim", 0, "last", "all", "users"),  # all that may be clipped is
-    Step("budget", 0, "last", "all"),
+    Step("budget", 0, "last", "all"),  # all that may be clipped is
 )
 """The order in which things give way: the first step that fits is the plan."""
 
@@ -99,7 +100,7 @@ class Ladder:
         self.items, self.known, self.gain, self.cap = items, budget, gain, cap
         self.limit, self.floor = limit, max(1, min(floor, limit))
         self.ex = exchanges(items)
-        self.cuts = legal_cuts(items, self.ex)
+        self.cuts = self.ex.cuts
         self.fixed = must_stay(items, self.ex)
         users = frozenset(i for i, item in enumerate(items) if item.role == "user")
         self.whole = never_clipped(items, self.ex) | (frozenset() if words else users)
@@ -180,18 +181,17 @@ class Ladder:
         keep = [wanted] if self.leaves(wanted) else []
         cuts = {"keep": keep, "later": later, "last": later[-1:]}
         lasting = self.theirs & self.fixed
-        whole = {"lasting": lasting, "users": self.theirs, "none": frozenset[int]()}
         for step in steps:
             if step.clips == "all" and not clip:
                 break
-            giant = self.budget // GIANT if clip else BOUNDLESS
-            level = {"giants": giant, "all": 1}[step.clips]
-            room, sizes = self.rooms[step.within], self.sizes(level, whole[step.whole])
+            level = 1 if step.clips == "all" else self.budget // GIANT if clip else BOUNDLESS
+            spared = lasting if step.whole else frozenset[int]()
+            room, sizes = self.rooms[step.within], self.sizes(level, spared)
             for cut in cuts[step.cut]:
                 share = self._share(cut, room - sizes[cut], step.summary)
                 if share is None:
                     continue
-                plan = self.fit(self.divide(cut), share, room, level, whole[step.whole])
+                plan = self.fit(self.divide(cut), share, room, level, spared)
                 if isinstance(plan, Compact) and clip and step.within == "aim":
                     return self._reaching_back(plan, wanted)
                 if plan is not None:

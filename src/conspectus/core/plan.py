@@ -11,8 +11,20 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from conspectus.core.boundaries import exchanges, leading, must_stay, never_clipped
-from conspectus.core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window
+from conspectus.core.items import (
+    Clip,
+    Compact,
+    Item,
+    Keep,
+    Plan,
+    Size,
+    Stuck,
+    Window,
+    exchanges,
+    leading,
+    must_stay,
+    never_clipped,
+)
 from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, Ladder
 from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, first_kept, grown
 

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from conspectus._langchain import is_ai_message
-from conspectus.core.boundaries import newest_user
-from conspectus.core.items import Clip, Item, Size
+from conspectus.core.items import Clip, Item, Size, newest_user
 from conspectus.core.records import Chain, ClipMark, Record
 from conspectus.engine.folding import bears_mark, clip_text, fold
 from conspectus.messages import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from conspectus.core.boundaries import exchanges, legal_cuts
-from conspectus.core.items import Item
+from conspectus.core.items import Item, exchanges
 from conspectus.messages import Message
 
 # Ends of lines, sentences and words, the best first
@@ -31,7 +30,7 @@ def parts_of(entries: Sequence[Message], size: Callable[[Message], tuple[int, in
         Item(e.key, e.role, 0, calls=tuple(c.id for c in e.calls if c.id), answers=e.answers)
         for e in entries
     ]
-    legal = legal_cuts(items, exchanges(items))
+    legal = exchanges(items).cuts
     return [Part(n, e.reading, *size(e), begins=legal[n]) for n, e in enumerate(entries)]
 
 
