@@ -2,7 +2,7 @@
 
 import re
 
-SAID, DONE, FOUND = "Said by the user", "Done", "Found and decided"
+SAID, DONE = "Said by the user", "Done"
 
 GAP = "…"
 """Marks what is left out of a text."""

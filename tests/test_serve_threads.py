@@ -1,107 +1,75 @@
 """Which thread a history is of, whatever its client clears, drops or renames."""
 
-import asyncio
 import json
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.datastructures import Headers
 
 from conspectus.archive import Archive, Scope
-from conspectus_serve import load_settings
-from conspectus_serve.compaction import Items
-from conspectus_serve.exchange import Exchange
-from conspectus_serve.fitting import Fitter
-from conspectus_serve.protocols import CHAT, Route
+from histories import assistant, user
 from serve_support import SECRET, before, chat, message, own, post, talk
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
 
 
-class Endpoint:
-    """What an endpoint does with each request, without HTTP."""
-
-    def __init__(self, archive: Archive) -> None:
-        settings, config = load_settings(given={"upstream": "http://h", "window": 4_000})
-        self.archive = archive
-        self.fitter = Fitter(archive, settings, config, Items(["a key that signs"]))
-
-    def look(self, history: list[Any], tenant: str = "ann", protocol: Any = CHAT) -> Exchange:
-        body = json.dumps({"model": "m", protocol.field: history}).encode()
-        x = Exchange(tenant, Route("chat/completions", protocol), body, Headers())
-        self.fitter.read(x)
-        asyncio.run(self.fitter.fit(x))
-        return x
-
-    def ask(self, history: list[Any], tenant: str = "ann", protocol: Any = CHAT) -> Exchange:
-        x = self.look(history, tenant, protocol)
-        self.fitter.settle(x)
-        return x
-
-
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    with Archive.open("memory:") as archive:
-        yield Endpoint(archive)
+def ask(tmp_path: Path) -> Iterator[Any]:
+    """Ask an endpoint; gives the thread, its record, and how many messages are archived."""
+    with before(lambda asked: chat(), tmp_path, window=4_000) as (_, endpoint):
+
+        def asked(history: list[Any]) -> tuple[str | None, ...]:
+            body = {"model": "m", "messages": history}
+            got = post(endpoint, "/v1/chat/completions", body)
+            assert got.status_code == 200, got.text
+            return tuple(own(got, name) for name in ("thread", "record", "messages-archived"))
+
+        yield asked
 
 
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
+MANY = [one for n in range(40) for one in (user(f"q{n} {LONG}"), assistant(f"a{n} {LONG}"))]
+START = [{"role": "system", "content": "It is noon."}, user("Hello."), assistant("Hi.")]
 
 
-def answer(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
+def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(ask):
+    names = {ask([*START, user(text)])[0] for text in ("One?", "Two?", "Two?")}
+    after = ask([*START, user("Three?"), assistant("3"), user("More.")])
+    assert names == {after[0]}
 
 
-MANY = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
-START = [{"role": "system", "content": "It is noon."}, user("Hello."), answer("Hi.")]
-
-
-def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(endpoint):
-    names = {endpoint.ask([*START, user(text)]).match.thread for text in ("One?", "Two?", "Two?")}
-    after = endpoint.ask([*START, user("Three?"), answer("3"), user("More.")])
-    assert names == {after.match.thread}
-
-
-def test_conversations_that_begin_alike_part(endpoint):
-    mine, yours = START, [*START[:2], answer("Good day.")]
-    assert endpoint.ask(START[:2]).match.thread == endpoint.ask(START[:2]).match.thread
-    names = [endpoint.ask([*one, user("Go on.")]).match.thread for one in (mine, yours)]
+def test_conversations_that_begin_alike_part(ask):
+    mine, yours = START, [*START[:2], assistant("Good day.")]
+    assert ask(START[:2])[0] == ask(START[:2])[0]
+    names = [ask([*one, user("Go on.")])[0] for one in (mine, yours)]
     assert names[0] != names[1]
     for one, name in zip((mine, yours), names, strict=True):
-        more = [*one, user("Go on."), answer("So."), user("And?")]
-        assert endpoint.ask(more).match.thread == name
+        assert ask([*one, user("Go on."), assistant("So."), user("And?")])[0] == name
 
 
-def test_a_branch_takes_along_what_was_summarised(endpoint):
-    for end in range(1, len(MANY), 2):
-        whole = endpoint.ask(MANY[:end])
-    assert whole.view is not None
+def test_a_branch_takes_along_what_was_summarised(ask, tmp_path):
+    for end in range(1, len(MANY), 6):
+        whole, record, _ = ask(MANY[:end])
     # An answer some turns ago is another one: a thread of its own, with the same compactions.
-    branch = endpoint.ask([*MANY[:-5], answer("Otherwise."), user("Go on.")])
-    assert branch.match.thread != whole.match.thread
-    assert branch.head == whole.head
-    assert not branch.fresh
-    assert branch.left_out > 40
-    mine, theirs = (
-        endpoint.archive.export(Scope("ann", one.match.thread)) for one in (branch, whole)
-    )
-    for row in (*mine, *theirs):
-        del row["archived_at"]
-    assert mine == theirs
+    branch, same, left_out = ask([*MANY[:-5], assistant("Otherwise."), user("Go on.")])
+    assert branch != whole
+    assert same == record
+    assert int(left_out or 0) > 40
+    with Archive.open(tmp_path / "a.db") as archive:
+        rows = [archive.export(Scope(TENANT, str(one))) for one in (branch, whole)]
+    texts = [[row["message"] for row in one] for one in rows]
+    assert texts[0] == texts[1]
 
 
-def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(endpoint):
-    turn = endpoint.ask([*MANY, user("Go on.")])
-    endpoint.archive.forget("ann")
-    again = endpoint.ask([*MANY, user("Go on."), answer("So."), user("More.")])
-    assert again.match.thread != turn.match.thread
-    assert again.view is not None
+def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(ask, tmp_path):
+    turn, _, _ = ask([*MANY, user("Go on.")])
+    with Archive.open(tmp_path / "a.db") as archive:
+        archive.forget(TENANT)
+    again, record, _ = ask([*MANY, user("Go on."), assistant("So."), user("More.")])
+    assert again != turn
+    assert record
 
-
-# Over HTTP
 
 TENANT = SECRET.tenant("k")
 
