@@ -211,8 +211,9 @@ def test_each_message_is_read_once(history, stored):
     alice = Member("alice", history)
     graph = team(alice, store=InMemoryStore() if stored else None)
     for n in range(TURNS):
-        ask(graph, n, "alice")
+        state = ask(graph, n, "alice")
         assert len(alice.sent) <= 11
+    assert not any(map(is_summary_message, state["messages"])), "the parent has the originals"
     assert {count for text, count in alice.read.items() if text.startswith("Question")} == {1}
     assert sum(text.startswith("Question") for text in alice.read) >= TURNS - 6
     assert len(alice.sessions) == 1

@@ -71,6 +71,9 @@ class Channel:
         self.messages = cast("list[BaseMessage]", state["messages"])
         first = self.messages[0].id if self.messages else None
         self.run = Run.of(runtime)
+        # A summary that replaces messages of a nested agent's state would come to its parent as one
+        # message more, beside all that it replaces.
+        self.preserve = setup.preserve or bool(self.run.nested)
         self.held = read_head(state, self.run, self.messages)
         renamed = bool(self.messages) and self.messages[0].id != first
         self._is_new = renamed and self.held.thread.startswith(DERIVED)
@@ -144,7 +147,7 @@ class Channel:
 
     @property
     def _own(self) -> History:
-        return self.history("channel" if self.setup.preserve or self.held.pending else "view")
+        return self.history("channel" if self.preserve or self.held.pending else "view")
 
     async def folded(self) -> Folded:
         """Fold the records in force over the channel; kept while the channel only grows."""
@@ -191,7 +194,7 @@ class Channel:
         if held.head is None or not held.messages_after:
             return messages
         view = self.messages
-        if self.setup.preserve or held.pending:
+        if self.preserve or held.pending:
             try:
                 view = (await self.folded()).view
             except ArchiveError:
@@ -244,7 +247,7 @@ class Channel:
             return
         whole = len(history.sources) == len(self.messages)
         whole = whole and all(map(is_, history.sources, self.messages))
-        pending = not self.setup.preserve and not whole
+        pending = not self.preserve and not whole
         self.held = before.with_chain(history.chain, history.head.size_after, pending=pending)
 
     async def follow(self, *, turn: bool) -> None:

@@ -378,7 +378,7 @@ class SummarizationMiddleware(
         # With the model's turn: `before_model` has not seen what went before.
         await channel.follow(turn=False)
         messages: Sequence[BaseMessage] = request.messages
-        if setup.preserve and channel.held.head is not None:
+        if channel.preserve and channel.held.head is not None:
             messages = await channel.shown(messages)
         if self.recall == "auto":
             messages = await shown_in_turn(channel, messages)

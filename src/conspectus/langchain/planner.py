@@ -66,7 +66,7 @@ async def step(channel: Channel, focus: str | None) -> Update | None:
 
 async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     setup, begun, messages = channel.setup, channel.held, channel.messages
-    if setup.preserve:
+    if channel.preserve:
         name_messages(messages)
     if channel.may_be_known():
         await channel.inherit()
@@ -74,7 +74,7 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
             return channel.held.update()  # it fits its parent's records
     await channel.follow(turn=True)
     held, view = channel.held, messages
-    if held.head is not None and (setup.preserve or held.pending):
+    if held.head is not None and (channel.preserve or held.pending):
         held, view, *_ = await channel.folded()
         if held is not channel.held:  # an edit has dropped records
             after = size_of(setup, view) if held.head is not None else None
@@ -132,7 +132,7 @@ class Step:
         self._history = channel.history()
         self._sizes = self._history.follow(view, *range(1 + metered))
         fresh = self._sizes.fresh
-        if not setup.preserve and fresh < len(messages):
+        if not channel.preserve and fresh < len(messages):
             name_messages(messages[fresh:], messages)
         # Reports of models are of this history from here on. Nobody knows which answers came after
         # the summary of another library.
@@ -212,19 +212,20 @@ class Step:
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""
         setup, held, view = self._setup, self._held, result.messages
+        preserve = self._channel.preserve
         if result.record is None and not result.preparing:
             self._history.tried = (held.head_id, self._over, len(self._view))
         if result.outcome == "stuck":
             log("history_does_not_fit", "the history does not fit: %s", result.reason)
         # A caller may have sent the whole history with its summary: what that covers goes again.
-        rest = bool(result.dropped) and not setup.preserve
+        rest = bool(result.dropped) and not preserve
         if result.record is None and not held.pending and not rest:
             return held.update() if held is not begun else None
         if result.record is not None:
             held = held.with_record(result.record, size_of(setup, view))
-        held = held.settled(whole=setup.preserve)
+        held = held.settled(whole=preserve)
         self._channel.held = held
-        if setup.preserve:
+        if preserve:
             return held.update()
         hide_from_streams(one for one in view if is_summary_message(one))
         return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], **held.update()}
