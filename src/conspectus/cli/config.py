@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +32,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     loaded. A password or the value of an environment variable is never shown.
     """
     try:
-        config, limit, source = read(file, window)
+        config, limit = read(file, window)
     except ConfigError as error:
         if as_json:
             problems = list(error.problems)
@@ -42,21 +41,21 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
             complain(problem)
         raise typer.Exit(BAD_INPUT) from None
     notes, settings = list(config.source.notes), config.plain()
-    on = config.enabled or any(agent.enabled for agent in config.subagents.values())
-    name, models = config.model_name or EMBEDDED, config.source.models
-    if name not in (EMBEDDED, *models) and (meant := did_you_mean(name, models)):
+    name, known = config.model_name or EMBEDDED, (EMBEDDED, *config.source.models)
+    if name not in known and (meant := did_you_mean(name, known)):
         notes.append(config.source.hidden(f"model_name '{name}' is not under 'models';{meant}"))
     if "summarization" not in config.source.names:
         notes.insert(0, "the file has no section 'summarization'; add one with 'enabled: true'")
-    elif not on:
+    elif not config.enabled:
         notes.insert(0, "to switch summarisation on, write 'enabled: true', and a trigger")
     if as_json:
         about = {"file": str(file), "valid": True, "enabled": config.enabled, "window": limit}
         output.print_json({**about, "settings": settings, "notes": notes})
         return
-    state = "valid" if on else "valid, but nothing is switched on: no agent is summarised"
+    state = "valid" if config.enabled else "valid, but summarisation is switched off"
     output.say(f"{file}: {state}", "bold")
-    size = f"{limit:,} tokens, {source}" if limit is not None else source
+    size = "unknown: the profile of the agent's own model counts; else set 'window'"
+    size = size if limit is None else f"{limit:,} tokens"
     rows = [("window in force", size), *((key, json.dumps(one)) for key, one in settings.items())]
     width = max(len(key) for key, _ in rows) + 2
     for key, text in rows:
@@ -74,31 +73,17 @@ def schema(out: OutOption = None) -> None:
     output.write_text(out, json.dumps(json_schema(), indent=2) + "\n")
 
 
-def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:
-    """Read a configuration, and find the window in tokens and who says so."""
+def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None]:
+    """Read a configuration, and find the window of the model that answers, in tokens.
+
+    Where no such model is named, it is that of the model that writes.
+    """
     from conspectus.config import load_config
-    from conspectus.config.building import check_window
+    from conspectus.config.building import check_window, named_window
 
     config = load_config(file)
-    limit, source = (window, "as --window says") if window is not None else _window(config)
-    check_window(config, limit)
-    return config, limit, source
-
-
-def _window(config: SummarizationConfig) -> tuple[int | None, str]:
-    """Find the window of the model that answers; where none is named, of the one that writes."""
-    from conspectus.config.building import declared_window
-    from conspectus.model.windows import profile_of
-
-    models = config.source.models
-    name = config.model_name or next(iter(reversed(models)), "")
-    label, entry = config.source.hidden(name), models.get(name, {})
-    if config.window is not None:
-        return config.window, "as 'window' says"
-    if (declared := declared_window(entry)) is not None:
-        return declared, f"as 'models' says of {label}"
-    provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
-    limit = profile_of(str(entry.get("model", name)), provider) if name else None
-    if limit is None:
-        return None, "unknown here: the profile of the agent's own model counts; else set 'window'"
-    return limit, f"by the profile of {label}; another model that answers has its own"
+    if window is None:
+        name = config.model_name or next(iter(reversed(config.source.models)), "")
+        window = named_window(config, name)
+    check_window(config, window)
+    return config, window

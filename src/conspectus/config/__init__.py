@@ -10,7 +10,6 @@ from conspectus.config.building import (
 )
 from conspectus.config.loading import load_config as load_config
 from conspectus.config.schema import Size as Size
-from conspectus.config.schema import SubagentSettings as SubagentSettings
 from conspectus.config.schema import SummarizationConfig as SummarizationConfig
 from conspectus.config.schema import json_schema as json_schema
 from conspectus.errors import ConfigError as ConfigError

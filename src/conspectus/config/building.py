@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -19,6 +20,7 @@ from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
 from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import ChatModelSummarizer, chat_model_named
+from conspectus.model.windows import profile_of
 from conspectus.observe import log
 
 if TYPE_CHECKING:
@@ -42,7 +44,6 @@ def create_summarization_middleware(
     *,
     model_registry: ModelRegistry | None = None,
     model: ChatModel | str | None = None,
-    subagent: str | None = None,
     **settings: Any,
 ) -> SummarizationMiddleware | None:
     """Make the middleware of a configuration; None if it is not enabled.
@@ -56,7 +57,6 @@ def create_summarization_middleware(
             not there is a `provider:model` string.
         model: the agent's own model, or its name: its window is managed, and it writes where
             `model_name` is null or fails. Default: the model of `model_name`.
-        subagent: the name of the subagent that this is for; its own settings override the file's.
         settings: of `SummarizationMiddleware` that no file holds, such as `before_summarization`,
             `tenant` and `on_event`, or that take the place of the file's, such as `archive`.
 
@@ -75,16 +75,16 @@ def create_summarization_middleware(
         raise PolicyError(f"config must be what load_config gives, not {config!r}")
     from conspectus.langchain import SummarizationMiddleware
 
-    own = config if subagent is None else config.for_subagent(subagent)
-    if not own.enabled:
+    if not config.enabled:
         return None
-    own_settings = _settings_of(own, model_registry, model)
-    own_settings |= {key: value for key, value in settings.items() if value is not None}
+    given = {key: value for key, value in settings.items() if value is not None}
     try:
-        return SummarizationMiddleware(**own_settings)
+        return SummarizationMiddleware(**{**_settings_of(config, model_registry, model), **given})
+    except ConfigError:
+        raise
     except ConspectusError as error:
-        where = ("archive",) if own.archive and not isinstance(error, PolicyError) else ()
-        raise type(error)(own.source.problem(where, str(error))) from error
+        where = ("archive",) if config.archive and not isinstance(error, PolicyError) else ()
+        raise type(error)(config.source.problem(where, str(error))) from error
 
 
 def create_middleware(
@@ -145,8 +145,7 @@ def _settings_of(
         writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
     answers = writers[0] if own is None else own
     named = model if isinstance(model, str) else config.model_name or ""
-    declared = config.source.models.get(named, {}) if answers is not model else {}
-    window = config.window or declared_window(declared) or profile_window(answers)
+    window = named_window(config, named if answers is not model else "", profile_window(answers))
     check_window(config, window)
     from conspectus.langchain import SummarizationMiddleware
 
@@ -216,6 +215,14 @@ def check_window(config: SummarizationConfig, window: int | None) -> None:
     """Raise a `ConfigError` for what contradicts itself with this window of the answering model."""
     for where, text in contradictions(config, window, answers=True):
         raise config.source.error(where, text)
+
+
+def named_window(config: SummarizationConfig, name: str, profile: int | None = None) -> int | None:
+    """Return the window of a model: of the file, of its entry in `models`, or of its profile."""
+    entry = config.source.models.get(name, {})
+    provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
+    known = config.window or declared_window(entry) or profile
+    return known or (profile_of(str(entry.get("model", name)), provider) if name else None)
 
 
 def declared_window(entry: Mapping[str, Any]) -> int | None:

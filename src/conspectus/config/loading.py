@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from conspectus.config.reading import SECTION, Location, Source, read_section
 from conspectus.config.schema import (
     Size,
-    SubagentSettings,
     SummarizationConfig,
     contradictions,
 )
@@ -24,6 +23,15 @@ OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic 
 EARLIER = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
 OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no names of sections
 QUOTED = 60  # characters of a wrong value that are shown
+TYPES = {
+    "bool": "true or false",
+    "dict": "a mapping",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "model": "a mapping",
+    "string": "a text",
+}  # by the beginning of pydantic's name of a mistake
 
 FIELDS = {**SummarizationConfig.model_fields, **Size.model_fields}
 
@@ -33,7 +41,8 @@ def load_config(path: str | Path) -> SummarizationConfig:
 
     Without the section nothing is summarised. Values such as `$ARCHIVE_URL` are those of
     environment variables. Other sections are ignored, except `skills.container_path` and `models`.
-    With `enabled: false` wrong values are left out; `config.source.notes` lists them.
+    With `enabled: false` a file with mistakes is read as an empty one; `config.source.notes` lists
+    them.
 
     Raises:
         ConfigError: it cannot be read, or is invalid; each mistake with its line.
@@ -52,16 +61,11 @@ def load_config(path: str | Path) -> SummarizationConfig:
     section = {} if section is None else section
     _check_sections(section, source)
     section = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
-    context = {"folder": file.absolute().parent}
     problems: dict[Location, str] = {}
     try:
-        config = SummarizationConfig.model_validate(section, context=context)
-        agents: dict[Location, SummarizationConfig] = {(): config}
-        agents |= {("subagents", name): config.for_subagent(name) for name in config.subagents}
-        for at, own in agents.items():
-            for where, text in contradictions(own):
-                if text not in problems.values():
-                    problems[*at, *where] = text
+        folder = {"folder": file.absolute().parent}
+        config = SummarizationConfig.model_validate(section, context=folder)
+        problems = dict(contradictions(config))
     except ValidationError as error:
         problems = sentences(error, section, source)
     problems |= source.missing
@@ -70,16 +74,10 @@ def load_config(path: str | Path) -> SummarizationConfig:
         source.problem(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}") for at, text in listed
     )
     if problems:
-        named = section.get("subagents")
-        others = named.values() if isinstance(named, dict) else ()
-        on = any(isinstance(one, dict) and one.get("enabled") for one in others)
-        if on or str(section.get("enabled")).lower() not in OFF:
+        if str(section.get("enabled")).lower() not in OFF:
             raise ConfigError(notes)
-        wrong = {at[0] for at in problems}
-        sound = {key: value for key, value in section.items() if key not in wrong}
-        config = SummarizationConfig.model_validate(sound, context=context)
-    for part in (config, *config.subagents.values()):
-        part._source = replace(source, notes=notes)
+        config = SummarizationConfig()
+    config._source = replace(source, notes=notes)
     return config
 
 
@@ -118,18 +116,21 @@ def sentences(
 
 def _sentence(mistake: Any, at: Location, value: Any) -> str:
     kind, loc = mistake["type"], mistake["loc"]
-    if kind == "extra_forbidden":
-        is_subagents = at[0] == "subagents" and len(at) > 2
-        model = SubagentSettings if is_subagents else SummarizationConfig
-        fields = Size.model_fields if len(at) > 1 + 2 * is_subagents else model.model_fields
-        return f"unknown key;{did_you_mean(loc[-1], fields) or ' known are ' + ', '.join(fields)}"
-    name = next(step for step in reversed(loc) if step in FIELDS)
-    about = " ".join(str(FIELDS[name].description).split())
+    unknown = kind == "extra_forbidden"
+    inner = [step for step in (loc[:-1] if unknown else loc) if step in FIELDS]
+    about = f" ({' '.join(str(FIELDS[inner[-1]].description).split())})" if inner else ""
+    if unknown:
+        fields = (Size if inner else SummarizationConfig).model_fields
+        known = f" known are {', '.join(fields)}{about}"
+        return f"unknown key;{did_you_mean(loc[-1], fields) or known}"
     if kind == "missing":
-        return f"'{name}' is missing; add '{name}: ...' ({about})"
-    text = re.sub("^Value error, |^(Input|String) |, unable.*| or instance.*", "", mistake["msg"])
+        return f"'{inner[-1]}' is missing; add '{inner[-1]}: ...'{about}"
+    text = re.sub("^Value error, |^(Input|String) ", "", mistake["msg"])
+    name, _, what = kind.partition("_")
+    if name in TYPES and what in ("type", "parsing", "from_float"):
+        text = f"should be {TYPES[name]}"
     quoted = "" if kind == "value_error" else f", not {_quoted(value)}"
-    return f"{text}{quoted} ({about})"
+    return f"{text}{quoted}{about}"
 
 
 def _quoted(value: Any) -> str:

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from conspectus.errors import ConfigError
 
 SECTION = "summarization"  # the section that is ours; the rest of a file belongs to others
 OTHERS = ("models", "skills")  # sections of others that are made use of
-MOST = 20_000  # values of a section; aliases could make more of a small file than memory has
 LONG = 2_000  # characters of a mistake that are shown
 
 Location = tuple[str | int, ...]  # keys, and indexes of lists, from the section on
@@ -38,7 +36,6 @@ class Source:
     sections: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of others
     names: Mapping[str, int] = field(default_factory=dict, repr=False)  # lines of all sections
     notes: tuple[str, ...] = ()  # mistakes that do not matter while summarisation is off
-    at: Location = ()  # of the settings of a subagent
 
     @property
     def models(self) -> dict[str, dict[str, Any]]:
@@ -49,8 +46,7 @@ class Source:
 
     def line(self, where: Location) -> int:
         """Return the line of a value, or of what holds it."""
-        around = [(*self.at, *where[:end]) for end in range(len(where), 0, -1)]
-        around += [where[:end] for end in range(len(where), -1, -1)]
+        around = (where[:end] for end in range(len(where), -1, -1))
         return next((self.lines[at] for at in around if at in self.lines), 1)
 
     def problem(self, where: Location, text: str) -> str:
@@ -109,14 +105,11 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         nodes = _keys(root)
         names |= {key: line for key, (line, _) in nodes.items()}
         if name in nodes:
-            if _is_huge(nodes[name][1]):
-                raise _Refused(nodes[name][1], "it is huge; check its aliases and merges ('<<')")
             lines = {**dict(_lines(nodes[name][1], ())), (): names[name]}
             section = loader.construct_document(nodes[name][1])
         for other in set(OTHERS) & set(nodes):
             with suppress(Exception):  # what others write is theirs to check
-                if not _is_huge(nodes[other][1]):
-                    sections[other] = loader.construct_document(nodes[other][1])
+                sections[other] = loader.construct_document(nodes[other][1])
         source = Source(file, lines, sections=sections, names=names)
         section = source.filled(section)
     except OSError as error:
@@ -150,18 +143,6 @@ def _keys(node: Any) -> dict[str, tuple[int, Any]]:
             raise _Refused(key, f"'{name}' is there twice, {first}; delete one, or join them")
         found[name] = key.start_mark.line + 1, value
     return found
-
-
-def _is_huge(node: Any) -> bool:
-    return sum(1 for _ in islice(_parts(node), MOST)) == MOST
-
-
-def _parts(node: Any) -> Iterator[Any]:
-    """Yield all parts of a node, those of an alias or a merged mapping as often as it is used."""
-    yield node
-    for part in node.value if isinstance(node, yaml.CollectionNode) else ():
-        for inner in part if isinstance(part, tuple) else (part,):
-            yield from _parts(inner)
 
 
 def _lines(node: Any, where: Location) -> Iterator[tuple[Location, int]]:

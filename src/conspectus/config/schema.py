@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
@@ -23,7 +22,14 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 
 from conspectus.config.reading import SECTION, Location, Source
-from conspectus.core.policy import HOUR, SMALLEST_SUMMARY, StaleResults, TriggerClause
+from conspectus.core.policy import (
+    HOUR,
+    SMALLEST_SUMMARY,
+    Policy,
+    StaleResults,
+    TriggerClause,
+    parse_trigger,
+)
 from conspectus.engine.settings import Settings
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
@@ -36,7 +42,6 @@ ARCHIVES = ("sqlite:///", "postgresql://", "postgres://", "memory:", ":memory:")
 VOCABULARIES = ("tiktoken:", "tokenizers:")
 
 Kind = Literal["tokens", "messages", "fraction"]
-Sizes = dict[Kind, int | float]  # that must all be reached
 
 
 def imported(name: str) -> Any:
@@ -67,6 +72,13 @@ def _checked(check: Callable[[Any], Any]) -> AfterValidator:
     return AfterValidator(lambda value: (check(value), value)[1])
 
 
+def _no_switch(value: Any) -> Any:
+    """Refuse `true` and `false` where a number is due: pydantic takes them for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError(f"should be a number, not {str(value).lower()}")
+    return value
+
+
 def _amount(kind: object, value: float) -> int | float:
     """Return a size's number, a whole one as it is meant; refuse what is no size of this kind."""
     value = int(value) if isinstance(value, float) and value.is_integer() else value
@@ -74,7 +86,7 @@ def _amount(kind: object, value: float) -> int | float:
         raise ValueError(f"a fraction is above 0 and at most 1, such as 0.8, not {value}")
     if kind != "fraction" and not (isinstance(value, int) and 1 <= value <= MOST):
         meant = "a share of the window is written 'type: fraction'"
-        raise ValueError(f"{kind} are a whole number up to {MOST:,}, not {value}; {meant}")
+        raise ValueError(f"{kind} are a whole number from 1 to {MOST:,}, not {value}; {meant}")
     return value
 
 
@@ -102,11 +114,14 @@ def _counter(value: str, info: ValidationInfo) -> str:
     return value
 
 
-Whole = Annotated[int, Field(ge=1, le=MOST)]
+Number = BeforeValidator(_no_switch)
+Whole = Annotated[int, Field(ge=1, le=MOST), Number]
+Amount = Annotated[int | float, Number]
 Text = Annotated[str, Field(min_length=1)]
 Redact = Annotated[bool | Text, Field(union_mode="left_to_right")]
 Recall = Literal["off", "tool", "auto"]
-Share = Annotated[float, Field(gt=0, le=1)]
+Share = Annotated[float, Field(gt=0, le=1), Number]
+Sizes = dict[Kind, Amount]  # that must all be reached
 
 
 class Part(BaseModel):
@@ -126,7 +141,7 @@ class Size(Part):
 
     type: Kind
     """tokens, messages, or fraction of the answering model's window"""
-    value: int | float
+    value: Amount
     """a whole number above 0; for a fraction, above 0 and at most 1"""
 
     @field_validator("value")
@@ -140,102 +155,28 @@ class Size(Part):
         return self.type, self.value
 
     def __str__(self) -> str:
-        return in_words({self.type: self.value})
-
-
-def in_words(sizes: Mapping[Any, Any]) -> str:
-    """Write sizes as `4,000 tokens and 10 messages`."""
-    return str(TriggerClause(**sizes))
+        return str(TriggerClause(**{self.type: self.value}))  # type: ignore[arg-type]
 
 
 def _form(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return "list"
     sizes = isinstance(value, Mapping) and value and not {"type", "value"} & set(value)
     return "all" if sizes else "size"
 
 
-def _amounts(sizes: Sizes) -> Sizes:
-    return {kind: _amount(kind, value) for kind, value in sizes.items()}
+AllOf = Annotated[Sizes, _checked(lambda sizes: [_amount(*one) for one in sizes.items()])]
+Condition = Annotated[
+    Annotated[Size, Tag("size")] | Annotated[AllOf, Tag("all")], Discriminator(_form)
+]
+Conditions = Annotated[
+    list[Condition],
+    BeforeValidator(
+        lambda value: value if isinstance(value, (list, tuple)) else [value],
+        json_schema_input_type=Condition | list[Condition],
+    ),
+]
 
 
-OneSize = Annotated[Size, Tag("size")]
-AllOf = Annotated[Sizes, AfterValidator(_amounts), Tag("all")]
-Condition = Annotated[OneSize | AllOf, Discriminator(_form)]
-Trigger = Annotated[OneSize | AllOf | Annotated[list[Condition], Tag("list")], Discriminator(_form)]
-
-
-class SubagentSettings(Part):
-    """Settings of any agent; for a subagent, those that differ from the main agent's."""
-
-    enabled: bool = False
-    """whether anything is summarised"""
-    model_name: Text | None = None
-    """the writer: of `models`, provider:model, embedded for none; null for the agent's own"""
-    trigger: Trigger | None = None
-    """when: {type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}"""
-    keep: Size = Size(type="messages", value=20)
-    """how much of the newest history stays in view, such as {type: messages, value: 20}"""
-    trim_tokens_to_summarize: Whole | None = 4000
-    """tokens of one reading; more is read in further calls; null for no limit"""
-    summary_prompt: Annotated[Text, _checked(Template)] | None = None
-    """instructions for the model, with {messages} where they go"""
-    skill_file_read_tool_names: list[Text] = ["read_file", "read", "view", "cat"]
-    """tools that read skill files; [] for none"""
-    skills_path: Text | None = None
-    """the folder of skills; null for skills.container_path, else /mnt/skills"""
-    token_counter: Annotated[Text, AfterValidator(_counter)] | None = None
-    """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate"""
-    max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST)] | None = None
-    """the most that the text of a summary takes, in tokens"""
-    notes: bool = Settings.notes
-    """whether the user's words and one line a call stand beside the summary"""
-    summarizer_timeout: Annotated[float, Field(gt=0, le=HOUR)] | None = Settings.summarizer_timeout
-    """seconds for one call of a summariser; null for no limit"""
-    fallback_models: list[Text] = []
-    """models to try in turn when the first one fails"""
-    on_failure: Literal["degrade", "keep", "raise"] = Settings.on_failure
-    """without a summary: degrade keeps what fits and is embedded else; keep; raise"""
-    recall: Annotated[Recall, BeforeValidator(lambda one: "off" if one is False else one)] = "off"
-    """how what has left comes back: off, a tool, or by itself (auto)"""
-    recall_tokens: Annotated[int, Field(ge=LEAST_RECALL, le=MOST)] = 512
-    """the most that is recalled for a turn, in tokens"""
-    history: Literal["replace", "preserve"] = "replace"
-    """whether the messages in the state are rewritten, or all stay there"""
-    redact: Annotated[Redact, _checked(lambda one: Redaction.of(redactor(one)))] = False
-    """takes secrets out of what is kept: true, or package.module:function from text to text"""
-    pin: Annotated[Text, _checked(lambda name: imported(name) if ":" in name else 0)] | None = None
-    """a marker in the additional_kwargs of messages that stay, or package.module:function"""
-    window: Whole | None = None
-    """input limit of the answering model, in tokens; null for its profile's"""
-    reserved_tokens: Annotated[int, Field(ge=0, le=MOST)] = 0
-    """tokens of the window that messages cannot have"""
-    stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
-    """old results of tools are truncated: true, or some of over, newest, least, tools, exclude"""
-    background: bool | dict[Literal["prepare"], Share] = False
-    """prepares the next summary beside the agent: true, or {prepare: 0.5} of the trigger"""
-    summary_request: Literal["smallest", "cached"] = "smallest"
-    """what a model is sent: what leaves, or the agent's last request, which its provider has"""
-    _source: Source = PrivateAttr(default_factory=Source)
-
-    @property
-    def source(self) -> Source:
-        """The file's lines and secrets; empty for a configuration made in Python."""
-        return self._source
-
-    @property
-    def conditions(self) -> list[Sizes]:
-        """The trigger as alternatives, each of sizes that must all be reached."""
-        listed = self.trigger if isinstance(self.trigger, list) else [self.trigger or {}]
-        sizes = (dict([one.pair]) if isinstance(one, Size) else one for one in listed)
-        return [one for one in sizes if one]
-
-    def __repr_args__(self) -> list[tuple[str, Any]]:
-        written = self.model_dump(mode="json", exclude_unset=True)
-        return list(self._source.hidden(written).items())
-
-
-class SummarizationConfig(SubagentSettings):
+class SummarizationConfig(Part):
     """The `summarization:` section of a configuration file; `load_config` reads one.
 
     Attributes are the keys of the section; `docs/config.md` explains each.
@@ -249,10 +190,74 @@ class SummarizationConfig(SubagentSettings):
         ([{'tokens': 6000}], '20 messages')
     """
 
+    enabled: bool = False
+    """whether anything is summarised"""
+    model_name: Text | None = None
+    """the writer: of `models`, provider:model, embedded for none; null for the agent's own"""
+    trigger: Conditions | None = None
+    """when: {type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}"""
+    keep: Size = Size(type="messages", value=20)
+    """how much of the newest history stays in view, such as {type: messages, value: 20}"""
+    trim_tokens_to_summarize: Whole | None = 4000
+    """tokens of one reading; more is read in further calls; null for no limit"""
+    summary_prompt: Annotated[Text, _checked(Template)] | None = None
+    """instructions for the model, with {messages} where they go"""
+    skill_file_read_tool_names: list[Text] = ["read_file", "read", "view", "cat"]
+    """tools that read skill files; [] for none"""
+    skills_path: Text | None = None
+    """the folder of skills; null for skills.container_path, else /mnt/skills"""
+    token_counter: Annotated[Text, AfterValidator(_counter)] | None = None
+    """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate"""
+    max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), Number] | None = None
+    """the most that the text of a summary takes, in tokens"""
+    notes: bool = Settings.notes
+    """whether the user's words and one line a call stand beside the summary"""
+    summarizer_timeout: Annotated[float, Field(gt=0, le=HOUR), Number] | None = (
+        Settings.summarizer_timeout
+    )
+    """seconds for one call of a summariser; null for no limit"""
+    fallback_models: list[Text] = []
+    """models to try in turn when the first one fails"""
+    on_failure: Literal["degrade", "keep", "raise"] = Settings.on_failure
+    """without a summary: degrade (keep the history while it fits, then quote it), keep or raise"""
+    recall: Annotated[Recall, BeforeValidator(lambda one: "off" if one is False else one)] = "off"
+    """how originals come back: off, by a tool, or by themselves (auto)"""
+    recall_tokens: Annotated[int, Field(ge=LEAST_RECALL, le=MOST), Number] = 512
+    """the most that is recalled for a turn, in tokens"""
+    history: Literal["replace", "preserve"] = "replace"
+    """whether the messages in the state are rewritten, or all stay there"""
+    redact: Annotated[Redact, _checked(lambda one: Redaction.of(redactor(one)))] = False
+    """takes secrets out of what is kept: true, or package.module:function from text to text"""
+    pin: Annotated[Text, _checked(lambda name: imported(name) if ":" in name else 0)] | None = None
+    """a marker in the additional_kwargs of messages that stay, or package.module:function"""
+    window: Whole | None = None
+    """input limit of the answering model, in tokens; null for its profile's"""
+    reserved_tokens: Annotated[int, Field(ge=0, le=MOST), Number] = 0
+    """tokens of the window that messages cannot have"""
+    stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
+    """old results of tools are truncated: true, or some of over, newest, least, tools, exclude"""
+    background: bool | dict[Literal["prepare"], Share] = False
+    """prepares the next summary beside the agent: true, or {prepare: 0.5} of the trigger"""
+    summary_request: Literal["smallest", "cached"] = "smallest"
+    """what a model is sent: what leaves, or the agent's last request, which its provider has"""
     archive: Annotated[Text, AfterValidator(_archive)] | None = None
     """where originals go: sqlite:///FILE, postgresql://... or memory:; null for the graph's"""
-    subagents: dict[Text, SubagentSettings] = {}
-    """settings of subagents that differ, by their names"""
+    _source: Source = PrivateAttr(default_factory=Source)
+
+    @property
+    def source(self) -> Source:
+        """The file's lines and secrets; empty for a configuration made in Python."""
+        return self._source
+
+    @property
+    def conditions(self) -> list[Sizes]:
+        """The trigger as alternatives, each of sizes that must all be reached."""
+        listed = self.trigger or ()
+        return [dict([one.pair]) if isinstance(one, Size) else one for one in listed]
+
+    def __repr_args__(self) -> list[tuple[str, Any]]:
+        written = self.model_dump(mode="json", exclude_unset=True)
+        return list(self._source.hidden(written).items())
 
     @property
     def skills(self) -> Skills | None:
@@ -262,23 +267,10 @@ class SummarizationConfig(SubagentSettings):
         tools = tuple(self.skill_file_read_tool_names)
         return Skills(tools, str(self.skills_path or named or FOLDER)) if tools else None
 
-    def for_subagent(self, name: str) -> SummarizationConfig:
-        """Return the settings of one subagent: its own, else the main agent's.
-
-        Example:
-            >>> config = SummarizationConfig(subagents={"researcher": {"window": 32_000}})
-            >>> config.for_subagent("researcher").window, config.for_subagent("writer").window
-            (32000, None)
-        """
-        own = self.subagents.get(name)
-        changed = {key: getattr(own, key) for key in own.model_fields_set} if own else {}
-        made = self.model_copy(update={**changed, "subagents": {}})
-        made._source = replace(self._source, at=("subagents", name))
-        return made
-
     def plain(self) -> dict[str, Any]:
-        """Return all settings as plain values, without secrets; of subagents those they set."""
-        return {**self._source.hidden(self.model_dump(mode="json")), **dict(self.__repr_args__())}
+        """Return all settings as plain values, without secrets."""
+        settings: dict[str, Any] = self._source.hidden(self.model_dump(mode="json"))
+        return settings
 
 
 def contradictions(
@@ -288,7 +280,7 @@ def contradictions(
 
     With `answers`, the window of the model that answers counts, too; None if nobody knows it.
     """
-    keep, conditions, own = config.keep, config.conditions, config.window
+    conditions, own = config.conditions, config.window
     if not config.enabled:
         return
     if not conditions:
@@ -298,19 +290,14 @@ def contradictions(
         text = f"that leaves nothing of the window of {own:,} tokens; lower it"
         yield ("reserved_tokens",), text
     share = any("fraction" in sizes for sizes in conditions)
-    if answers and window is None and (share or keep.type == "fraction"):
+    if answers and window is None and (share or config.keep.type == "fraction"):
         text = "a fraction means nothing, as the window of the answering model is unknown; write "
         text += "'window: <its input limit in tokens>', or use tokens or messages"
         yield ("trigger" if share else "keep",), text
-    for sizes in conditions:
-        if own and sizes.get("tokens", 0) > own:
-            text = f"{in_words(sizes)} are never reached in a window of {own:,} tokens; lower it"
-            yield ("trigger",), text
-        # Where several must hold, another one may end first.
-        if len(sizes) == 1 and keep.value >= sizes.get(keep.type, MOST + 1):
-            text = f"keeping {keep} can never get below the trigger of {in_words(sizes)}: each "
-            text += "summary would be followed by another; lower keep, or raise the trigger"
-            yield ("keep" if "keep" in config.model_fields_set else "trigger",), text
+    policy = Policy(parse_trigger(conditions or None), config.keep.pair)
+    for text in policy.caveats(own):
+        is_kept = text.startswith("keep") and "keep" in config.model_fields_set
+        yield ("keep" if is_kept else "trigger",), text
 
 
 def json_schema() -> dict[str, Any]:

@@ -225,7 +225,8 @@ class Policy:
         kind, amount = self.keep
         for clause in self.trigger:
             bound = getattr(clause, kind)
-            if bound is not None and amount >= bound:
+            # Where several sizes must hold, another one may end first.
+            if bound is not None and amount >= bound and clause == TriggerClause(**{kind: bound}):
                 yield (
                     f"keep {amount:g} {kind} can never get below the trigger ({clause}): every "
                     "compaction would be followed by another one. Lower keep or raise trigger."

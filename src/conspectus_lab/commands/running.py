@@ -160,7 +160,7 @@ def _section(file: Path, window: int) -> dict[str, Any]:
     from conspectus.cli.config import read
     from conspectus.config.building import counter_of, pin_of, sizes_of
 
-    section, limit, _ = read(file, window)
+    section, limit = read(file, window)
     return {
         "token_counter": counter_of(section),
         "pin": pin_of(section),
