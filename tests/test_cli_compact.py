@@ -156,27 +156,23 @@ def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(history, tmp_
     assert json.loads(out.read_text(encoding="utf-8")) == talk()
 
 
-def test_standard_streams_and_the_input_itself_may_be_the_output(tmp_path):
+def test_standard_streams_may_be_input_and_output():
     result = run("compact", "-", *SMALL, "-o", "-", input=json.dumps(talk(), ensure_ascii=False))
     assert json.loads(result.stdout)[-4:] == talk()[-4:]
     assert "compacted" in result.stderr
-    path = write_json(tmp_path / "talk.json", talk())
-    path.chmod(0o640)
-    data = report(path, *SMALL, "-o", path)
-    assert len(read_history(path).messages) == data["messages_after"] < len(talk())
-    assert path.stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize("where", [["--no-archive"], ["--archive", "memory:"]], ids=" ".join)
-def test_the_only_originals_are_not_replaced(history, tmp_path, where):
+def test_the_history_itself_is_not_replaced(history, tmp_path):
     link = tmp_path / "link.json"
     link.symlink_to(history)
     for out in (history, link):
-        said = refused("compact", history, *SMALL, *where, "-o", out)
-        assert "give -o another name, or have an archive" in said
+        assert "give -o another name" in refused("compact", history, *SMALL, "-o", out)
         assert json.loads(history.read_text(encoding="utf-8")) == talk()
     out = tmp_path / "out.json"
-    assert report(history, *SMALL, *where, "-o", out)["evicted"]
+    out.write_text("as it was")
+    out.chmod(0o640)
+    assert report(history, *SMALL, "-o", out)["evicted"]
+    assert out.stat().st_mode & 0o777 == 0o640
 
 
 def originals(archive: Path) -> str:
@@ -300,7 +296,7 @@ def test_an_archive_is_neither_the_output_nor_any_other_file(history, tmp_path):
     archive = tmp_path / "a.db"
     report(history, *SMALL, "--archive", archive)
     before = archive.read_bytes()
-    assert "the archive itself" in refused("compact", history, "--archive", archive, "-o", archive)
+    assert "is only read" in refused("compact", history, "--archive", archive, "-o", archive)
     assert archive.read_bytes() == before
     (tmp_path / "notes.db").write_text("dear diary, " * 50)
     for where in (tmp_path / "notes.db", tmp_path, "postgresql://ann:secret@127.0.0.1:9/x"):

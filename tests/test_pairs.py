@@ -113,18 +113,6 @@ def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
     assert history.messages[-1] == read_history(path).messages[-1]
 
 
-def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path):
-    path = tmp_path / "in.json"
-    path.write_text(text_of("openai", broken("openai", "result gone")))
-    before = path.read_bytes()
-    said = cli_support.refused("compact", path, "-o", path)
-    assert "archived nowhere; give -o another name" in said
-    assert path.read_bytes() == before
-    data = cli_support.read_json("compact", path, "-o", path, *SMALL)  # a compaction archives it
-    assert data["outcome"] == "compacted"
-    assert refused(read_history(path).messages, "openai") == []
-
-
 def test_an_output_goes_on_under_its_thread(tmp_path):
     session = made_session(5, events=30)
     path, out, later = tmp_path / "s.jsonl", tmp_path / "out.json", tmp_path / "later.json"

@@ -61,7 +61,7 @@ def compact(
     """Compact a history; report messages that left and stayed, and the archive.
 
     FILE holds chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a session of Claude
-    Code, Codex, Gemini CLI or opencode. It is never changed, unless -o names it.
+    Code, Codex, Gemini CLI or opencode. It is never changed.
     """
     if no_archive and archive is not None:
         raise InputError("--archive and --no-archive exclude each other; leave one out")
@@ -82,14 +82,9 @@ def compact(
     if out is not None and out != STDOUT:
         output.check_output(out)
         kept_in = None if where is None else options.file_of(where)
-        if kept_in is not None and output.target_of(out) == output.target_of(kept_in):
-            raise InputError("-o names the archive itself; give it another file")
-        not_kept = where is None or where in options.IN_MEMORY
-        if not_kept and output.target_of(out) == output.target_of(Path(file)):
-            raise InputError(
-                f"-o would replace {file}, which alone has the originals; give -o another name, or "
-                "have an archive: leave out --no-archive, or give --archive a file or a database"
-            )
+        for read in (Path(file), kept_in):
+            if read is not None and output.target_of(out) == output.target_of(read):
+                raise InputError(f"-o names {read}, which is only read; give -o another name")
     from conspectus.engine import Compactor
     from conspectus.model.windows import profile_of
     from conspectus.transcripts import read_history, write_history
@@ -121,10 +116,9 @@ def compact(
         result = Compactor(**settings, archive=kept, on_event=on_event).compact(
             mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
         )
-    written = history.mended(result.messages)
     if out is not None:
-        _check_that_nothing_is_lost(out, history, written.left_out)
-        output.write_text(out, write_history(written.messages, history))
+        written = history.mended(result.messages).messages
+        output.write_text(out, write_history(written, history))
     caveats = dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning)
     notes = [*caveats, *mended.notes, *history.remarks]
     if not is_new and not result.dropped:
@@ -161,16 +155,6 @@ def compact(
     if code != DONE:
         complain(result.reason)
     raise Exit(code)
-
-
-def _check_that_nothing_is_lost(out: Path, history: HistoryFile, left_out: int) -> None:
-    """Refuse to replace the only file of a history by one with a part of it."""
-    partly = left_out or history.form.session or history.parsed.broken
-    if partly and history.path and output.target_of(out) == output.target_of(history.path):
-        raise InputError(
-            f"{out} holds more than messages that a provider takes, such as tool results without "
-            "a call, and the rest is archived nowhere; give -o another name"
-        )
 
 
 def _what_would_compact(

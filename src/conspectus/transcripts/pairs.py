@@ -25,7 +25,6 @@ class Mended:
     notes: tuple[str, ...] = ()
     unanswered: tuple[int, ...] = ()  # messages with a call that had no result
     orphans: tuple[int, ...] = ()  # messages with a result without a call
-    left_out: int = 0  # messages that lost such results
 
 
 def mend(messages: Sequence[Source], *, orphans: bool) -> Mended:
@@ -57,8 +56,7 @@ def mend(messages: Sequence[Source], *, orphans: bool) -> Mended:
         mended += _unknown(source, missing[at]) if at in missing and at < last else []
     noted = ((MISSING, [at for at in sorted(missing) if at < last]), (ORPHAN, list(lost)))
     notes = tuple(_note(what, places) for what, places in noted if places)
-    left_out = 0 if orphans else len(lost)
-    return Mended(mended, notes, tuple(sorted(missing)), tuple(lost), left_out)
+    return Mended(mended, notes, tuple(sorted(missing)), tuple(lost))
 
 
 def _awaits(source: Source, call: str) -> bool:
