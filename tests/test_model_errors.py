@@ -299,7 +299,7 @@ def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(written, 
     model = ScriptedChatModel(answers=lambda _: written, usage=(10, 1))
     with pytest.raises(SummaryRejected, match=says) as caught:
         summarised(ChatModelSummarizer(model), request(turns(1)), mode)
-    assert "another model" in str(caught.value)
+    assert "use another" in str(caught.value)
     assert caught.value.problems
     assert not caught.value.transient
     assert kinds(model) == ["findings", "findings"]

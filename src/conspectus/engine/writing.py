@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from conspectus.bridge import StepTimeout, io, pause
+from conspectus.core.plan import foreseen
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
@@ -97,7 +98,11 @@ async def write(material: Material) -> tuple[Draft, bool]:
 async def _written(material: Material) -> Draft:
     """Ask each summariser in turn, up to three times where its failure may pass."""
     thread, engine, plan = material.thread, material.thread.engine, material.plan
-    over = plan.budget is not None and plan.tokens > plan.budget
+    if plan.budget is None:  # the trigger alone bounds a history whose window nobody knows
+        twice = foreseen(thread.trigger_size or material.history.size, 2.0)
+        over = engine.policy.fired(twice, None) is not None
+    else:
+        over = plan.tokens > plan.budget
     resort = {EMBEDDED} if over and engine.settings.on_failure == "degrade" else set[str]()
     error = SummaryError("no summariser was given")
     try:

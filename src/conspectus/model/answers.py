@@ -38,7 +38,10 @@ def answer_of(text: str, request: SummaryRequest) -> Answer:
     named = ((_quoted(said, by_cite.get(i)), i) for said, ids, _ in some for i in ids)
     binding = [(said, i) for said, i in dict.fromkeys(named) if said][:MOST_BINDING]
     goal, then = ([said for said, *_ in lines[name]] for name in ("goal", "next"))
-    found = [line for line in lines["found"] if line[1] or (line[2] and count(line[0]) > WORDLESS)]
+    some = [line for line in lines["found"] if line[1] or count(line[0]) > WORDLESS]
+    found = [line for line in some if line[1] or line[2]]
+    if not any(any(ids for _, ids, _ in part) for part in lines.values()):
+        found = some  # a model that cites nothing may write no list either
     if request.last is not None:
         found, goal, then = [*lines["goal"], *found, *lines["next"]], [], []
     return Answer([(said, ids) for said, ids, _ in found], goal, then, binding)

@@ -50,7 +50,8 @@ class ChatModelSummarizer(Steps):
         max_concurrency: calls at once.
         timeout: seconds for each call; None waits as long as the model does.
         min_tokens: tokens that make any text a summary, for 0 every text that is not empty.
-            Default: it cites a message, or with `prompt` is not far too small for what it replaces.
+            Default: it cites a message or has 60, or with `prompt` is not far too small for what it
+            replaces.
 
     Raises:
         PolicyError: a model that cannot be had, a prompt without `{messages}`, a wrong number.

@@ -13,8 +13,8 @@ from conspectus.model.prompts import TEXTS
 
 FLOOR = 200  # tokens that a summary may always take, even where it stands for less
 
-# A text has at least `CAP` tokens, which is more than gateways and models mostly say instead of a
-# summary; or one part in `PART` of what leaves, where that is less.
+# A text that cites nothing has at least `CAP` tokens, which is more than gateways and models mostly
+# say instead of a summary; or where it is whole, one part in `PART` of what leaves, if that is less.
 CAP, PART = 60, 40
 
 LONGEST, PER_TOKEN = 100_000, 32  # characters that any text may have, and for each token asked for
@@ -47,9 +47,10 @@ def wrong_with(
 ) -> tuple[str, ...]:
     """Say why a text is no summary in a short sentence; empty if it is one.
 
-    A line of findings must cite a message. A whole text must not be far too small for what it
-    stands for (`leaving` tokens; 0 to count the entries), unless it cites a message. With
-    `min_tokens`, every text of so many tokens is a summary, for 0 every text that is not empty.
+    A text that cites no message must not be small: findings have `CAP` tokens, as small models often
+    cite none; a whole text may have less where it stands for little (`leaving` tokens; 0 to count
+    the entries). With `min_tokens`, every text of so many tokens is a summary, for 0 every text that
+    is not empty.
     """
     if len(text) > max(LONGEST, request.limit * PER_TOKEN):
         return (f"it has {len(text):,} characters, which is more than anybody reads",)
@@ -74,9 +75,11 @@ def wrong_with(
         return ("it is one JSON or markup document, not lines with their sources",)
     if cites(text, request):
         return ()
+    if size >= CAP:
+        return ()
     if findings and request.entries:
-        return ("no line of it cites a message that it was given",)
-    if size >= CAP or not request.count(text):  # a counter of messages says nothing of a text
+        return ("no line of it cites a message that it was given, and it is short",)
+    if not request.count(text):  # a counter of messages says nothing of a text
         return ()
     leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
     least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
