@@ -326,19 +326,27 @@ def strict(messages: Messages) -> int:
     return size(messages)
 
 
-def test_a_counter_that_takes_legal_histories_only(caplog):
+def behind_calls(messages: Messages) -> int:
+    calls = [str(c["id"]) for m in messages for c in getattr(m, "tool_calls", ())]
+    if not {m.tool_call_id for m in messages if isinstance(m, ToolMessage)} <= set(calls):
+        raise ValueError("400: a result without its call")
+    return size(messages)
+
+
+@pytest.mark.parametrize(("counter", "near"), [(strict, 200), (behind_calls, 10)])
+def test_a_counter_that_takes_legal_histories_only(counter, near, caplog):
     whole = size(HISTORY)
-    for trigger, due in ((whole + 200, False), (whole - 200, True)):
+    for trigger, due in ((whole + near, False), (whole - near, True)):
         own = SummarizationMiddleware(
-            None, trigger=("tokens", trigger), keep=("messages", 4), token_counter=strict
+            None, trigger=("tokens", trigger), keep=("messages", 4), token_counter=counter
         )
         assert (own.before_model({"messages": list(HISTORY)}, Runtime()) is not None) is due
     assert "token_counter" not in caplog.text
     result = Compactor(
-        token_counter=strict, trigger=("tokens", whole - 200), keep=("messages", 4)
+        token_counter=counter, trigger=("tokens", whole - near), keep=("messages", 4)
     ).compact(HISTORY, thread_id="t")
     assert result.outcome == "compacted"
-    assert whole - 200 <= result.tokens_before <= whole + 200
+    assert whole - near <= result.tokens_before <= whole + near
 
 
 def test_a_counter_that_fails_is_said_once_and_the_estimate_counts(caplog):

@@ -73,7 +73,7 @@ class Channel:
         self.run = Run.of(runtime)
         # A summary that replaces messages of a nested agent's state would come to its parent as one
         # message more, beside all that it replaces.
-        self.preserve = setup.preserve or bool(self.run.nested)
+        self.preserve = setup.preserve or self.run.is_nested
         self.held = read_head(state, self.run, self.messages)
         renamed = bool(self.messages) and self.messages[0].id != first
         self._is_new = renamed and self.held.thread.startswith(DERIVED)
@@ -215,24 +215,16 @@ class Channel:
         Such are a fork's, one that a client sends again, and a nested agent's at the begin of a
         run.
         """
-        messages = self.messages
-        if self.held.head is not None or self._is_new:
+        if self.held.head is not None or self._is_new or len(self.messages) < 2:
             return False
-        if self.state.get(FORKED):
-            return self.setup.preserve
-        if self.run.nested:
-            return self.history().run != self.run.nested
-        turn = len(messages) > 1 and isinstance(messages[-1], HumanMessage)
-        return turn and not self.run.saved
+        return self.setup.preserve if self.state.get(FORKED) else not self.run.saved
 
     async def inherit(self) -> None:
         """Put the record of an earlier run in force, as far as it fits messages that came alone."""
-        before, archive, run = self.held, self.archive, self.run.nested
-        self.history().run = run
-        if run and len(self.messages) < 2:
-            return
+        before, archive = self.held, self.archive
         if archive is None:
-            chain = self.setup.engine.memory.of(self.scope).chain if run else ()
+            memory = self.setup.engine.memory.of(self.scope)
+            chain = memory.chain if self.run.is_nested else ()
         else:
             chain = await archive.flow(archive.chain, self.scope)
         if not chain:
@@ -250,22 +242,32 @@ class Channel:
         pending = not self.preserve and not whole
         self.held = before.with_chain(history.chain, history.head.size_after, pending=pending)
 
+    def may_be_ahead(self, *, turn: bool) -> bool:
+        """Return whether the archive may have to follow, also as a `turn` of the user begins."""
+        if not self.run.thread or not self.run.saved:  # nothing is kept between runs, or goes back
+            return False
+        held, archive = self.held, self.archive
+        if held.head is not None and self.run.thread != held.thread:
+            return True
+        if archive is None or isinstance(held.head, list):
+            return False
+        if turn and (not self.messages or isinstance(self.messages[-1], HumanMessage)):
+            return True
+        return self.history().pointed != (ref(archive), held.head_id)
+
     async def follow(self, *, turn: bool) -> None:
         """Move the archive's pointer with the state, and originals with a copied thread."""
-        held, own = self.held, self.run.thread
-        if not own or not self.run.saved:  # nothing is kept between runs, nor goes back
+        if not self.may_be_ahead(turn=turn):
             return
-        archive = self.archive
+        held, archive = self.held, self.archive
         try:
-            if held.head is not None and own != held.thread:
-                source, self.held = self.scope, held.but(thread=own)
+            if held.head is not None and self.run.thread != held.thread:
+                source, self.held = self.scope, held.but(thread=self.run.thread)
                 if archive is not None and isinstance(held.head, str):
                     await archive.flow(archive.copy, source, self.scope, held.head)
-            elif archive is not None and not isinstance(held.head, list):
-                turn = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
-                if turn or self.history().pointed != (ref(archive), held.head_id):
-                    await self._point(archive)
-                    self.history().pointed = (ref(archive), held.head_id)
+            elif archive is not None:
+                await self._point(archive)
+                self.history().pointed = (ref(archive), held.head_id)
         except ArchiveError as error:
             self.held = held
             said = "the archive could not follow the record in force, or copy a thread's: %s"

@@ -28,7 +28,7 @@ from conspectus.errors import Attributes, PolicyError, spelt
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.requests import Call, Send, awaiting
-from conspectus.langchain.state import ABOVE, CompactionState, Recalled
+from conspectus.langchain.state import CompactionState, Recalled
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by, log
 
@@ -140,8 +140,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
 
     async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
         call = Call(self.summarization._setup, request)
-        passed: Any = request.state.get(ABOVE, ())
-        if not self._alone and id(call.channel.setup) not in passed:
+        if not self._alone and not call.channel.setup.wraps_calls:
             call.channel.setup.say_once(MISPLACED)
         await call.begin(self.window, self.reserved_tokens)
         if call.room is None:

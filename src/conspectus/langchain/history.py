@@ -93,7 +93,6 @@ class History:
         self.tried: tuple[str, bool, int] = ("", False, -1)
         self.looked: tuple[str, int] = ("", 0)  # head, and messages without long arguments
         self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
-        self.run = ""  # the run of a subgraph that has looked for its record
         self._counts, self._lock = counts, threading.Lock()
         self._begin()
 

@@ -37,7 +37,7 @@ from conspectus.engine.settings import (
 )
 from conspectus.errors import Attributes, PolicyError, spelt
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.planner import step
+from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
     offered,
     recall_tool,
@@ -283,19 +283,18 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
-        return run(self._step(state, runtime))
+        channel = Channel(self._setup, state, runtime)
+        return None if is_quiet(channel) else run(self._step(channel))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        return await arun(self._step(state, runtime))
-
-    def _step(
-        self, state: Any, runtime: Any, focus: str | None = None
-    ) -> Awaitable[dict[str, Any] | None]:
         channel = Channel(self._setup, state, runtime)
+        return None if is_quiet(channel) else await arun(self._step(channel))
+
+    def _step(self, channel: Channel, focus: str | None = None) -> Awaitable[Update | None]:
         return heard_by(channel.setup.engine.listeners, self._stepped(channel, focus))
 
-    async def _stepped(self, channel: Channel, focus: str | None) -> dict[str, Any] | None:
+    async def _stepped(self, channel: Channel, focus: str | None) -> Update | None:
         update = await step(channel, focus)
         if self.recall == "auto" and focus is None:
             update = await with_turn_recall(channel, update)
@@ -322,13 +321,15 @@ class SummarizationMiddleware(
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
-        return run(self._step(state, runtime, plain_words(focus, "focus")))
+        words = plain_words(focus, "focus")
+        return run(self._step(Channel(self._setup, state, runtime), words))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        return await arun(self._step(state, runtime, plain_words(focus, "focus")))
+        words = plain_words(focus, "focus")
+        return await arun(self._step(Channel(self._setup, state, runtime), words))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:

@@ -48,6 +48,20 @@ messages has come: a short one at the next step, a long one rarely enough to sta
 NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
 
 
+def is_quiet(channel: Channel) -> bool:
+    """Return whether sizes alone say that a step has nothing to do. No store is asked."""
+    state, setup = channel.state, channel.setup
+    if state.get(Asked.CHANNEL) or state.get(FORKED) or setup.engine.background is not None:
+        return False
+    # What left the view may have to be shown again, or written to files.
+    beside = channel.preserve or setup.recalled
+    if channel.held.head is not None and (beside or channel.held.pending):
+        return False
+    if channel.may_be_ahead(turn=True):
+        return False
+    return not Step(channel, channel.messages).is_due(None)
+
+
 async def step(channel: Channel, focus: str | None) -> Update | None:
     """Return the update of the state that a step makes; with a `focus` compact in any case."""
     asked, update = Asked.read(channel.state), None

@@ -22,7 +22,7 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, room_for
 from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import ABOVE, Asked, Recalled, Requested, name_messages
+from conspectus.langchain.state import Asked, Recalled, Requested, name_messages
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
     newest_user,
@@ -144,10 +144,8 @@ def _asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
 
 
 def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:
-    """Learn the tools of a request, leave ours out where the model takes none, say we were here."""
-    state: Any = dict(request.state)
-    state[ABOVE] = (*state.get(ABOVE, ()), id(setup))
-    request = request.override(state=state)
+    """Learn the tools of a request, and leave ours out where the model takes none."""
+    setup.wraps_calls = True
     setup.engine.tools.learn(request.tools)
     if not own or getattr(type(request.model), "bind_tools", None) is not BaseChatModel.bind_tools:
         return request

@@ -73,6 +73,7 @@ class Setup:
         default_factory=lambda: Newest(HISTORIES, MESSAGES, len)
     )
     tools: Newest[tuple[int, ...], Any] = field(default_factory=lambda: Newest(TOOL_SETS))
+    wraps_calls: bool = False  # a request has passed its middleware on the way to the model
     _said: set[str] = field(default_factory=set)
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
         default_factory=lambda: Newest(STORES)

@@ -43,7 +43,6 @@ FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
 
 SNAPSHOT = 50  # updates after which a preserved channel is written whole
-ABOVE = "_conspectus_above"  # in a request: the settings of the middlewares that it has passed
 LEARNED = 3  # other models whose limits are remembered
 FOCUS = 2_000  # most characters of a focus
 MAIN = "main"  # the session of a graph that no other graph has called
@@ -270,9 +269,9 @@ class Run(NamedTuple):
         return cls("" if thread is None else str(thread), caller, bool(saver) and ":" not in caller)
 
     @property
-    def nested(self) -> str:
-        """The name of this run of a subgraph; empty where its state outlives the run."""
-        return self.caller if ":" in self.caller else ""
+    def is_nested(self) -> bool:
+        """Whether this is a subgraph's, whose state ends with the run."""
+        return ":" in self.caller
 
     def session(self, messages: Sequence[BaseMessage]) -> str:
         """Return the session of a history, the same in a retried step and in the next run."""

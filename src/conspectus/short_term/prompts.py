@@ -11,6 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from conspectus._langchain import named
+from conspectus.bridge import in_a_daemon
 from conspectus.core.policy import TIMEOUT
 from conspectus.engine.settings import SLACK
 from conspectus.errors import InputError
@@ -63,6 +64,10 @@ DEFAULT_FINAL_SUMMARY_PROMPT = ChatPromptTemplate.from_messages(
 ONE_MORE = 5 / 4
 """Factor by which a reading may exceed what gathers: the last message usually does."""
 
+LEAST_READING, READINGS = 4_000, 8
+"""Tokens that any model reads at once, and the most readings of less than that: a limit of a few
+tokens would ask the model hundreds of times."""
+
 FEWEST = 10
 """Tokens below which a text is taken for an error message, where it stands for much: LangMem's
 limits are small, and so are its users' summaries."""
@@ -108,7 +113,8 @@ class PromptedSummarizer(Steps):
         check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // PART))
         text = request.notes
         before = self._count(SystemMessage(text)) if text else 0
-        room = max(self._most - before, self._most // 2, 1)
+        least = min(LEAST_READING, leaving // READINGS)
+        room = max(self._most - before, self._most // 2, least, 1)
         pieces = list(self._read(request.entries, room, request))
         for place, piece in enumerate(pieces, 1):
             slots = {"messages": piece, **({"existing_summary": text} if text else {})}
@@ -129,7 +135,14 @@ def _runnable(model: Any) -> Runnable[Any, Any]:
     """Return a model as a Runnable; LangMem asks of one for `invoke` and `content` alone."""
     if isinstance(model, Runnable):
         return model
-    return RunnableLambda(lambda messages: _answer(model.invoke(messages)), name="summarization")
+
+    def ask(messages: Any) -> object:
+        return _answer(model.invoke(messages))
+
+    async def aask(messages: Any) -> object:
+        return await in_a_daemon(partial(ask, messages))  # the loop's end does not wait for it
+
+    return RunnableLambda(ask, aask, name="summarization")
 
 
 def _answer(answer: object) -> object:

@@ -249,9 +249,10 @@ class MessageCounter:
 
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
-        for count in (self._alone, self._beside):
+        for history, others in (([message], []), *_legal_histories(message)):
             try:
-                return max(0, count(message)) + self.base
+                beside = self._ask(others) if others else self.base
+                return max(0, self._ask(history) - beside) + self.base
             except PolicyError:
                 raise
             except Exception as error:
@@ -267,14 +268,6 @@ class MessageCounter:
             )
         return self._estimate(message) + self.base
 
-    def _alone(self, message: BaseMessage) -> int:
-        return self._ask([message]) - self.base
-
-    def _beside(self, message: BaseMessage) -> int:
-        """Count a message in a history that a provider takes, less the rest of that."""
-        history, others = _legal_history(message)
-        return self._ask(history) - self._ask(others)
-
     def _ask(self, messages: Sequence[Any]) -> int:
         count: Any = self._counter(list(messages))
         if isinstance(count, float) and math.isfinite(count):
@@ -286,23 +279,27 @@ class MessageCounter:
         return count
 
 
-def _legal_history(message: BaseMessage) -> tuple[list[BaseMessage], list[BaseMessage]]:
-    """Return a history with a message that a provider takes, and one to compare it with.
+def _legal_histories(
+    message: BaseMessage,
+) -> list[tuple[list[BaseMessage], list[BaseMessage]]]:
+    """Return histories with a message that a provider takes, each with one to compare it with.
 
-    The frame of a result counts with its call.
+    The last ones are for a counter that takes no call without a result: there the frame of a result
+    counts with its call.
     """
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
     question = HumanMessage(FILLER)
     if isinstance(message, SystemMessage):
-        return [message, question], [question]
+        return [([message, question], [question])]
     if isinstance(message, ToolMessage):
         call: Any = {"name": message.name or "tool", "args": {}, "id": message.tool_call_id}
         before = [question, AIMessage("", tool_calls=[call])]
-        return [*before, message], [*before, message.model_copy(update={"content": FILLER})]
+        empty = message.model_copy(update={"content": FILLER})
+        return [([*before, message], before), ([*before, message], [*before, empty])]
     calls = getattr(message, "tool_calls", ())
     results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
-    return [question, message, *results], [question]
+    return [([question, message, *after], [question]) for after in ([], results)]
 
 
 def vocabulary(spec: str) -> Callable[[str], int]:
