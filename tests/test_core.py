@@ -20,8 +20,8 @@ from conspectus.core.items import (
 from conspectus.core.plan import plan, plan_draft
 from conspectus.core.policy import Arguments
 from conspectus.core.records import ClipMark, Cost, Record
-from conspectus.engine.folding import Folded, fold
 from conspectus.engine.settings import Settings
+from conspectus.engine.view import Folded, fold
 from conspectus.messages import Message, read_messages, summary_message, summary_text
 
 

@@ -122,7 +122,7 @@ print(len(told))
 def bare(item: Item) -> Item:
     """An item without its message, as another process can have it."""
     parts = {one.name: getattr(item, one.name) for one in fields(Item)}
-    return Item(**{**parts, "floor": item.smallest()})
+    return Item(**{**parts, "floor": item.least})
 
 
 def planned(items: Any, *args: Any, **more: Any) -> Any:

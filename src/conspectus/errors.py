@@ -70,7 +70,13 @@ def install_command(extra: str) -> str:
 
 
 class ConspectusError(Exception):
-    """The base of all errors of Conspectus."""
+    """The base of all errors of Conspectus.
+
+    Attributes:
+        failure: what has failed in a compaction that ends with it, as its event names it.
+    """
+
+    failure = "summary"
 
 
 class PolicyError(ConspectusError, ValueError):
@@ -166,6 +172,8 @@ class SummaryRejected(SummaryError):
         problems: one short sentence for each check that failed.
     """
 
+    failure = "rejected"
+
     def __init__(self, message: str, problems: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.problems = problems
@@ -174,13 +182,19 @@ class SummaryRejected(SummaryError):
 class SummarizerTimeout(SummaryError):
     """The summariser did not answer within its time (seconds)."""
 
+    failure = "timeout"
+
 
 class SummarizerOverflow(SummaryError):
     """The span did not fit the summariser's own window, not even in pieces."""
 
+    failure = "overflow"
+
 
 class ArchiveError(ConspectusError):
     """The archive could not be read or written; the history is as it was."""
+
+    failure = "archive"
 
 
 class ArchiveTimeout(ArchiveError):
@@ -203,6 +217,8 @@ class ArchiveOvertaken(ArchiveError):
 
 class RedactionError(ConspectusError):
     """Secrets could not be taken out of text to keep; the history is as it was."""
+
+    failure = "redaction"
 
 
 class NotFoundError(ConspectusError, LookupError):

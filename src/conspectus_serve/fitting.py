@@ -21,8 +21,8 @@ from conspectus.bridge import aside
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.engine.compaction import compact
-from conspectus.engine.folding import fold
 from conspectus.engine.thread import Thread
+from conspectus.engine.view import fold
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES, read_overflow
 from conspectus.messages import read_messages

@@ -51,8 +51,9 @@ class Item:
         """Its tokens by the count of `keep`."""
         return self.tokens if self.counted < 0 else self.counted
 
-    def smallest(self) -> int:
-        """Return the fewest tokens that it can take while it stays in view."""
+    @property
+    def least(self) -> int:
+        """The fewest tokens that it can take while it stays in view."""
         return self.tokens if self.floor < 0 else min(self.floor, self.tokens)
 
     def shortened(self, longest: int, ending: str) -> int:

@@ -151,7 +151,7 @@ class Ladder:
         tokens = self.items[i].tokens
         if tokens <= level or i in spared or i in self.whole:
             return tokens
-        return max(self.items[i].smallest(), level)
+        return max(self.items[i].least, level)
 
     def clips(
         self, stay: Sequence[int], room: int, least: int, spared: Set[int] = frozenset()

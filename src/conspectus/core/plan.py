@@ -148,7 +148,7 @@ def _clip_stale(
     clips = []
     for i in how.stale(ladder.items):
         item = ladder.items[i]
-        short = max(item.smallest(), 0 if item.expendable else CLIP_TO)
+        short = max(item.least, 0 if item.expendable else CLIP_TO)
         stays = item.clipped or item.pinned or i in ladder.whole
         if i < wanted and not stays and short < item.tokens // 2:
             clips.append(Clip(i, short))

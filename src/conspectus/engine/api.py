@@ -261,12 +261,13 @@ class Compactor(Closing):
         work = compact(thread, given, force, plain_words(focus, "focus"))
         result = await heard_by(engine.listeners, work)
         # A step with nothing due looks at the newest message alone.
-        ends = len(given) > 1 and _summary_id(given[-1])
-        if not self._warned and (ends or result.record is not None):
+        looked_at = given if result.record is not None else given[-1:]
+        marked = [m.id for m in looked_at if is_message(m) and is_summary_message(m)]
+        if marked and not self._warned and len(given) > 1:
             ours = {f"summary-{record.id}" for record in await thread.chain()}
-            named = ours.intersection(map(_summary_id, given))
-            self._warned = len(named) > 1 or ends in ours
-            if self._warned:
+            ends = is_message(given[-1]) and given[-1].id in ours
+            if ends or len(ours.intersection(marked)) > 1:
+                self._warned = True
                 log("summaries_merged", MERGED)
         hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
         if self._last_request is not None:
@@ -394,8 +395,3 @@ class Compactor(Closing):
             )
         work = recall_flow(archive, scope, chain, count=engine.meter.text, **request)
         return await heard_by(engine.listeners, aside(work))
-
-
-def _summary_id(message: Source) -> str | None:
-    """Return the id of a LangChain message that holds a summary; None for any other."""
-    return message.id if is_message(message) and is_summary_message(message) else None

@@ -15,7 +15,7 @@ from typing import Any
 from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.records import Cost, Draft, Record
-from conspectus.engine.hooks import Refused, approved, call_hooks, tell
+from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.memory import FailedSummary, as_before, remember
 from conspectus.engine.prepared import choose
@@ -23,16 +23,7 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, applied
 from conspectus.engine.writing import write
-from conspectus.errors import (
-    ArchiveError,
-    ArchiveOvertaken,
-    ConspectusError,
-    RedactionError,
-    SummarizerOverflow,
-    SummarizerTimeout,
-    SummaryError,
-    SummaryRejected,
-)
+from conspectus.errors import ArchiveOvertaken, ConspectusError, SummaryError
 from conspectus.messages import Source, read_messages
 from conspectus.observe import emit, observing, price_of
 from conspectus.observe.events import error_fields
@@ -42,16 +33,6 @@ ATTEMPTS = 4  # Most reads of a history that other workers compact meanwhile
 
 CAUSES = ("window", "forced", "trigger")
 """The word of an event for a plan's cause, which begins with it."""
-
-FAILURES = (
-    (ArchiveError, "archive", "archive"),
-    (RedactionError, "redaction", "redaction"),
-    (SummarizerTimeout, "summary", "timeout"),
-    (SummarizerOverflow, "summary", "overflow"),
-    (SummaryRejected, "summary", "rejected"),
-    (ConspectusError, "summary", "summary"),
-)
-"""What has failed by the class of an error: in a result, and in an event."""
 
 
 async def compact(
@@ -109,7 +90,7 @@ async def _carried_out(
     """
     ready, waited, goes_on = None, 0.0, False
     if thread.engine.background is not None and prepared:
-        plan, thread, ready, goes_on, waited = await choose(thread, history, plan)
+        plan, ready, goes_on, waited = await choose(thread, history, plan)
     if not isinstance(plan, Compact):
         return unchanged(thread, history, plan, preparing=goes_on)
     engine, material = thread.engine, Material(thread, history, plan, focus, ready, waited)
@@ -141,7 +122,7 @@ async def _put_in_force(material: Material) -> Record:
     start, engine = time.monotonic(), thread.engine
     await collect(material)  # originals and the notes so far, without their secrets
     leaving = len(material.leaving)
-    await tell(material, "start", cause=plan.cause, tokens=plan.tokens, evict=leaving)
+    await material.tell("start", cause=plan.cause, tokens=plan.tokens, evict=leaving)
     await confirm(material)  # archived, and read back
     if plan.summary_tokens:
         draft, stored = await write(material)  # found under the name of its plan, or written
@@ -149,7 +130,8 @@ async def _put_in_force(material: Material) -> Record:
             draft = await approved(engine.preview, material, draft, stored)
     record = _record(material, draft, round(time.monotonic() - start, 3))
     with observing("step", name="commit", by=record.by):
-        await call_hooks(material)
+        if engine.hooks:
+            await call_hooks(material)
         await thread.commit(material.history.chain, record)  # unless another worker was first
     return record
 
@@ -216,7 +198,7 @@ async def _failed(
 ) -> CompactionResult:
     """Report a compaction that failed, or raise its error; remember it if its summary failed."""
     thread, history, plan = material.thread, material.history, material.plan
-    what, word = next(of[1:] for of in FAILURES if isinstance(error, of[0]))
+    what: Any = error.failure if error.failure in ("archive", "redaction") else "summary"
     words = {**error_fields(error), "reason": str(error)}
     if what != "redaction":  # a redactor that hangs is not asked about our words
         clean = await thread.engine.redacted(list(words.values()), material.redaction)
@@ -229,8 +211,8 @@ async def _failed(
     outcome = "refused" if refused else "overtaken" if late else "failed"
     seen.add(outcome=outcome, tries_failed=len(material.failures))
     if outcome == "failed":
-        seen.add(failure=word, error=words["error"], error_message=words["error_message"])
-    await tell(material, "failed", clear=True, reason=words["reason"])
+        seen.add(failure=error.failure, error=words["error"], error_message=words["error_message"])
+    await material.tell("failed", clear=True, reason=words["reason"])
     if isinstance(error, ArchiveOvertaken):
         error.cost = material.spent
         raise error
@@ -258,7 +240,7 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
         facts["redacted"] = dict(record.redacted)
         seen.add(redacted=sum(record.redacted.values()))
     facts |= {"record": record.id, "tokens": record.tokens_after, "by": record.by}
-    await tell(material, "end", **facts)
+    await material.tell("end", **facts)
     after = applied(material.history, record, set(plan.evicted), material.clips, engine)
     failures = tuple(await engine.redacted(material.failures, material.redaction))
     if material.waited:

@@ -82,7 +82,7 @@ the same messages if the archive fails after it."""
 async def call_hooks(material: Material) -> None:
     """Call the caller's hooks with copies of what leaves and of what stays; log one that fails."""
     engine, scope = material.thread.engine, material.thread.scope
-    if not engine.hooks or not material.read:
+    if not material.read:
         return
     closed = engine.redaction is not None
     leave, stay = (
@@ -172,19 +172,3 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
         f"the preview answered {MOST_ASKED} times with a text that cannot be used ({problem}); "
         "answer with the summary, with a text within `request.limit` tokens, or with None to refuse"
     )
-
-
-async def tell(material: Material, event: str, *, clear: bool = False, **data: Any) -> None:
-    """Call the user's `on_event`, without secrets; if it fails, log that and go on."""
-    engine, scope = material.thread.engine, material.thread.scope
-    if not clear:
-        words = {key: value for key, value in data.items() if isinstance(value, str)}
-        clean = await engine.redacted(list(words.values()), material.redaction)
-        data |= dict(zip(words, clean, strict=True))
-    data |= {"thread_id": scope.thread, "session": scope.session}
-    log("compaction_progress", "%s %s", event, data, level=10)
-    try:
-        if engine.on_event is not None:
-            engine.on_event(event, data)
-    except Exception:
-        log("on_event_failed", "on_event failed at %r", event, exc_info=True)

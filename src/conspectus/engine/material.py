@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
@@ -13,7 +14,13 @@ from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, ViewItem, clipped
 from conspectus.errors import ArchiveUnconfirmed, RedactionError
-from conspectus.messages import SUMMARY_LINE, Message, read_messages
+from conspectus.messages import (
+    SUMMARY_LINE,
+    Message,
+    read_messages,
+    summary_message,
+    summary_text,
+)
 from conspectus.messages.framing import as_notes, summary_body
 from conspectus.messages.message import sendable
 from conspectus.model.checks import FLOOR
@@ -63,8 +70,12 @@ class Material:
     replaced: int = 0  # tokens of the messages that it replaces
 
     def size(self, body: str) -> int:
-        """Return the tokens of the summary message."""
-        return self.thread.message_size(body, self.history.like)
+        """Return the tokens of the message that shows a summary."""
+        engine = self.thread.engine
+        if engine.summary_size is not None:
+            return engine.summary_size(body)
+        text = summary_text(body, archived=engine.archive is not None)
+        return engine.meter.message(summary_message(text, "", like=self.history.like))
 
     async def clean(self, text: str) -> str:
         """Redact the text of a summary; raise `RedactionError` if nothing is left of it."""
@@ -77,6 +88,20 @@ class Material:
                 "answer with the text that may be kept"
             )
         return clean
+
+    async def tell(self, event: str, *, clear: bool = False, **data: Any) -> None:
+        """Call the user's `on_event`, without secrets; if it fails, log that and go on."""
+        engine, scope = self.thread.engine, self.thread.scope
+        if engine.on_event is None:
+            return
+        if not clear:
+            words = {key: value for key, value in data.items() if isinstance(value, str)}
+            clean = await engine.redacted(list(words.values()), self.redaction)
+            data |= dict(zip(words, clean, strict=True))
+        try:
+            engine.on_event(event, {**data, "thread_id": scope.thread, "session": scope.session})
+        except Exception:
+            log("on_event_failed", "on_event failed at %r", event, exc_info=True)
 
     def order(self) -> tuple[str, ...]:
         """Return the keys of what leaves, and of what stays before the last of it.

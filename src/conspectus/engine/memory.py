@@ -28,7 +28,7 @@ from conspectus.core.plan import BELOW
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.background import LOOK_AGAIN
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.view import History, like_of, reported, reports_of
+from conspectus.engine.view import History, reports_of
 from conspectus.errors import MessageError
 from conspectus.messages import (
     POINTER,
@@ -104,12 +104,14 @@ class Memory:
 
 
 @asynccontextmanager
-async def alone(store: object, scope: Scope, draft: str) -> AsyncIterator[None]:
-    """Wait until no other worker of this process writes a draft of this name into a store.
+async def alone(thread: Thread, draft: str) -> AsyncIterator[None]:
+    """Wait until no other worker of this process writes a draft of this name.
 
     Nobody waits for work that needs the thread which would wait, or one that has ended.
     """
-    key, mine, until = (id(store), scope, draft), (home(), object()), monotonic() + LONGEST_LOOK
+    store = thread.engine.archive or thread.engine.memory
+    mine, until = (home(), object()), monotonic() + LONGEST_LOOK
+    key = (id(store), thread.scope, draft)
     while (writer := _WRITING.setdefault(key, mine)) is not mine and monotonic() < until:
         lives = any(thread.ident == writer[0] for thread in threading.enumerate())
         if not lives or is_held(writer[0]):
@@ -158,24 +160,20 @@ class Seen:
         view = self.result.messages
         if not all(map(is_, now, self.sent)):
             again = {id(before): message for message, before in zip(now, self.sent, strict=True)}
-            if len(again) < count:  # one object stood in two places
-                return None
             view = [again.get(id(message), message) for message in view]
-        if later and like_of(later) is not like_of(self.sent):
-            return None
-        before = self.head.messages_after if self.head else 0
-        sizes, reports = [*self.sizes], None if self.reports is None else [*self.reports]
+        if len({type(message) is dict for message in (*now[:1], *later)}) > 1:
+            return None  # a dict among LangChain's messages, or the other way round
         entries = read_messages(later)
         held = [entry.memo["copy"] for entry in entries]
         for entry in entries:
             mark = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
             if mark or is_summary_message(entry.source) or None in held:
                 return None
-            usage = reported(entry.source)
-            if usage and reports is not None and len(sizes) >= before:
-                reports.append(Report(sum(sizes), usage))
-            sizes.append(meter.entry(entry))
-        kept, view = self.result.kept + len(later), [*view, *later]
+        sizes, view = [*self.sizes, *map(meter.entry, entries)], [*view, *later]
+        reports, since = self.reports, self.head.messages_after if self.head else 0
+        if later and reports is not None:
+            reports = [*reports, *reports_of(view, sizes, max(since, len(self.sizes)))]
+        kept = self.result.kept + len(later)
         return replace(
             self,
             sent=[*now, *later],
@@ -218,7 +216,7 @@ async def remember(
         head=history.head,
         result=replace(result, messages=list(result.messages)),  # a caller may go on with its own
         sizes=(sizes := [item.tokens for item in history.items]),
-        reports=None if history.foreign else reports_of(history),
+        reports=None if history.foreign else history.reports(),
         tokens=sum(sizes) + EACH * len(entries),
     )
     engine.memory.histories.put(thread.scope, seen)

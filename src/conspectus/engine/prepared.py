@@ -36,7 +36,6 @@ class Chosen(NamedTuple):
     """The decision about a history."""
 
     plan: Plan
-    thread: Thread  # with the summarisers to use
     draft: Draft | None = None  # the prepared draft that is put in force; None for none
     goes_on: bool = False  # the agent continues while its notes are being prepared
     waited: float = 0.0  # seconds that the agent waited for a draft
@@ -83,7 +82,7 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
         thread, history = thread.measured(await thread.fold(history))
         job.head, job.size = history.head_id or "", thread.trigger_size or history.size
     name = _name(thread, history)
-    async with alone(thread.store, thread.scope, name):
+    async with alone(thread, name):
         known = await thread.find_draft(name)
         if known is not None and (why := _misfit(known, history)) in ("", CHANGED):
             another = "notes are prepared for another branch of the history"
@@ -107,7 +106,7 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
 
 async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     """Decide about a history whose notes are prepared; `plan` is the one without them."""
-    engine, scope, usual = thread.engine, thread.scope, Chosen(plan, thread)
+    engine, scope, usual = thread.engine, thread.scope, Chosen(plan)
     jobs, size, head = engine.background, thread.trigger_size or history.size, history.head_id or ""
     assert jobs is not None
     if not isinstance(plan, Compact):
@@ -126,7 +125,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     if not over and not in_vain:
         begin(thread, history)
         emit("preparation", scope, name="went_on")
-        return Chosen(Keep(GOES_ON, history.size.tokens), thread, goes_on=True)
+        return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
     if job is None or not job.under_way:
         return usual
     start = time.monotonic()
@@ -136,7 +135,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
         return ready._replace(waited=waited)
     if waited >= LOOK_AGAIN:
         emit("preparation", scope, name="waited", waited=waited)
-    return Chosen(plan, thread, waited=waited)
+    return Chosen(plan, waited=waited)
 
 
 async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | None:
@@ -147,14 +146,15 @@ async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | No
     why = _misfit(draft, history)
     if not why:
         # What is still above the trigger then is for the next preparation.
-        leaving, size = _leaving(history, draft), thread.message_size(draft.text)
+        leaving = _leaving(history, draft)
+        size = Material(thread, history, plan).size(draft.text)
         swap = plan_draft(history.items, thread.room, plan, leaving, size)
         if swap is not None:
-            return Chosen(swap, thread, draft)
+            return Chosen(swap, draft)
         why = "less may leave now than it stands for"
     facts = {"outcome": "dropped", "reason": why, "messages": len(draft.read)}
     emit("preparation", thread.scope, name="dropped", **facts)
-    return Chosen(plan, thread)
+    return Chosen(plan)
 
 
 def _name(thread: Thread, history: History) -> str:

@@ -10,12 +10,11 @@ from conspectus.archive import Scope
 from conspectus.core.items import Keep, Plan, Size, Window
 from conspectus.core.plan import BELOW, foreseen, plan
 from conspectus.core.records import Chain, Draft, Record
-from conspectus.engine.folding import may_be_summaries
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.settings import SLACK, Engine
-from conspectus.engine.view import History, look, reports_of
+from conspectus.engine.view import History, look, may_be_summaries
 from conspectus.errors import ArchiveError
-from conspectus.messages import Message, summary_message, summary_text
+from conspectus.messages import Message
 from conspectus.observe import log
 from conspectus.tokens import Report, correction
 
@@ -63,20 +62,8 @@ class Thread:
     def budget(self) -> int | None:
         return None if self.room is None else self.room.budget
 
-    @property
-    def store(self) -> object:
-        """What holds its records and drafts."""
-        return self.engine.memory if self.engine.archive is None else self.engine.archive
-
     def over(self, size: Size) -> bool:
         return self.room is not None and size.tokens > self.room.budget
-
-    def message_size(self, body: str, like: type | None = None) -> int:
-        """Return the tokens of the message that shows a summary."""
-        if self.engine.summary_size is not None:
-            return self.engine.summary_size(body)
-        text = summary_text(body, archived=self.engine.archive is not None)
-        return self.engine.meter.message(summary_message(text, "", like=like))
 
     # Records and drafts: in the archive, or without one in this process's memory
 
@@ -187,10 +174,8 @@ class Thread:
 
     def measured(self, history: History) -> tuple[Thread, History]:
         """Correct the estimate by the reports in a history; return thread and history."""
-        thread = self.corrected(reports_of(history))
-        if thread is self:
-            return self, history
-        return thread, history.corrected(thread.engine)
+        thread = self.corrected(history.reports())
+        return thread, history if thread is self else history.corrected(thread.engine)
 
     # The plan
 

@@ -1,30 +1,45 @@
-"""The view of one history: records folded over it, measured; truncated messages."""
+"""The view of one history: records folded over it, its messages measured and truncated.
+
+A caller sends either its whole history or the view that it got back the last time, with the summary
+message of a record. Records that do not fit the history are dropped, never trusted.
+
+Users paste summaries and clips, and agents repeat them. A clip is known once: where it comes first,
+and not behind the summary that covers its original. A LangChain message bears our mark; a dict has
+none. Without marks one summary is known, in the user's role, before any answer of the agent; others
+are messages, so that a pasted one brings no abandoned branch back. Messages after a summary are
+counted on from the covered ones, so that repeated words are another message.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
 
-from conspectus._langchain import is_ai_message
 from conspectus.core.items import Clip, Item, Size, newest_user
 from conspectus.core.records import Chain, ClipMark, Record
-from conspectus.engine.folding import bears_mark, clip_text, fold
 from conspectus.messages import (
     ARCHIVED,
+    POINTER,
+    SUMMARY_LINE,
     Message,
     Source,
     clip,
     has_long_arguments,
     is_summary_message,
+    name_entries,
+    occurrences,
     read_messages,
     smallest_clip,
     summary_message,
     summary_text,
     with_short_arguments,
 )
+from conspectus.messages.framing import summary_name
 from conspectus.messages.message import is_expendable, tools_of
 from conspectus.tokens import Report, TokenMeter
 
@@ -34,6 +49,169 @@ if TYPE_CHECKING:
 SMALL = 80  # Messages of up to this many tokens are never clipped: the pointer takes as much
 
 
+class Remaining(NamedTuple):
+    """One message of the view: its position in the history as sent, and its original's key."""
+
+    position: int
+    key: str
+    clip: ClipMark | None  # how it is truncated
+    back: bool  # it came back clipped, so its text is not the original's
+
+
+class Folded(NamedTuple):
+    """The view of a history, by the records that fit it."""
+
+    chain: Chain
+    remaining: list[Remaining]
+    dropped: int  # messages that were left out because the records cover them
+
+
+def fold(chain: Chain, entries: list[Message]) -> Folded:
+    """Return the view of a history, given the records of its thread; messages get their keys.
+
+    What drops a record: it comes after a summary message that came back. In a whole history, its
+    messages are not all there, unchanged and in order, or it covers the user's newest message,
+    which a client has gone back to, to ask it again.
+    """
+    summaries = _summaries(entries, chain) if chain else {}
+    clips = _clips(entries, chain, summaries) if chain else {}
+    keys = [clips[i][1] if i in clips else entry.key for i, entry in enumerate(entries)]
+    number = summaries[max(summaries)] if summaries else None
+    live = _fitting(chain, entries, keys) if number is None else tuple(chain[: number + 1])
+    covered = {key for record in live for key in record.covers}
+    marks = {mark.key: mark for record in live for mark in record.clips}
+    back = {(mark.shown, mark.key) for record in live for mark in record.clips}
+    remaining, dropped = list[Remaining](), 0
+    for index, entry in enumerate(entries):
+        if summaries.get(index, len(live)) < len(live):
+            continue  # the standing summary takes its place
+        came_back = clips.get(index) in back
+        key = keys[index] if came_back else entry.key
+        if key in covered:  # none after a summary: it has another key there
+            dropped += 1
+        else:
+            remaining.append(Remaining(index, key, marks.get(key), came_back))
+    return Folded(live, remaining, dropped)
+
+
+def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> Chain:
+    """Return the leading records whose messages a whole history holds, in order."""
+    if not chain:
+        return ()
+    users = (i for i in reversed(range(len(entries))) if entries[i].role == "user")
+    newest = next((keys[i] for i in users if not bears_mark(entries[i])), None)
+    positions = {key: index for index, key in enumerate(keys)}
+    taken: set[str] = set()
+    for count, record in enumerate(chain):
+        before = -1
+        for key in record.covers:
+            if key == newest or key in taken or positions.get(key, -1) <= before:
+                return tuple(chain[:count])
+            before = positions[key]
+            taken.add(key)
+        if not all(mark.key in positions for mark in record.clips):
+            return tuple(chain[:count])
+    return tuple(chain)
+
+
+def bears_mark(entry: Message) -> bool:
+    """Return whether a message is marked as a summary; dicts cannot be."""
+    return not isinstance(entry.source, dict) and is_summary_message(entry.source)
+
+
+def may_be_summaries(entries: Sequence[Message], *, marked: bool) -> list[str]:
+    """Name the summaries whose records are not in force but may belong here, last first.
+
+    One without our mark counts only where the view puts a summary, and not with `marked`.
+    """
+    first = next((i for i, entry in enumerate(entries) if entry.role != "system"), -1)
+    names = [
+        summary_name(entry.text)
+        for i, entry in reversed([*enumerate(entries)])
+        if entry.text.startswith(SUMMARY_LINE)
+        and (bears_mark(entry) or (i == first and entry.role == "user" and not marked))
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _summaries(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
+    """Map messages that are summaries of the chain to the number of their record.
+
+    The text must be equal. If one of several bears our mark, the others are pasted messages.
+    Without marks it is the first one of the user before any answer of the agent, and the user's
+    newest message only if it comes first of all.
+    """
+    equal: dict[int, int] = {}
+    for i, entry in enumerate(entries):
+        if entry.text.startswith(SUMMARY_LINE):
+            for number, record in reversed([*enumerate(chain)]):
+                body = record.summary
+                if body and body in entry.text and entry.text == summary_text(
+                    body, archived=record.archived, mark=record.mark
+                ):  # fmt: skip
+                    equal[i] = number
+                    break
+    if not equal:
+        return {}
+    if marked := {i: number for i, number in equal.items() if bears_mark(entries[i])}:
+        return marked
+    roles = [entry.role for entry in entries]
+    answer = next((i for i, role in enumerate(roles) if role in ("assistant", "tool")), len(roles))
+    first = next(i for i, role in enumerate(roles) if role != "system")
+    newest = max((i for i, role in enumerate(roles) if role == "user"), default=-1)
+    users = (i for i in equal if roles[i] == "user" and i < answer and (i == first or i != newest))
+    at = next(users, None)
+    return {} if at is None else {at: equal[at]}
+
+
+def clip_text(entry: Message) -> str:
+    """Hash a clip with its role and calls; return an empty text for other messages."""
+    if POINTER not in entry.reading:
+        return ""
+    parts = "\0".join((entry.role, *entry.answers, entry.reading))
+    return hashlib.sha256(parts.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def _clips(
+    entries: list[Message], chain: Chain, summaries: Mapping[int, int]
+) -> dict[int, tuple[str, str]]:
+    """Map messages that are clips to the hash of their text and the key of their original.
+
+    Messages get new keys where a summary or a clip replaces some, which count too.
+    """
+    at = max(summaries, default=len(entries))
+    below = chain[: summaries[at] + 1] if summaries else ()
+    covered = [key for record in below for key in record.covers]
+    waiting: dict[str, list[str]] = {}  # the originals of each text
+    for mark in (mark for record in chain for mark in record.clips if mark.shown):
+        if mark.key not in (keys := waiting.setdefault(mark.shown, [])):
+            keys.append(mark.key)
+    known = {key for keys in waiting.values() for key in keys}
+    answered, taken, clips = set(covered), set[str](), dict[int, tuple[str, str]]()
+    for i, entry in enumerate(entries) if waiting else ():
+        text = clip_text(entry)
+        left = waiting.get(text, [])
+        while left and (left[0] in taken or (i > at and left[0] in answered)):
+            left.pop(0)
+        key = left[0] if left else entry.key
+        if key in known:
+            taken.add(key)
+        if left:
+            clips[i] = text, key
+    missing = {i: [key] for i, (_, key) in clips.items()}
+    if summaries:
+        missing[at] = covered
+    if missing:
+        stems = {entry.stem for entry in entries}
+        gone = (*covered, *(key for _, key in clips.values()))
+        again = occurrences(key for key in gone if key.partition("-")[0] in stems)
+        name_entries(entries, again, missing)
+    return clips
+
+
+# The view
+
+
 @dataclass(frozen=True, kw_only=True)
 class ViewItem(Item):
     """One message of the view: the item that is planned over, with the message itself."""
@@ -41,20 +219,13 @@ class ViewItem(Item):
     source: Source
     engine: Engine | None = None  # by which its least size is measured, once a plan asks for it
     entry: Message | None = None  # the message as it was sent; None for the standing summary
+    foreign: bool = False  # it is a summary by another library
     back: bool = False  # the entry is a clip that came back, not the original
     mark: ClipMark | None = None  # the mark of its clip, if it is truncated
     media_stay: bool = False  # it is the user's newest message, whose images and files stay
 
-    @property
-    def foreign(self) -> bool:
-        """Whether it is a summary by another library."""
-        return self.summary and self.entry is not None
-
-    def smallest(self) -> int:
-        return self._least
-
     @cached_property
-    def _least(self) -> int:
+    def least(self) -> int:
         entry, engine = self.entry, self.engine
         if engine is None or engine.where is None or entry is None or self.tokens <= SMALL:
             return self.tokens
@@ -70,7 +241,7 @@ class ViewItem(Item):
         return engine.meter.message(with_short_arguments(entry, longest, ending, engine.where))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class History:
     """One history, read and folded."""
 
@@ -78,30 +249,30 @@ class History:
     chain: Chain
     dropped: int
     like: type  # the caller's kind of message
-    # records outside the chain whose notes still hold: they were made without an archive, and a
-    # chain in an archive begins after them
+    # records made without an archive, whose notes still hold: the archive's chain begins after them
     before: Chain = ()
+    head: Record | None = field(init=False)
+    head_id: str | None = field(init=False)
+    sources: list[Source] = field(init=False)
+    size: Size = field(init=False)
+    foreign: bool = field(init=False)  # a summary of another library is in view
 
-    @property
-    def head(self) -> Record | None:
-        return self.chain[-1] if self.chain else None
+    def __post_init__(self) -> None:
+        self.head = self.chain[-1] if self.chain else None
+        self.head_id = self.head.id if self.head else None
+        self.sources = [item.source for item in self.items]
+        self.size = Size(sum(item.tokens for item in self.items), len(self.items))
+        self.foreign = any(item.foreign for item in self.items)
 
-    @property
-    def head_id(self) -> str | None:
-        return self.chain[-1].id if self.chain else None
+    def reports(self) -> list[Report]:
+        """Return the models' reports of usage since the last compaction.
 
-    @property
-    def size(self) -> Size:
-        return Size(sum(item.tokens for item in self.items), len(self.items))
-
-    @property
-    def sources(self) -> list[Source]:
-        return [item.source for item in self.items]
-
-    @property
-    def foreign(self) -> bool:
-        """Whether a summary of another library is in view."""
-        return any(item.foreign for item in self.items)
+        Earlier answers measured messages that have left. After another library's summary none is
+        known.
+        """
+        since = self.head.messages_after if self.head else 0
+        sizes = [item.tokens for item in self.items]
+        return [] if self.foreign else reports_of(self.sources, sizes, since)
 
     def corrected(self, engine: Engine) -> History:
         """Scale the tokens of each message."""
@@ -110,20 +281,14 @@ class History:
         return replace(self, items=tuple(scaled))
 
 
-def like_of(messages: Sequence[Source]) -> type:
-    """Return the kind of message that a caller uses: `dict`, or a LangChain message."""
-    return dict if any(isinstance(message, dict) for message in messages) else object
-
-
 def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
     """Fold the records of a thread over a history, and measure the view."""
     folded = fold(chain, entries)
     meter, keep_count, pin = engine.meter, engine.keep_count, engine.pin
-    like = like_of([entry.source for entry in entries])
+    like = dict if any(isinstance(entry.source, dict) for entry in entries) else object
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
-    tools = tools_of(entries)
-    items = []
+    tools, items = tools_of(entries), list[ViewItem]()
     for index, key, mark, back in folded.remaining:
         entry, source = entries[index], entries[index].source
         if mark is not None and not back:
@@ -134,6 +299,7 @@ def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
                 mark = None
         pinned = pin is not None and bool(pin(entry.source))
         alone = like is not dict or (index == first and index != newest)
+        summary = alone and not pinned and is_summary_message(source)
         item = ViewItem(
             key=key,
             role=entry.role,
@@ -143,7 +309,8 @@ def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
             needs=entry.needs,
             joined=entry.joined,
             pinned=pinned,
-            summary=alone and not pinned and is_summary_message(source),
+            summary=summary,
+            foreign=summary,
             clipped=mark is not None,
             counted=-1 if keep_count is None else keep_count(source),
             marked=bears_mark(entry),
@@ -159,17 +326,14 @@ def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
     asked = newest_user(items)
     if asked is not None and entries[folded.remaining[asked].position].media:
         items[asked] = replace(items[asked], media_stay=True)
-    summary = next((record for record in reversed(folded.chain) if record.summary), None)
-    if summary is not None:
-        _put_summary(items, summary, engine, like)
+    noted = next((record for record in reversed(folded.chain) if record.summary), None)
+    if noted is not None:
+        _put_summary(items, noted, engine, like)
     return History(tuple(items), folded.chain, folded.dropped, like)
 
 
 def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: type) -> None:
-    """Put the summary behind the leading system messages.
-
-    Whoever looks for the user's newest message from the end then finds the request, and no summary.
-    """
+    """Put the summary behind the leading system messages, before any request of the user."""
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
     counted = -1 if engine.keep_count is None else engine.keep_count(message)
@@ -179,32 +343,15 @@ def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: ty
     items.insert(next(others, len(items)), summary)
 
 
-# Reports of usage
-
-
-def reports_of(history: History) -> list[Report]:
-    """Return the models' reports of this history since its last compaction.
-
-    Earlier answers measured messages that have left. After another library's summary none is known.
-    """
-    if history.foreign:
-        return []
-    before = history.head.messages_after if history.head else 0
-    reports, tokens = [], 0
-    for index, item in enumerate(history.items):
-        usage = reported(item.source)
-        if usage and index >= before:
-            reports.append(Report(tokens, usage))
-        tokens += item.tokens
+def reports_of(messages: Sequence[Source], sizes: Sequence[int], since: int) -> list[Report]:
+    """Return the models' reports of usage from place `since` on."""
+    before, reports = [0, *accumulate(sizes)], []
+    for i in range(since, len(messages)):
+        usage = getattr(messages[i], "usage_metadata", None)
+        tokens = usage.get("input_tokens") if isinstance(usage, Mapping) else None
+        if isinstance(tokens, int) and tokens > 0:  # a provider may report anything
+            reports.append(Report(before[i], tokens))
     return reports
-
-
-def reported(message: Source) -> int:
-    """Return the input tokens that a model reported with its answer; 0 for none."""
-    usage = message.usage_metadata if is_ai_message(message) else None
-    tokens = usage.get("input_tokens") if isinstance(usage, Mapping) else None
-    # A provider may report anything; only a count counts.
-    return tokens if isinstance(tokens, int) and tokens > 0 else 0
 
 
 # Truncated messages
@@ -231,8 +378,7 @@ def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> Vie
     read = read_messages([short])[0]
     if where.replace("{cite}", original.cite) not in read.reading:
         return item  # it says nowhere what it is short for
-    archived = where == ARCHIVED
-    text, elsewhere = clip_text(read) if archived else "", "" if archived else where
+    text, elsewhere = (clip_text(read), "") if where == ARCHIVED else ("", where)
     mark = ClipMark(item.key, text, limit, elsewhere, how.longest, how.ending)
     return replace(item, source=short, tokens=meter.message(short), clipped=True, mark=mark)
 

@@ -16,7 +16,6 @@ from conspectus.core.plan import foreseen
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
-from conspectus.engine.hooks import tell
 from conspectus.engine.material import Material, body_of
 from conspectus.engine.memory import alone
 from conspectus.engine.settings import SLACK
@@ -77,7 +76,7 @@ async def write(material: Material) -> tuple[Draft, bool]:
     identity = thread.engine.identity(material.focus)
     parts = [material.history.head_id, material.keys, material.wanted, identity, material.standing]
     name = hash_of(parts)
-    async with alone(thread.store, thread.scope, name):
+    async with alone(thread, name):
         draft = material.ready or await thread.find_draft(name)
         if draft is not None:
             try:
@@ -113,7 +112,10 @@ async def _written(material: Material) -> Draft:
                 try:
                     with observing("step", name="summarize", by=by):
                         if by == EMBEDDED:
-                            draft = _from_messages(material)
+                            room = engine.text_within(material.wanted)
+                            read = tuple(entry.key for entry in material.entries)
+                            draft = Draft("", EMBEDDED, read)
+                            draft = _with_notes(material, draft, "", None, room)
                         else:
                             request = _request_of(material, by)
                             if engine.cached and (last is not None or not material.failures):
@@ -129,7 +131,7 @@ async def _written(material: Material) -> Draft:
                 material.spent += _cost_by(by, getattr(error, "cost", Cost()))
                 reason, seconds = str(error), _pause_asked(error)
                 material.failures += (reason if f"{by} " in reason else f"{by}: {reason}",)
-                await tell(material, "attempt_failed", by=by, reason=reason)
+                await material.tell("attempt_failed", by=by, reason=reason)
                 if wait is None or not (cached or error.transient) or seconds > LONGEST_WAIT:
                     break
                 if error.transient or seconds:
@@ -259,17 +261,17 @@ def checked(material: Material, draft: Draft) -> Draft:
         )
         outcome = "refused" if wrong else "ok"
         seen.add(problems=len(wrong), tokens_after=tokens, outcome=outcome)
-    _refuse(draft, wrong)
+    if wrong:
+        raise _refused(draft, wrong)
     return replace(draft, text=text, tokens=tokens)
 
 
-def _refuse(draft: Draft, wrong: Sequence[str]) -> None:
-    """Raise the error of a text in which something is wrong, with the cost of the text."""
-    if wrong:
-        why = f"the summary by {draft.by} was refused: {'; '.join(wrong)}"
-        error = SummaryRejected(why, tuple(wrong))
-        error.cost = draft.cost
-        raise error
+def _refused(draft: Draft, wrong: Sequence[str]) -> SummaryRejected:
+    """Return the error of a text in which something is wrong, with the cost of the text."""
+    why = f"the summary by {draft.by} was refused: {'; '.join(wrong)}"
+    error = SummaryRejected(why, tuple(wrong))
+    error.cost = draft.cost
+    return error
 
 
 def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest) -> Draft:
@@ -281,7 +283,8 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
     engine, most = material.thread.engine, material.most
     count, room = engine.meter.text, engine.text_within(material.wanted)
     least = getattr(engine.summarizers[by], "min_tokens", None)
-    _refuse(draft, wrong_with(draft.text, request, min_tokens=least))
+    if wrong := wrong_with(draft.text, request, min_tokens=least):
+        raise _refused(draft, wrong)
     left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
     if material.plan.summary_cap is not None:  # whoever sets a length prefers a cut text to none
         while (over := material.size(shorter) - most) > 0 and left > 0:
@@ -297,18 +300,12 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
     if not engine.settings.notes:
         return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
     tokens = material.size(draft.text)
-    _refuse(draft, problems(draft, (), tokens=tokens, replaced=material.replaced, limit=most))
+    if wrong := problems(draft, (), tokens=tokens, replaced=material.replaced, limit=most):
+        raise _refused(draft, wrong)
     room = max(1, min(engine.text_within(most), max(room, count(text) + HEADINGS)))
     if request.form == "whole":
         return _with_notes(material, draft, text, None, room)
     return _with_notes(material, draft, "", answer_of(draft.text, request), room, request.anew)
-
-
-def _from_messages(material: Material) -> Draft:
-    """Write the notes from the messages alone, as the embedded summariser does."""
-    room = material.thread.engine.text_within(material.wanted)
-    read = tuple(entry.key for entry in material.entries)
-    return _with_notes(material, Draft("", EMBEDDED, read), "", None, room)
 
 
 def _with_notes(

@@ -22,10 +22,10 @@ from conspectus.observe.events import (
     listen,
     listeners_of,
     listening,
+    log,
     observing,
     unlisten,
 )
-from conspectus.observe.log import log
 from conspectus.observe.otel import OpenTelemetry
 from conspectus.observe.prices import Price, price_of, set_prices
 

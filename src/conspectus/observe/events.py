@@ -1,4 +1,6 @@
-"""Tell listeners what happens: one type of event, for work of every kind.
+"""Tell listeners what happens: one type of event, for work of every kind; and the log.
+
+The logger `conspectus` has one line for each compaction, and a warning with a remedy for a failure.
 
 A context variable holds the work under way. It goes along into tasks and threads, so that inner
 events know whose history they belong to, and which listeners hear them.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
@@ -17,8 +20,6 @@ from typing import Any, TypeVar
 
 from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
-from conspectus.observe import prices
-from conspectus.observe.log import LOGGED, log, log_event
 
 T = TypeVar("T")
 
@@ -155,7 +156,7 @@ class Observation:
         if self.hides_errors:
             ended.pop("error_message", None)
         event = self.end(ended)
-        if error is None and self._kind in LOGGED:
+        if error is None and self._kind in ("compaction", "preparation"):
             log_event(event)
 
     def end(self, ended: Mapping[str, Any]) -> Event:
@@ -174,10 +175,12 @@ class Observation:
         if ended.get("outcome", "error") != "error":
             facts["outcome"] = ended["outcome"]
         known = {name: facts.pop(name) for name in FIELDS & facts.keys()}
-        if known.get("money") is None and known["cost"].calls:
-            known["money"] = prices.price_of(known["cost"])
-        if known.get("money") is not None:
-            known["currency"] = prices.currency()
+        if known.get("money") is not None or known["cost"].calls:
+            from conspectus.observe.prices import currency, price_of  # which log
+
+            if known.setdefault("money") is None:
+                known["money"] = price_of(known["cost"])
+            known["currency"] = currency() if known["money"] is not None else ""
         return Event(kind=self._kind, scope=self._scope, extra=facts, **known)
 
 
@@ -219,3 +222,108 @@ def _guarding(listener: Listener) -> Iterator[None]:
             _failed.add(key)
             text = "the listener %r failed and is called on; this is said once"
             log("listener_failed", text, listener, exc_info=error)
+
+
+# The log
+
+logger = logging.getLogger("conspectus")
+
+LONGEST, LONGEST_NAME = 500, 64  # Most characters of a text in a line, and of a name
+
+REMEDIES = {
+    "archive": "check that the archive can be reached; the next step tries again",
+    "redaction": "check the redactor; without it nothing is archived or summarised",
+    "timeout": "raise summarizer_timeout, or take a faster summariser",
+    "overflow": "take a summariser with a larger window",
+    "rejected": "take another summariser, or add one to fallbacks",
+    "summary": "check the summariser's name, key and network, or add one to fallbacks",
+}
+"""What to do, by the cause of a failure (`Event.extra["failure"]`)."""
+
+
+def log(
+    name: str, sentence: str, *parts: object, level: int = logging.WARNING, **more: Any
+) -> None:
+    """Log a sentence, with `%s` for its parts.
+
+    Programs find its name in `record.conspectus["event"]`.
+    """
+    logger.log(level, sentence, *parts, extra={"conspectus": {"event": name}}, stacklevel=2, **more)
+
+
+def escaped(value: object, most: int = LONGEST) -> str:
+    """Return a text on one line, cut to a length."""
+    try:
+        text = str(value)
+    except Exception:
+        text = f"a {type(value).__name__} without a text"
+    if len(text) > most:
+        text = text[: most - 1] + "…"
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+class OneLine(logging.Filter):
+    """Keep texts of others from beginning a line of the log, whoever wrote the sentence."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Escape the parts of a sentence, and indent the lines of a traceback."""
+        if isinstance(record.args, tuple):
+            plain = (int, float)
+            record.args = tuple(x if isinstance(x, plain) else escaped(x) for x in record.args)
+        if record.exc_info and not record.exc_text:
+            text = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = "\n".join("    " + escaped(line) for line in text.splitlines())
+        return True
+
+
+logger.addFilter(OneLine())
+
+
+def log_event(event: Event) -> None:
+    """Log the line of an event, if it has one."""
+    if event.outcome == "failed":
+        work = "compaction" if event.kind == "compaction" else "preparing the next notes"
+        remedy = "; " + REMEDIES[event.extra.get("failure", "summary")]
+        if "; " in event.error_message:  # many errors of ours end with a remedy of their own
+            remedy = ""
+        text = "%s: %s failed, nothing has changed: %s%s"
+        log(f"{event.kind}_failed", text, _who(event), work, event.error_message, remedy)
+    elif event.kind == "compaction" and event.outcome == "compacted":
+        # Another summariser than was asked for has written: somebody should know why.
+        why = f", as {escaped(event.error_message)}" if event.error_message else ""
+        level = logging.WARNING if why else logging.INFO
+        if logger.isEnabledFor(level):
+            log("compacted", "%s: %s%s", _who(event), _compacted(event), why, level=level)
+
+
+def _who(event: Event) -> str:
+    if event.scope is None:
+        return "a thread"
+    names = (event.scope.tenant, event.scope.thread, event.scope.session)
+    tenant, thread, session = (escaped(name, LONGEST_NAME) for name in names)
+    before = "" if tenant == "local" else f"{tenant}/"
+    return f"thread {before}{thread}" + ("" if session == "main" else f" ({session})")
+
+
+def _compacted(event: Event) -> str:
+    extra, by = event.extra, escaped(event.name.partition(":")[2] or event.name, LONGEST_NAME)
+    by = "without a model " if by == "embedded" else f"by {by} " if by else ""
+    gone = "archived" if extra.get("archived") else "out of view, not archived"
+    tries = extra.get("tries_failed")
+    parts = [
+        f"compacted {event.tokens_before:,} → {event.tokens_after:,} tokens",
+        f"{event.messages:,} messages {gone}" if event.messages else "",
+        f"{extra['clipped']:,} truncated" if extra.get("clipped") else "",
+        f"{by}in {extra.get('waited', event.seconds):.1f} s",
+        _money(event) if event.cost.calls else "",
+        f"after {tries:,} failed {'try' if tries == 1 else 'tries'}" if tries else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _money(event: Event) -> str:
+    if event.money is None:
+        return "price unknown"
+    amount = event.money
+    text = f"{amount:.2f}" if amount >= 1 or not amount else f"{max(amount, 1e-6):.2g}"
+    return f"${text}" if event.currency == "USD" else f"{text} {event.currency}"

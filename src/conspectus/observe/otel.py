@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from conspectus.core.records import COUNTS
 from conspectus.errors import install_command
-from conspectus.observe.events import Event, Listener
+from conspectus.observe.events import REMEDIES, Event, Listener
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -84,11 +84,10 @@ METRICS = (
     Metric("request.window_share", "request", "", "share", bounds=SHARES),
 )
 
-_FAILURES = "archive redaction timeout overflow rejected summary other".split()
 ALERTS: tuple[tuple[str, dict[str, str]], ...] = (
     ("stuck", {}),
     ("archive.failures", {}),
-    *(("compaction.failures", {"failure": failure}) for failure in _FAILURES),
+    *(("compaction.failures", {"failure": failure}) for failure in (*REMEDIES, "other")),
     *(
         ("guard.fits", {"reason": reason, "outcome": outcome})
         for reason in ("fit", "rescue")

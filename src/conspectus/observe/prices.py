@@ -11,7 +11,7 @@ from importlib import import_module
 
 from conspectus.core.records import COUNTS, Cost
 from conspectus.errors import PolicyError
-from conspectus.observe.log import log
+from conspectus.observe.events import log
 
 MILLION, USD = 1_000_000, "USD"
 
