@@ -20,7 +20,7 @@ class Newest(Generic[K, V]):
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
         self._most, self._largest, self._size = most, largest, size
         self._values: OrderedDict[K, V] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, or None; its age stays the same."""
@@ -29,14 +29,22 @@ class Newest(Generic[K, V]):
     def put(self, key: K, value: V) -> None:
         """Keep a value as the newest."""
         with self._lock:
-            self._put(key, value)
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+            if self._size is None:
+                return
+            total = sum(map(self._size, self._values.values()))  # a value may grow meanwhile
+            while total > self._largest and len(self._values) > 1:
+                total -= self._size(self._values.popitem(last=False)[1])
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if there is none, as the newest."""
         with self._lock:
             value = self._values.get(key)
             value = make() if value is None else value
-            self._put(key, value)
+            self.put(key, value)
             return value
 
     def drop(self, key: K) -> None:
@@ -57,13 +65,3 @@ class Newest(Generic[K, V]):
         """Drop all values."""
         with self._lock:
             self._values.clear()
-
-    def _put(self, key: K, value: V) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        while len(self._values) > self._most:
-            self._values.popitem(last=False)
-        if self._size is not None:  # as it is now: a value may grow between two times
-            total = sum(map(self._size, self._values.values()))
-            while total > self._largest and len(self._values) > 1:
-                total -= self._size(self._values.popitem(last=False)[1])

@@ -26,7 +26,14 @@ from conspectus.core.items import (
     never_clipped,
 )
 from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, Ladder
-from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, first_kept, grown
+from conspectus.core.policy import (
+    REARM,
+    SMALLEST_SUMMARY,
+    Arguments,
+    Policy,
+    first_kept,
+    grown,
+)
 
 BELOW = "below the trigger"
 """Why nothing is done while nothing is due."""
@@ -90,7 +97,8 @@ def plan(
     whole = sum(item.tokens for item in items)
     limit, budget = (None, None) if window is None else (window.limit, window.budget)
     size = trigger_size or Size(whole, len(items))
-    short = _old_arguments(items, policy, size, limit) if clip else {}
+    arguments = policy.arguments if clip else None
+    short = _old_arguments(items, arguments, size, limit) if arguments else {}
     items = [short.get(i, item) for i, item in enumerate(items)]
     tokens = sum(item.tokens for item in items)
     size = Size(max(0, size.tokens - (whole - tokens)), size.messages)
@@ -128,7 +136,9 @@ def plan(
         if isinstance(decided, Compact):
             cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
             decided = replace(decided, cause=cause)
-    return _with_arguments(decided, short, policy, whole, budget) if short else decided
+    if arguments and short:
+        decided = _with_arguments(decided, short, arguments, whole, budget)
+    return decided
 
 
 def _wanted_cut(ladder: Ladder, policy: Policy, limit: int | None) -> int:
@@ -183,11 +193,10 @@ def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
 
 
 def _old_arguments(
-    items: Sequence[Item], policy: Policy, size: Size, limit: int | None
+    items: Sequence[Item], how: Arguments, size: Size, limit: int | None
 ) -> dict[int, Item]:
     """Return items with large old arguments as they are once these are shortened."""
-    how = policy.arguments
-    if how is None or not how.fired(size, limit):
+    if not how.fired(size, limit):
         return {}
     old = how.old([item.kept_as for item in items], limit)
     whole = never_clipped(items, exchanges(items))
@@ -203,11 +212,9 @@ def _old_arguments(
 
 
 def _with_arguments(
-    decided: Plan, short: dict[int, Item], policy: Policy, tokens: int, budget: int | None
+    decided: Plan, short: dict[int, Item], how: Arguments, tokens: int, budget: int | None
 ) -> Plan:
     """Add the shortened arguments of all that stays to a plan."""
-    how = policy.arguments
-    assert how is not None
     if isinstance(decided, Stuck):
         return decided
     plan = decided if isinstance(decided, Compact) else None

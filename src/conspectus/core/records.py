@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from conspectus.core.items import Size
 
@@ -235,7 +236,7 @@ Chain = tuple[Record, ...]  # Records from the first of a thread to its head
 def to_plain(value: Any) -> Any:
     """Return a dataclass as plain data, without fields that have their default."""
     if isinstance(value, tuple):
-        return [to_plain(part) for part in value]
+        return [to_plain(part) for part in value] if {*map(type, value)} - {str} else [*value]
     if isinstance(value, Mapping):
         return {name: to_plain(part) for name, part in value.items()}
     if not is_dataclass(value):
@@ -255,45 +256,36 @@ def from_plain(cls: type[T], data: Any) -> T:
         raise TypeError(f"a {cls.__name__} is no {type(data).__name__}")
     kind: Any = cls
     form = _form(kind)
-    return cls(**{name: form[name][0](data[name]) for name in data if name in form})
+    return cls(**{name: _read(form[name][0], data[name]) for name in data if name in form})
 
 
 @cache
-def _form(cls: Any) -> dict[str, tuple[Callable[[Any], Any], Any]]:
-    """Return what reads each field, and its default."""
+def _form(cls: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the annotation of each field, and its default."""
     hints, form = get_type_hints(cls), {}
     for part in fields(cls):
         usual = part.default if part.default_factory is MISSING else part.default_factory()
-        form[part.name] = (_reader(hints[part.name]), usual)
+        form[part.name] = (hints[part.name], usual)
     return form
 
 
-@cache
-def _reader(hint: Any) -> Callable[[Any], Any]:
-    """Return what reads a value with this annotation; it raises `TypeError`."""
+def _read(hint: Any, value: Any) -> Any:
+    """Return a value with this annotation, or raise `TypeError`."""
+    if hint is Any or type(value) is hint or (hint is float and type(value) is int):
+        return value
+    if is_dataclass(hint):
+        return from_plain(cast("type[Any]", hint), value)
     origin, args = get_origin(hint), get_args(hint)
-    each = [_reader(kind) for kind in args if kind is not Ellipsis and origin is not Literal]
-    exact = {int: (int,), float: (float, int)}.get(hint)  # a bool is no number
-
-    def read(value: Any) -> Any:
-        if hint is Any:
-            return value
-        if is_dataclass(hint):
-            return from_plain(hint, value)  # type: ignore[arg-type]
-        if origin is type(int | None):
-            return None if value is None else each[0](value)
-        if origin is Mapping and isinstance(value, Mapping):
-            return {str(name): each[1](part) for name, part in value.items()}
-        if origin is tuple and isinstance(value, (list, tuple)):
-            if args == (str, ...) and {*map(type, value)} <= {str}:  # often a hundred thousand keys
-                return tuple(value)
-            parts = each * len(value) if args[-1] is Ellipsis else each
-            if len(parts) == len(value):
-                return tuple(read(part) for read, part in zip(parts, value, strict=True))
-        if type(value) in exact if exact else isinstance(hint, type) and isinstance(value, hint):
-            return value
-        if origin is Literal and value in args:
-            return value
-        raise TypeError(f"{value!r} is no {hint}")
-
-    return read
+    if origin is UnionType:
+        return None if value is None else _read(args[0], value)
+    if origin is Literal and value in args:
+        return value
+    if origin is Mapping and isinstance(value, Mapping):
+        return {str(name): _read(args[1], part) for name, part in value.items()}
+    if origin is tuple and isinstance(value, (list, tuple)):
+        if args == (str, ...) and {*map(type, value)} <= {str}:  # often a hundred thousand keys
+            return tuple(value)
+        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
+        if len(kinds) == len(value):
+            return tuple(map(_read, kinds, value))
+    raise TypeError(f"{value!r} is no {hint}")

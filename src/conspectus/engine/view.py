@@ -138,8 +138,7 @@ def _summaries(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
     """Map messages that are summaries of the chain to the number of their record.
 
     The text must be equal. If one of several bears our mark, the others are pasted messages.
-    Without marks it is the first one of the user before any answer of the agent, and the user's
-    newest message only if it comes first of all.
+    Without marks it is the first one of the user before any answer of the agent.
     """
     equal: dict[int, int] = {}
     for i, entry in enumerate(entries):
@@ -157,10 +156,7 @@ def _summaries(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
         return marked
     roles = [entry.role for entry in entries]
     answer = next((i for i, role in enumerate(roles) if role in ("assistant", "tool")), len(roles))
-    first = next(i for i, role in enumerate(roles) if role != "system")
-    newest = max((i for i, role in enumerate(roles) if role == "user"), default=-1)
-    users = (i for i in equal if roles[i] == "user" and i < answer and (i == first or i != newest))
-    at = next(users, None)
+    at = next((i for i in equal if roles[i] == "user" and i < answer), None)
     return {} if at is None else {at: equal[at]}
 
 
