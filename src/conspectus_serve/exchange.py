@@ -52,9 +52,11 @@ class Exchange:
     hint: str = ""  # the client's name of its session
     trail: Trail | None = None  # None for a history that is not read
     match: Match = field(default_factory=lambda: Match(""))
-    plain: Sequence[Any] = ()  # the history as it is archived, whole where the client has cleared
+    plain: list[Any] = field(
+        default_factory=list
+    )  # the history as it is archived, whole where the client has cleared
     short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
-    marks: Sequence[Mark] = ()  # of the messages of `plain`
+    marks: list[Mark] = field(default_factory=list)  # of the messages of `plain`
     # its size
     engine: Engine | None = None
     learned: Learned = field(default_factory=Learned)  # of its model

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from operator import itemgetter
 from typing import Any
 
@@ -21,8 +22,9 @@ from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
 from conspectus.messages import read_messages
-from conspectus_serve.trails import Mark, Trail, mark_of
+from conspectus_serve.trails import Mark, Trail
 
+FEW = 8  # newest answers of a history that are looked up first
 TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
@@ -51,14 +53,8 @@ def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
     its session; empty for none. Raises ArchiveError.
     """
     slips = [f"answer {name}" for name in trail.names()] + ([f"hint {hint}"] if hint else [])
-    known = archive.notes(tenant, "thread", slips)
-    threads = dict.fromkeys(str(known[slip].get("thread")) for slip in slips if slip in known)
-    places = archive.notes(tenant, "thread", [f"thread {one}" for one in threads])
     held, left, begun = {name: at for at, name in enumerate(trail.said, 1)}, "", list[str]()
-    for thread in threads:
-        place = places.get(f"thread {thread}")
-        if place is None:  # forgotten
-            continue
+    for thread, place in _places(archive, tenant, slips):
         tail, head, theirs = place["tail"], place["head"], place["hint"]
         begun = begun or tail
         left = left or (thread if head else "")
@@ -77,6 +73,20 @@ def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
             return Match(thread, head, tail)
     new = json.dumps([tenant, trail.answered, begun])
     return Match(f"t-{hashlib.sha256(new.encode()).hexdigest()[:16]}", left=left)
+
+
+def _places(archive: Archive, tenant: str, slips: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the threads that slips name, with their places; the newest ones nearly always do."""
+    seen = set[str]()
+    for some in filter(None, (slips[:FEW], slips[FEW:])):
+        known = archive.notes(tenant, "thread", some)
+        threads = dict.fromkeys(str(known[slip].get("thread")) for slip in some if slip in known)
+        places = archive.notes(tenant, "thread", [f"thread {one}" for one in threads])
+        for thread in threads:
+            place = places.get(f"thread {thread}")
+            if thread not in seen and place is not None:  # it may have been forgotten
+                seen.add(thread)
+                yield thread, place
 
 
 def has_moved(match: Match, trail: Trail, head: str) -> bool:
@@ -108,12 +118,12 @@ def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
     return hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()[:24] if first else ""
 
 
-THREADS, CHARACTERS = 512, 32_000_000  # threads whose newest request is remembered, and its size
+THREADS, CHARACTERS, EACH = 512, 32_000_000, 1_000
+"""Threads whose newest request is remembered, and characters of all of these; each message counts
+for so many more."""
+
 SMALL = 200  # characters of a message that no client would clear
 CHAINS = 64  # threads for which the covered messages are remembered
-
-Seen = dict[str, tuple[Mark, Any]]
-"""The large messages of a thread's newest request, with their marks, by the marks' names."""
 
 
 class Originals:
@@ -121,25 +131,33 @@ class Originals:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._seen = Newest[Scope, tuple[int, Seen]](THREADS, CHARACTERS, itemgetter(0))
+        self._seen = Newest[Scope, tuple[int, list[Mark], list[Any]]](
+            THREADS, CHARACTERS, itemgetter(0)
+        )
         self._covered = Newest[tuple[Scope, str], dict[str, tuple[str, int]]](CHAINS)
 
     def restored(
-        self, scope: Scope, head: str, marks: Sequence[Mark], messages: Sequence[Any]
+        self, scope: Scope, head: str, marks: list[Mark], messages: list[Any]
     ) -> tuple[list[Any], list[Any], list[Mark]]:
         """Return a history with its originals, and their marks; `head` is the record in force.
 
         Between them is the history with those originals alone that the record knows: it takes as
         much of the window as what the client has sent.
         """
+        _, before, kept = self._seen.get(scope) or (0, [], [])
+        changed = [
+            (one, message)
+            for one, message, mark in zip_longest(before, kept, marks[: len(before)])
+            if one is not mark and one.size > SMALL and one.name
+        ]
+        covered = self._covered_until(scope, head)
+        if not changed and not covered:
+            return messages, messages, marks
+        seen = {pair[0].name: pair for pair in changed}
         made, short, whole = list(messages), list(messages), list(marks)
-        (_, seen), covered = self._seen.get(scope) or (0, {}), self._covered_until(scope, head)
         wanted: dict[int, str] = {}
-        for place, mark in enumerate(marks if seen or covered else ()):
-            known = seen.get(mark.name)
-            if known is not None and known[0] is mark:
-                continue
-            row = covered.get(mark.name)
+        for place, mark in enumerate(marks):
+            known, row = seen.get(mark.name), covered.get(mark.name)
             if known is not None:
                 if _was_cleared(mark, known[0].size):
                     whole[place], made[place] = known
@@ -150,14 +168,13 @@ class Originals:
         for place, key in wanted.items():
             if (original := originals.get(key)) is not None and original.lossless:
                 made[place] = short[place] = original.message
-                whole[place] = replace(mark_of(original.message), name=marks[place].name)
+                whole[place] = replace(marks[place], size=covered[marks[place].name][1])
         return made, short, whole
 
-    def remember(self, scope: Scope, marks: Sequence[Mark], messages: Sequence[Any]) -> None:
+    def remember(self, scope: Scope, marks: list[Mark], messages: list[Any]) -> None:
         """Remember a request's messages, as `restored` returns them."""
-        pairs = zip(marks, messages, strict=True)
-        seen = {m.name: (m, one) for m, one in pairs if m.name and m.size > SMALL}
-        self._seen.put(scope, (sum(mark.size for mark, _ in seen.values()), seen))
+        size = sum(mark.size for mark in marks) + EACH * len(marks)
+        self._seen.put(scope, (size, marks, messages))
 
     def cover(
         self, scope: Scope, record: Record, marks: Sequence[Mark], messages: Sequence[Any]

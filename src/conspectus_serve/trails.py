@@ -11,12 +11,12 @@ import hashlib
 import json
 import marshal
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any
 
-from conspectus._newest import Newest
 from conspectus.errors import MessageError
 from conspectus.messages import read_messages
 from conspectus.messages.blocks import without_cache_marks
@@ -35,7 +35,7 @@ _PART = re.compile(r"[A-Za-z0-9]{8,}+")
 
 NEWEST, SPARSE = 32, 16  # answers by which a thread is looked for; of those before, each 16th
 TOGETHER = 4  # messages that name an answer, with those before it
-KNOWN = 16_384  # messages whose marks are kept, of each protocol: clients send most of them again
+KNOWN = 32_768  # messages whose marks are kept: clients send most of them again
 
 PLAIN = frozenset(("user", "assistant", "system", "developer"))
 """Roles of messages that the engine understands if their content is text or blocks."""
@@ -45,7 +45,7 @@ class Odd(dict[str, Any]):
     """What stands for a message that the engine does not understand; it stays in view."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Mark:
     """A message as it is known again."""
 
@@ -55,7 +55,7 @@ class Mark:
     by_model: bool
     unique: bool  # no other conversation has its name
     as_is: bool  # it is read as it came
-    counted: tuple[str, int] = ("", 0)  # its tokens, after the kind of meter
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Trail:
         return ["-".join(self.said[max(0, end - TOGETHER) : end]) for end in ends]
 
 
-_KNOWN = {name: Newest[int, Mark](KNOWN) for name in ("chat", "responses", "messages")}
+_KNOWN: dict[int, Mark] = {}
 
 
 def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
@@ -88,30 +88,37 @@ def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
     System messages do not count, as they may hold a clock, unless there is nothing else. Raises
     ValueError, TypeError or RecursionError for a message that is no JSON object.
     """
-    seen, marks, messages = dict[str, int](), list[Mark](), list[Any]()
-    said, answers, answered, tokens = list[str](), list[int](), False, 0
-    known, kind = _KNOWN[protocol], f"{meter.family} {meter.maker}"
-    for message in history:
-        key = hash(marshal.dumps(message, 2))  # the fastest of all; its 64 bits have a secret key
-        if (mark := known.get(key)) is None:
-            known.put(key, mark := mark_of(message, protocol))
-        read = message if mark.as_is else _read(message)
-        messages.append(read)
-        if mark.counted[0] != kind:
-            mark.counted = kind, meter.message(read)
-        tokens += mark.counted[1]
+    kind, known = hash((protocol, meter.family, meter.maker)), _KNOWN.get
+    # The fastest of all; its 64 bits have a secret key.
+    keys = [hash(marshal.dumps(message, 2)) ^ kind for message in history]
+    marks = [
+        known(key) or _newly_read(key, message, protocol, meter)
+        for key, message in zip(keys, history, strict=True)
+    ]
+    messages = [
+        message if mark.as_is else _read(message)
+        for mark, message in zip(marks, history, strict=True)
+    ]
+    names = [mark.name for mark in marks if mark.name]
+    if len(set(names)) < len(names):
+        marks = _numbered(marks)
+    talk = [mark for mark in marks if mark.said]
+    ends = [end for end, mark in enumerate(talk, 1) if mark.by_model]
+    answers = [*range(1, ends[0] if ends else len(talk) + 1), *ends]
+    said = [mark.name for mark in talk] or [_hashed([protocol, *messages])]
+    return Trail(marks, messages, sum(mark.tokens for mark in marks), said, answers or [1])
+
+
+def _numbered(marks: Iterable[Mark]) -> list[Mark]:
+    """Number names that another conversation may have: the same words again are another message."""
+    seen, made = Counter[str](), list[Mark]()
+    for mark in marks:
         if mark.name and not mark.unique:
-            number = seen[mark.name] = seen.get(mark.name, 0) + 1
-            if number > 1:  # the same words again are another message
-                mark = replace(mark, name=f"{mark.name}-{number}")
-        marks.append(mark)
-        if mark.said and mark.name:
-            said.append(mark.name)
-            answered = answered or mark.by_model
-            if mark.by_model or not answered:
-                answers.append(len(said))
-    said = said or [_hashed([protocol, *messages])]
-    return Trail(marks, messages, tokens, said, answers or [len(said)])
+            seen[mark.name] += 1
+            number = seen[mark.name]
+            mark = replace(mark, name=f"{mark.name}-{number}") if number > 1 else mark
+        made.append(mark)
+    return made
 
 
 def _read(message: Any) -> Any:
@@ -135,7 +142,7 @@ def _is_odd(message: Mapping[str, Any]) -> bool:
     return "role" not in message and "call_id" in message and not entry.calls + entry.answers
 
 
-def mark_of(message: Any, protocol: str = "") -> Mark:
+def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mark:
     """Read what a message is known by, without its number among equal ones."""
     if not isinstance(message, dict):
         raise TypeError("a message is no object")
@@ -153,14 +160,21 @@ def mark_of(message: Any, protocol: str = "") -> Mark:
     by_model = role in ("assistant", "model")
     if role is None:
         by_model = not type_.endswith(("_output", "_response", "_reference", "_trigger"))
-    return Mark(
+    as_is = bare is message and not _is_odd(message)
+    mark = Mark(
         name=_hashed([protocol, role or type_, *said, *ids]) if said or ids else "",
         size=len(_WRITE(bare)),
         said=bool(parts["id"] or said) and role not in ("system", "developer"),
         by_model=by_model,
         unique=unique,
-        as_is=bare is message and not _is_odd(message),
+        as_is=as_is,
+        tokens=meter.message(message if as_is else _read(message)),
     )
+    if len(_KNOWN) >= KNOWN:
+        for old in list(_KNOWN)[: KNOWN // 4]:
+            _KNOWN.pop(old, None)
+    _KNOWN[key] = mark
+    return mark
 
 
 def _hashed(values: Sequence[Any]) -> str:
