@@ -67,7 +67,7 @@ def test_an_unknown_thread_is_an_error_and_the_command_line_names_those_there_ar
         with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'"):
             compactor.recall(thread_id="trap", **way)
     assert "of 'local'; known are 'trip'; did you mean 'trip'?" in refused(*args)
-    assert "known are none; check --tenant" in refused(*args, "--tenant", "bob")
+    assert "check --archive and --tenant" in refused(*args, "--tenant", "bob")
     args[4] = "trip"
     assert "no session 'mian' of 'local'; known are 'main'; did you" in refused(
         *args, "--session", "mian"

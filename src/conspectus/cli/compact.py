@@ -45,7 +45,9 @@ def compact(
     keep: Annotated[str, Option(help=KEEP)] = "messages:20",
     window: options.WindowOption = None,
     reserve: Annotated[int, Option(help=RESERVE)] = 0,
-    model: Annotated[str, Option(metavar="NAME", help=MODEL)] = "embedded",
+    model: Annotated[
+        str, Option("--model", "--summarizer", metavar="NAME", help=MODEL)
+    ] = "embedded",
     max_summary_tokens: Annotated[int | None, Option(help="Most tokens of the summary.")] = None,
     archive: options.ArchiveOption = None,
     no_archive: Annotated[bool, Option("--no-archive", help="Keep no originals.")] = False,

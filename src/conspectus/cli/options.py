@@ -65,8 +65,9 @@ def size(value: str, option: str) -> tuple[str, int | float]:
 
     kind, _, amount = value.strip().partition(":")
     try:
-        return check_size((kind, float(amount) if kind == "fraction" else int(amount)), option)
-    except ValueError as error:
+        number = float(amount) if kind == "fraction" else token_count(amount)
+        return check_size((kind, number), option)
+    except (ValueError, BadParameter) as error:
         raise InputError(f"{option} cannot be {value!r}; {FORM}") from error
 
 
@@ -112,11 +113,10 @@ def check_thread(archive: Archive, tenant: str, thread: str, session: str | None
     for what, name, known in (("thread", thread, threads), ("session", session, sessions)):
         if name is not None and name not in known:
             more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
-            named = ", ".join(map(repr, known[:NAMED])) or "none; check --tenant"
-            raise NotFoundError(
-                f"the archive keeps no {what} {name!r} of {tenant!r}; known are {named}{more};"
-                f"{did_you_mean(name, known) or ' conspectus archive list shows all'}"
-            )
+            named = f"known are {', '.join(map(repr, known[:NAMED]))}{more}"
+            meant = did_you_mean(name, known) or " 'conspectus archive list' shows all"
+            fix = f"{named};{meant}" if known else "check --archive and --tenant, or compact first"
+            raise NotFoundError(f"the archive keeps no {what} {name!r} of {tenant!r}; {fix}")
 
 
 def file_of(where: str) -> Path | None:

@@ -350,7 +350,7 @@ def window_of(window: int | None, reserved: int) -> Window | None:
     whole(window, "window")
     if reserved >= window:
         raise PolicyError(
-            f"reserved_tokens ({reserved:,}) leaves nothing of the window ({window:,})"
+            f"reserved_tokens ({reserved:,}) leaves nothing of the window ({window:,}); lower it"
         )
     return Window(window, reserved)
 
