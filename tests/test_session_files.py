@@ -193,6 +193,22 @@ OPENCODE = [
 ]
 
 
+def test_of_a_pi_session_the_branch_of_the_last_line_is_read(tmp_path):
+    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.py"}}
+    said: list[Row] = [
+        {"role": "user", "content": "Look at a.py."},
+        {"role": "assistant", "content": [text("Yes."), call], "model": "claude-opus-4-5"},
+        {"role": "user", "content": [text("Taken back.")]},
+        {"role": "toolResult", "toolCallId": "c1", "content": [text("import os")]},
+    ]
+    rows: list[Row] = [{"type": "session", "id": "s"}]
+    for n, parent in enumerate([None, 0, 1, 1]):
+        rows.append({"type": "message", "id": n, "parentId": parent, "message": said[n]})
+    history = read_history(written(tmp_path, rows))
+    assert (history.form.name, history.model, history.skipped) == ("pi", "claude-opus-4-5", 2)
+    assert texts(history) == ["user: Look at a.py.", "assistant: Yes.", "tool: import os"]
+
+
 def test_an_opencode_session_is_read_step_by_step(tmp_path):
     path = written(tmp_path, [{"info": {"id": "ses_1"}, "messages": OPENCODE}])
     history = read_history(path)

@@ -63,7 +63,7 @@ def compact(
     """Compact a history; report messages that left and stayed, and the archive.
 
     FILE holds chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a session of Claude
-    Code, Codex, Gemini CLI or opencode. It is never changed.
+    Code, Codex, Gemini CLI, opencode or pi. It is never changed.
     """
     if no_archive and archive is not None:
         raise InputError("--archive and --no-archive exclude each other; leave one out")

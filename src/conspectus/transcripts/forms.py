@@ -307,6 +307,40 @@ def _opencode_user(parts: Sequence[Row], stamp: Row) -> Iterator[dict[str, Any]]
         yield {"role": "developer", "content": added, "timestamp": stamp["timestamp"]}
 
 
+# pi, whose newer files are trees of lines
+
+
+def _is_pi(data: Row) -> bool:
+    return data.get("type") == "message" and "role" in _mapping(data.get("message"))
+
+
+def _read_pi(records: Sequence[Any], around: Row) -> Reading:
+    """Read the branch that the last line ends; its summaries are not messages."""
+    by_id = {row["id"]: row for row in records if "parentId" in row and "id" in row}
+    path, row = list[Any](), records[-1] if by_id else None
+    while row is not None:
+        path.append(row)
+        row = by_id.pop(row.get("parentId"), None)
+    rows = [row for row in path[::-1] or records if _is_pi(row)]
+    models = [str(row["message"]["model"]) for row in rows if row["message"].get("model")]
+    made = [_pi_messages(row["message"], {"timestamp": row.get("timestamp")}) for row in rows]
+    used = sum(map(bool, made))
+    return Reading([one for each in made for one in each], used, models[-1] if models else "")
+
+
+def _pi_messages(said: Row, stamp: Row) -> list[dict[str, Any]]:
+    content = said.get("content") or []
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    text = "".join(str(block["text"]) for block in blocks if block.get("type") == "text")
+    if said["role"] == "assistant":
+        uses = [block for block in blocks if block.get("type") == "toolCall"]
+        calls = [(use["id"], use["name"], use.get("arguments") or {}) for use in uses]
+        return _turn(text, calls, {}, stamp)
+    if said["role"] == "toolResult":
+        return [{"role": "tool", "tool_call_id": said["toolCallId"], "content": text, **stamp}]
+    return [{"role": "user", "content": text, **stamp}] if said["role"] == "user" and text else []
+
+
 def _is_claude(data: Row) -> bool:
     typed = "type" in data and not {"sessionId", "leafUuid"}.isdisjoint(data)
     return typed or claude_code.is_message(data)
@@ -323,6 +357,7 @@ FORMS = (
     Form("codex", _is_codex, _read_codex, session=True, added=STAMP[1:]),
     Form("gemini-cli", _is_gemini, _read_gemini, session=True, added=STAMP),
     Form("opencode", _is_opencode, _read_opencode, session=True, added=STAMP),
+    Form("pi", _is_pi, _read_pi, session=True, added=STAMP[1:]),
     Form(
         "langchain", _is_langchain, lambda records, _: _read_chat(records, {}), _langchain_message
     ),
