@@ -14,7 +14,7 @@ from conspectus.model.prompts import TEXTS
 FLOOR = 200  # tokens that a summary may always take, even where it stands for less
 
 # A text that cites nothing has at least `CAP` tokens, which is more than gateways and models mostly
-# say instead of a summary; or where it is whole, one part in `PART` of what leaves, if that is less.
+# say instead of a summary; a whole one has one part in `PART` of what leaves, if that is less.
 CAP, PART = 60, 40
 
 LONGEST, PER_TOKEN = 100_000, 32  # characters that any text may have, and for each token asked for
@@ -47,10 +47,10 @@ def wrong_with(
 ) -> tuple[str, ...]:
     """Say why a text is no summary in a short sentence; empty if it is one.
 
-    A text that cites no message must not be small: findings have `CAP` tokens, as small models often
-    cite none; a whole text may have less where it stands for little (`leaving` tokens; 0 to count
-    the entries). With `min_tokens`, every text of so many tokens is a summary, for 0 every text that
-    is not empty.
+    A text that cites no message must not be small: findings have `CAP` tokens, as small models
+    often cite none; a whole text may have less where it stands for little (`leaving` tokens; 0 to
+    count the entries). With `min_tokens`, every text of so many tokens is a summary, for 0 every
+    text that is not empty.
     """
     if len(text) > max(LONGEST, request.limit * PER_TOKEN):
         return (f"it has {len(text):,} characters, which is more than anybody reads",)
