@@ -87,7 +87,7 @@ async def io(call: Call, acall: ACall | None = None, timeout: float | None = Non
     if isinstance(mode, _Beside):
         return mode.io(call, acall, timeout)
     if mode == "sync":
-        return _do(call, timeout)
+        return within(call, timeout)
     return await _ado(call, acall, timeout)
 
 
@@ -140,12 +140,14 @@ async def gather(
     return answers
 
 
-def within(call: Callable[[], T], seconds: float) -> T:
-    """Run `call` in a daemon thread and stop waiting after `seconds`.
+def within(call: Callable[[], T], seconds: float | None) -> T:
+    """Run `call` in a daemon thread and stop waiting after `seconds`; for None run it here.
 
     Raises:
         StepTimeout: the time is over.
     """
+    if seconds is None:
+        return call()
     job = _daemon(call)
     if not wait([job], seconds).done:
         raise StepTimeout(f"no answer within {seconds:g} seconds")
@@ -198,7 +200,7 @@ class _Beside:
             raise asyncio.CancelledError
         with self.waiting():
             if acall is None:
-                return _do(call, timeout)
+                return within(call, timeout)
             made = asyncio.run_coroutine_threadsafe(self._ado(call, acall, timeout), self.loop)
             while not wait([made], LOOK).done:
                 if self.loop.is_closed():  # nobody will ever answer
@@ -225,10 +227,6 @@ def _stepped(body: Awaitable[T]) -> T:
         return cast("T", end.value)
     steps.close()
     raise RuntimeError("a coroutine suspended in sync mode; await it on an event loop instead")
-
-
-def _do(call: Call, timeout: float | None) -> Any:
-    return call() if timeout is None else within(call, timeout)
 
 
 async def _ado(call: Call, acall: ACall | None, timeout: float | None) -> Any:

@@ -145,7 +145,7 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
             f"with messages truncated the history takes {after:,} tokens of {plan.budget:,}; use a "
             "model with a larger window, or a token_counter that counts a message always alike"
         )
-    amount, ready = price_of(made.cost), material.ready
+    amount, ready = price_of(made.cost) if made.cost.calls else None, material.ready
     bill = {"seconds": round(seconds + (ready.seconds if ready else 0.0), 3)}
     money = {} if amount is None else {"money": amount, "currency": currency()}
     return Record.make(
@@ -242,7 +242,9 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
     facts |= {"record": record.id, "tokens": record.tokens_after, "by": record.by}
     await material.tell("end", **facts)
     after = applied(material.history, record, set(plan.evicted), material.clips, engine)
-    failures = tuple(await engine.redacted(material.failures, material.redaction))
+    failures = material.failures
+    if failures:
+        failures = tuple(await engine.redacted(failures, material.redaction))
     if material.waited:
         seen.add(waited=record.bill["waited"])
     seen.add(

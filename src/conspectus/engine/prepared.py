@@ -52,12 +52,7 @@ def begin(thread: Thread, history: History | list[Message]) -> Preparation:
     def work(job: Preparation) -> Awaitable[None]:
         return heard_by(engine.listeners, _prepare(beside, history, job))
 
-    size, head = thread.trigger_size, thread.head if isinstance(thread.head, str) else ""
-    if isinstance(history, History):
-        size, head = size or history.size, history.head_id or ""
-    elif isinstance(thread.head, tuple) and thread.head:
-        head = thread.head[-1].id
-    return jobs.begin(thread.scope, head, size, work)
+    return jobs.begin(thread.scope, work)
 
 
 async def _prepare(thread: Thread, history: History | list[Message], job: Preparation) -> None:
@@ -80,7 +75,7 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
     assert jobs is not None
     if not isinstance(history, History):
         thread, history = thread.measured(await thread.fold(history))
-        job.head, job.size = history.head_id or "", thread.trigger_size or history.size
+    job.head, job.size = history.head_id or "", thread.trigger_size or history.size
     name = _name(thread, history)
     async with alone(thread, name):
         known = await thread.find_draft(name)
