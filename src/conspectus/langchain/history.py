@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from conspectus.messages import is_summary_message
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
 from conspectus.tokens.meter import LEAST_GROWTH, MessageCounter
@@ -106,6 +107,7 @@ class History:
         self._provider: str | None = None
         self._mixed = False
         self._folded: tuple[str, int, Any] = ("", 0, None)
+        self.is_foreign = False  # it begins with a summary, which may be another library's
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -121,6 +123,8 @@ class History:
                 self._messages += messages
             elif known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
                 self._messages = list(messages)
+            if not known:
+                self.is_foreign = bool(messages) and is_summary_message(messages[0])
             self._note(messages[known:], known)
             for column in columns:
                 sums, count = self._sums[column], self._counts[column]

@@ -16,7 +16,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size
-from conspectus.core.policy import grown, keep_tokens
+from conspectus.core.policy import Arguments, grown, keep_tokens
 from conspectus.engine.compaction import compact
 from conspectus.engine.prepared import begin
 from conspectus.engine.result import CompactionResult
@@ -135,7 +135,7 @@ class Step:
         setup, messages = channel.setup, channel.messages
         self._channel, self._setup, self._view = channel, setup, view
         self._policy, self._held = setup.engine.policy, channel.held
-        requested = Requested.read(channel.state) or Requested()
+        requested = Requested.of(channel.state)
         self._room = setup.room(requested)
         if self._room is not None:
             beside = setup.counting.base
@@ -150,7 +150,7 @@ class Step:
             name_messages(messages[fresh:], messages)
         # Reports of models are of this history from here on. Nobody knows which answers came after
         # the summary of another library.
-        foreign = self._held.head is None and bool(view) and is_summary_message(view[0])
+        foreign = self._held.head is None and self._history.is_foreign
         self._since = len(view) if foreign else self._held.messages_after
         self._size = Size(setup.counting.asked(self._sizes, self._since), len(view))
         self._tokens, self._ratio = self._sizes.total() + setup.counting.base, 1.0
@@ -183,7 +183,8 @@ class Step:
         same = head == held.head_id and over == self._over
         if same and 0 <= len(view) - tried < tried // PART:
             return False
-        if self._arguments_are_long(limit):
+        how = self._policy.arguments
+        if how is not None and self._are_long(how, limit):
             return True
         if not self._policy.trigger:
             self._setup.say_once(NO_TRIGGER)
@@ -206,10 +207,9 @@ class Step:
         kept = keep_tokens(self._policy.keep, limit) or 0
         return self._sizes.total() + self._policy.keep_base > kept
 
-    def _arguments_are_long(self, limit: int | None) -> bool:
+    def _are_long(self, how: Arguments, limit: int | None) -> bool:
         """Return whether old calls have arguments to shorten; each message is checked once."""
-        how = self._policy.arguments
-        if how is None or not how.fired(self._size, limit) or not self._channel.clips:
+        if not how.fired(self._size, limit) or not self._channel.clips:
             return False
         sizes = [self._sizes.upto(n + 1) - self._sizes.upto(n) for n in range(len(self._view))]
         old, (head, since) = how.old(sizes, limit), self._history.looked

@@ -113,7 +113,7 @@ async def _chosen(turn: str, channel: Channel) -> Recalled:
         return nothing
     try:
         _, view, chain, _ = await channel.folded()
-        requested = Requested.read(channel.state) or Requested()
+        requested = Requested.of(channel.state)
         found = await unasked_flow(
             channel.archive,
             channel.scope,
@@ -168,7 +168,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
             _, view, chain, _ = await channel.folded()
-            requested = Requested.read(runtime.state) or Requested()
+            requested = Requested.of(runtime.state)
             return await answer_flow(
                 channel.archive,
                 channel.scope,

@@ -128,7 +128,7 @@ class Call:
         if setup.recalled:
             own, self.recalled = without_recalled(request.messages, self.channel.messages)
             self._whole = request.messages if self.recalled is None else own
-        self.before = Requested.read(request.state) or Requested()
+        self.before = Requested.of(request.state)
 
     async def begin(self, window: int | None, answer: int | None) -> None:
         """Measure the request; window and tokens of the answer are known, or the model's."""

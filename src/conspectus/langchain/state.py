@@ -11,6 +11,8 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from operator import attrgetter
 from typing import (
     Annotated,
@@ -29,7 +31,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import Messages, add_messages
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import AfterValidator, Field, PositiveInt, TypeAdapter, ValidationError
 
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import plain_words
@@ -97,10 +99,10 @@ class PreservedState(AgentState[Any]):
     ]
 
 
-class Stored(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Stored:
     """What one private channel holds."""
 
-    model_config = ConfigDict(frozen=True)
     CHANNEL: ClassVar[str]
 
     v: Literal[1] = 1  # the version of the form
@@ -109,16 +111,19 @@ class Stored(BaseModel):
     def read(cls, state: Mapping[str, Any]) -> Self | None:
         """Read it; None if there is nothing that can be trusted."""
         try:
-            return cls.model_validate(data) if (data := state.get(cls.CHANNEL)) else None
+            return _adapter(cls).validate_python(data) if (data := state.get(cls.CHANNEL)) else None
         except ValidationError:
             return None
 
     def update(self) -> dict[str, Any]:
-        return {self.CHANNEL: self.model_dump()}
+        return {self.CHANNEL: asdict(self)}
 
     def but(self, **changes: Any) -> Self:
         """Return it with changes."""
-        return self.model_copy(update=changes)
+        return replace(self, **changes)
+
+
+_adapter: Callable[[type[Any]], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -127,6 +132,7 @@ def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return records
 
 
+@dataclass(frozen=True, kw_only=True)
 class HeadState(Stored):
     """The record in force."""
 
@@ -184,6 +190,7 @@ class HeadState(Stored):
         return self.but(head=head, pending=False)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Requested(Stored):
     """The latest request, as the guard has measured it; empty without a guard."""
 
@@ -194,7 +201,11 @@ class Requested(Stored):
     window: PositiveInt | None = None
     model: str = ""
     # Most tokens of a request, by model that has refused a larger one.
-    learned: dict[str, PositiveInt] = {}
+    learned: dict[str, PositiveInt] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Requested:
+        return cls.read(state) or NOT_MEASURED
 
     def room(self, least: int = 0) -> Window | None:
         """Return the room for messages in the window, less `least` tokens; None if unknown."""
@@ -210,6 +221,10 @@ class Requested(Stored):
         return self.but(learned={**dict(others), self.model: limit})
 
 
+NOT_MEASURED = Requested()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recalled(Stored):
     """The originals that one turn is shown again, with the same bytes until the next turn."""
 
@@ -217,13 +232,14 @@ class Recalled(Stored):
 
     turn: str
     text: str = ""
-    keys: list[str] = []  # of the originals, which must stay within reach
+    keys: list[str] = field(default_factory=list)  # of the originals, which must stay within reach
 
     @property
     def message(self) -> BaseMessage | None:
         return recalled_message(self.text, self.turn) if self.text else None
 
 
+@dataclass(frozen=True, kw_only=True)
 class Asked(Stored):
     """A compaction that was asked for, with its focus."""
 
