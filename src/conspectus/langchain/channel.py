@@ -219,6 +219,15 @@ class Channel:
             return False
         return self.setup.preserve if self.state.get(FORKED) else not self.run.saved
 
+    @property
+    def brings_summary(self) -> bool:
+        """Whether a turn begins with a history whose summary came without its record."""
+        messages = self.messages
+        if self.held.head is not None or not messages or not isinstance(messages[-1], HumanMessage):
+            return False
+        first = next((one for one in messages if one.type != "system"), messages[-1])
+        return is_summary_message(first)
+
     async def inherit(self) -> None:
         """Put the record of an earlier run in force, as far as it fits messages that came alone."""
         before, archive = self.held, self.archive

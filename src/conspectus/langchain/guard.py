@@ -26,7 +26,7 @@ from conspectus.core.items import Window
 from conspectus.engine.settings import window_of
 from conspectus.errors import Attributes, PolicyError, spelt
 from conspectus.langchain.middleware import SummarizationMiddleware
-from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
+from conspectus.langchain.overflow import TRIES, Refused, StillTooLong
 from conspectus.langchain.requests import Call, Send, awaiting
 from conspectus.langchain.state import CompactionState, Recalled
 from conspectus.model.provider_errors import is_overflow
@@ -198,7 +198,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
     async def _rescued(self, call: Call, refused: Refused, error: Exception) -> Refused:
         """Make a request smaller that the provider has refused as too long."""
         size, beside = call.tokens, call.requested.overhead
-        refused = refused.and_again(size, beside, read_overflow(error))
+        refused = refused.and_again(size, beside, error)
         budget, why = refused.budget, ""
         if refused.tries > TRIES:
             why = f"so were {TRIES} smaller ones, the last of {size + beside:,} tokens"

@@ -43,20 +43,14 @@ class StillTooLong(StuckError, ContextOverflowError):
     """A request that nothing makes fit; caught as LangChain's error and as ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overflow:
-    limit: int | None = None
-    sent: int | None = None
-
-
-def read_overflow(error: BaseException) -> Overflow:
-    """Read the figures in the error of a provider, where they make sense together.
+def read_overflow(error: BaseException) -> tuple[int | None, int | None]:
+    """Read the limit and the size in the error of a provider, where they make sense together.
 
     Example:
         >>> read_overflow(ValueError("prompt is too long: 205371 tokens > 200000 maximum"))
-        Overflow(limit=200000, sent=205371)
-        >>> read_overflow(ValueError("too long")).limit is None
-        True
+        (200000, 205371)
+        >>> read_overflow(ValueError("too long"))
+        (None, None)
     """
     text = str(error)
     limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
@@ -64,8 +58,8 @@ def read_overflow(error: BaseException) -> Overflow:
     for limit in limits:
         sent = next((n for n in sents if n > limit), None)
         if sent is not None:
-            return Overflow(limit, sent)
-    return Overflow(limits[0] if limits else None)
+            return limit, sent
+    return (limits[0] if limits else None), None
 
 
 def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
@@ -83,19 +77,20 @@ class Refused:
     most: int = 0  # and of later requests'
     named: bool = False
 
-    def and_again(self, size: int, beside: int, told: Overflow) -> Refused:
-        """Add a refusal: the tokens of messages and of the rest, and the provider's figures."""
+    def and_again(self, size: int, beside: int, error: BaseException) -> Refused:
+        """Add a refusal: the tokens of messages and of the rest, and what the provider said."""
+        named, sent = read_overflow(error)
         tries, first = self.tries + 1, self.first or size
         if tries > TRIES:
             return replace(self, tries=tries)
         budget = int(min(first * STEPS[self.tries], size * RESCUE))
-        if told.limit is not None:
+        if named is not None:
             # The provider's tokens are not the estimate's: its limit in ours.
-            limit = told.limit * (size + beside) // max(told.sent or told.limit, 1) - beside
+            limit = named * (size + beside) // max(sent or named, 1) - beside
             # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
-            named = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
-            budget = named if tries == 1 else min(budget, named)
-        return Refused(tries, first, max(1, budget), self.most, told.limit is not None)
+            most = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
+            budget = most if tries == 1 else min(budget, most)
+        return Refused(tries, first, max(1, budget), self.most, named is not None)
 
     def having_tried(self, budget: int, refused: int) -> Refused:
         """Set the most for later requests, from the size sent and the size refused."""

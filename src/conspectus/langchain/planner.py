@@ -57,7 +57,7 @@ def is_quiet(channel: Channel) -> bool:
     beside = channel.preserve or setup.recalled
     if channel.held.head is not None and (beside or channel.held.pending):
         return False
-    if channel.may_be_ahead(turn=True):
+    if channel.brings_summary or channel.may_be_ahead(turn=True):
         return False
     return not Step(channel, channel.messages).is_due(None)
 
