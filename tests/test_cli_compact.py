@@ -229,7 +229,7 @@ def test_a_second_run_says_what_an_earlier_one_has_done(history):
     assert "an earlier run has compacted this conversation; its view has" in again
     assert "to compact it now, give --force" in again
     gone = first["evicted"]
-    file = f"file   {first['messages_before']} messages, of which {gone} had left the view before"
+    file = f"file   {first['messages_before']} messages, of which {gone} were evicted before"
     assert again.index(file) < again.index("before ") < again.index("after ")
     assert again.index("Note: ") < again.index("\nSummary\n")
 

@@ -186,16 +186,16 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
     line(f"{outcome}{reason}{cause}", f"bold {colour}")
     if dropped:
-        had = f"{data['messages_before']:,} messages, of which {dropped:,} had left the view before"
+        had = f"{data['messages_before']:,} messages, of which {dropped:,} were evicted before"
         line(f"file   {had}; a summary has their place")
-    # What had left before is one message, the summary.
+    # What was evicted before is one message, the summary.
     before = data["messages_before"] - dropped + bool(dropped)
     line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
     line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")
     if data["budget"] is not None:
         line(f"budget {data['budget']:>30,} tokens")
     if data["evicted"] or data["clipped"] or dropped:
-        line(f"{data['evicted']:,} messages left the view now, {data['clipped']:,} are truncated")
+        line(f"{data['evicted']:,} messages evicted now, {data['clipped']:,} truncated")
     if data["redacted"]:
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {kinds}")
