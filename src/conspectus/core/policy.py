@@ -34,6 +34,7 @@ of a summariser's own text."""
 
 TIMEOUT: float = 120  # seconds for one call of a summariser, unless somebody says otherwise
 HOUR = 3_600  # The longest timeout, in seconds: a larger one was meant in milliseconds
+SLACK = 4  # Tokens of a limit left free, as a whole message may count for more than its parts
 SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
 
 RIGHT_FORM = (

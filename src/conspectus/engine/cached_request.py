@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from conspectus._langchain import innermost, is_message, is_runnable
 from conspectus.engine.material import Material
-from conspectus.engine.memory import SessionMemory
 from conspectus.engine.settings import Engine
+from conspectus.engine.thread import SessionMemory
 from conspectus.errors import PolicyError
 from conspectus.messages.blocks import CACHE, is_item
 from conspectus.messages.framing import summary_body

@@ -17,10 +17,10 @@ from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
-from conspectus.engine.memory import FailedSummary, as_before, remember
 from conspectus.engine.prepared import choose
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.thread import Thread
+from conspectus.engine.thread import FailedSummary, Thread
+from conspectus.engine.unchanged import as_before, remember
 from conspectus.engine.view import History, applied
 from conspectus.engine.writing import write
 from conspectus.errors import ArchiveOvertaken, ConspectusError, SummaryError
@@ -43,7 +43,8 @@ async def compact(
     If another worker compacts it meanwhile, its record is found at the next read. The result
     includes the cost of the reads before.
     """
-    if not (force or focus) and (kept := await as_before(thread, messages)) is not None:
+    seen = None if force or focus else thread.engine.memory.histories.get(thread.scope)
+    if seen is not None and (kept := await as_before(thread, messages, seen)) is not None:
         return kept
     return await aside(_compact(thread, messages, force, focus))
 

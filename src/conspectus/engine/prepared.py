@@ -19,8 +19,7 @@ from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.records import Draft
 from conspectus.engine.background import LOOK_AGAIN, Preparation
 from conspectus.engine.material import Material, collect, confirm
-from conspectus.engine.memory import LONGEST_LOOK, alone
-from conspectus.engine.thread import Thread
+from conspectus.engine.thread import LONGEST_LOOK, Thread, alone
 from conspectus.engine.view import History
 from conspectus.engine.writing import hash_of, write
 from conspectus.errors import ConspectusError

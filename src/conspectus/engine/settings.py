@@ -14,6 +14,7 @@ from conspectus.core.items import Window
 from conspectus.core.policy import (
     EMBEDDED,
     HOUR,
+    SLACK,
     SMALLEST_SUMMARY,
     TIMEOUT,
     AnyStale,
@@ -26,7 +27,7 @@ from conspectus.core.policy import (
     whole,
 )
 from conspectus.engine.background import AnyBackground, Preparations
-from conspectus.engine.memory import Memory
+from conspectus.engine.thread import Memory
 from conspectus.errors import InputError, PolicyError, RedactionError
 from conspectus.messages import ARCHIVED, summary_message, summary_text
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 LOCAL = "local"  # The tenant where none is named
 LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
-SLACK = 4  # Tokens of the limit left free, as a whole message may count for more than its parts
 
 AnySummarizer: TypeAlias = (
     "Summarizer | BaseChatModel | Runnable[Any, Any] | Callable[[list[Any]], Any] | str"

@@ -1,22 +1,39 @@
-"""One agent's history in one thread: its records and drafts, its view, its plan."""
+"""One agent's history in one thread: its records and drafts, its view, its plan.
+
+With an archive a process remembers failures and pauses of a session alone. Without one it holds
+the records too, so that a history sent whole again is not summarised again.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from time import monotonic
+from typing import TYPE_CHECKING
 
+from conspectus._newest import Newest
 from conspectus.archive import Scope
+from conspectus.bridge import home, is_held, pause
 from conspectus.core.items import Keep, Plan, Size, Window
 from conspectus.core.plan import BELOW, foreseen, plan
+from conspectus.core.policy import SLACK
 from conspectus.core.records import Chain, Draft, Record
-from conspectus.engine.memory import FailedSummary
-from conspectus.engine.settings import SLACK, Engine
+from conspectus.engine.background import LOOK_AGAIN
 from conspectus.engine.view import History, look, may_be_summaries
 from conspectus.errors import ArchiveError
 from conspectus.messages import Message
+from conspectus.model.base import LastRequest
 from conspectus.observe import log
 from conspectus.tokens import Report, correction
+
+if TYPE_CHECKING:
+    from conspectus.engine.settings import Engine
+    from conspectus.engine.unchanged import Seen
 
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
 
@@ -29,6 +46,84 @@ ANOTHER = (
     "them, or is another conversation; recall searches this history alone from now on; give each "
     "conversation a thread_id of its own"
 )
+
+THREADS, TOKENS = 256, 16_000_000
+"""Most sessions in memory, and most tokens of histories that were read, beside the newest."""
+
+KEPT = 8  # Drafts, and chains, in memory for each session
+LONGEST_LOOK = 600.0  # Seconds after which the task of another worker is taken to be lost
+
+_WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
+"""The drafts that workers of this process are writing, each with the thread that it needs."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WRITING.clear)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSummary:
+    """A summary that failed, or that a person refused."""
+
+    head: str | None
+    trigger_size: Size  # the size of the history as its trigger counts
+    size: Size  # the size as the meter counts
+    over: bool  # it did not fit the window
+
+
+@dataclass(slots=True)
+class SessionMemory:
+    """What this process remembers of one session."""
+
+    # where there is no archive, the records in force, other chains by the name of their head, and
+    # drafts by the name of their plan
+    chain: Chain = ()
+    chains: Newest[str, Chain] = field(default_factory=lambda: Newest(KEPT))
+    drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT))
+    failed: FailedSummary | None = None  # the latest summary, if it failed
+    last_request: LastRequest | None = None  # the agent's last request that was answered
+    answered: int = 0  # number of its requests that were
+
+    def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
+        """Return the latest failure, if it is of the history as it is now.
+
+        A history that no longer fits the window is tried once more. A shorter one has gone back.
+        """
+        failed = self.failed
+        if failed is None or failed.head != head or messages < failed.size.messages:
+            return None
+        return None if over and not failed.over else failed
+
+
+class Memory:
+    """The bounded memory of a process: of sessions, and of histories as read."""
+
+    def __init__(self) -> None:
+        self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
+        self.histories: Newest[Scope, Seen] = Newest(THREADS, TOKENS, attrgetter("tokens"))
+
+    def of(self, scope: Scope) -> SessionMemory:
+        return self._sessions.get_or_make(scope, SessionMemory)
+
+
+@asynccontextmanager
+async def alone(thread: Thread, draft: str) -> AsyncIterator[None]:
+    """Wait until no other worker of this process writes a draft of this name.
+
+    Nobody waits for work that needs the thread which would wait, or one that has ended.
+    """
+    store = thread.engine.archive or thread.engine.memory
+    mine, until = (home(), object()), monotonic() + LONGEST_LOOK
+    key = (id(store), thread.scope, draft)
+    while (writer := _WRITING.setdefault(key, mine)) is not mine and monotonic() < until:
+        lives = any(thread.ident == writer[0] for thread in threading.enumerate())
+        if not lives or is_held(writer[0]):
+            break
+        await pause(LOOK_AGAIN)
+    try:
+        yield
+    finally:
+        if _WRITING.get(key) is mine:
+            del _WRITING[key]
 
 
 @dataclass(slots=True)

@@ -13,12 +13,11 @@ from typing import Any
 
 from conspectus.bridge import StepTimeout, io, pause
 from conspectus.core.plan import foreseen
-from conspectus.core.policy import EMBEDDED
+from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
 from conspectus.engine.material import Material, body_of
-from conspectus.engine.memory import alone
-from conspectus.engine.settings import SLACK
+from conspectus.engine.thread import alone
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages import Message
 from conspectus.messages.framing import as_notes

@@ -21,8 +21,7 @@ from conspectus.archive.values import manifest
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain
-from conspectus.engine.memory import Memory
-from conspectus.engine.thread import Thread
+from conspectus.engine.thread import Memory, Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.history import History
 from conspectus.langchain.settings import KEPT, Setup

@@ -12,8 +12,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from conspectus._langchain import named
 from conspectus.bridge import in_a_daemon
-from conspectus.core.policy import TIMEOUT
-from conspectus.engine.settings import SLACK
+from conspectus.core.policy import SLACK, TIMEOUT
 from conspectus.errors import InputError
 from conspectus.messages import Message, is_summary_message
 from conspectus.model.base import SummaryRequest

@@ -15,10 +15,10 @@ from conspectus._langchain import hide_from_streams
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Compact, Stuck, Window
 from conspectus.core.plan import TOO_LARGE, oldest_first
-from conspectus.core.policy import Policy, TriggerClause
+from conspectus.core.policy import SLACK, Policy, TriggerClause
 from conspectus.core.records import Chain, Record
 from conspectus.engine.compaction import carry_out
-from conspectus.engine.settings import SLACK, Engine, Settings
+from conspectus.engine.settings import Engine, Settings
 from conspectus.engine.thread import SUMMARY_FLOOR, Thread
 from conspectus.engine.view import History, look
 from conspectus.errors import InputError, MessageError, StuckError

@@ -1,7 +1,4 @@
-"""What a process remembers of sessions between calls: failures, pauses, and histories as read.
-
-With an archive it holds no records. Without one it holds them, so that a history sent whole again
-is not summarised again.
+"""A history with nothing due, as it was sent and read, and the result of the next step from it.
 
 A loop sends its history again and again, a little longer each time. A step with nothing due gives
 the result of the one before, with the messages that have come since. Whether the beginning is the
@@ -11,23 +8,16 @@ one that was read is told by copies of what the messages held, so that a change 
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from operator import attrgetter, is_
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import is_
+from typing import Any
 
-from conspectus._newest import Newest
-from conspectus.archive import Scope
-from conspectus.bridge import home, is_held, pause
 from conspectus.core.items import Size
 from conspectus.core.plan import BELOW
-from conspectus.core.records import Chain, Draft, Record
-from conspectus.engine.background import LOOK_AGAIN
+from conspectus.core.records import Record
 from conspectus.engine.result import CompactionResult
+from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, reports_of
 from conspectus.errors import MessageError
 from conspectus.messages import (
@@ -38,90 +28,9 @@ from conspectus.messages import (
     is_summary_message,
     read_messages,
 )
-from conspectus.model.base import LastRequest
 from conspectus.tokens import Report, TokenMeter
 
-if TYPE_CHECKING:
-    from conspectus.engine.thread import Thread
-
-THREADS, TOKENS, EACH = 256, 16_000_000, 250
-"""Most sessions in memory, and most tokens of histories that were read, beside the newest; each
-message counts for so many more."""
-
-KEPT = 8  # Drafts, and chains, in memory for each session
-LONGEST_LOOK = 600.0  # Seconds after which the task of another worker is taken to be lost
-
-_WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
-"""The drafts that workers of this process are writing, each with the thread that it needs."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_WRITING.clear)
-
-
-@dataclass(frozen=True, slots=True)
-class FailedSummary:
-    """A summary that failed, or that a person refused."""
-
-    head: str | None
-    trigger_size: Size  # the size of the history as its trigger counts
-    size: Size  # the size as the meter counts
-    over: bool  # it did not fit the window
-
-
-@dataclass(slots=True)
-class SessionMemory:
-    """What this process remembers of one session."""
-
-    # where there is no archive, the records in force, other chains by the name of their head, and
-    # drafts by the name of their plan
-    chain: Chain = ()
-    chains: Newest[str, Chain] = field(default_factory=lambda: Newest(KEPT))
-    drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT))
-    failed: FailedSummary | None = None  # the latest summary, if it failed
-    last_request: LastRequest | None = None  # the agent's last request that was answered
-    answered: int = 0  # number of its requests that were
-
-    def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
-        """Return the latest failure, if it is of the history as it is now.
-
-        A history that no longer fits the window is tried once more. A shorter one has gone back.
-        """
-        failed = self.failed
-        if failed is None or failed.head != head or messages < failed.size.messages:
-            return None
-        return None if over and not failed.over else failed
-
-
-class Memory:
-    """The bounded memory of a process: of sessions, and of histories as read."""
-
-    def __init__(self) -> None:
-        self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
-        self.histories: Newest[Scope, Seen] = Newest(THREADS, TOKENS, attrgetter("tokens"))
-
-    def of(self, scope: Scope) -> SessionMemory:
-        return self._sessions.get_or_make(scope, SessionMemory)
-
-
-@asynccontextmanager
-async def alone(thread: Thread, draft: str) -> AsyncIterator[None]:
-    """Wait until no other worker of this process writes a draft of this name.
-
-    Nobody waits for work that needs the thread which would wait, or one that has ended.
-    """
-    store = thread.engine.archive or thread.engine.memory
-    mine, until = (home(), object()), monotonic() + LONGEST_LOOK
-    key = (id(store), thread.scope, draft)
-    while (writer := _WRITING.setdefault(key, mine)) is not mine and monotonic() < until:
-        lives = any(thread.ident == writer[0] for thread in threading.enumerate())
-        if not lives or is_held(writer[0]):
-            break
-        await pause(LOOK_AGAIN)
-    try:
-        yield
-    finally:
-        if _WRITING.get(key) is mine:
-            del _WRITING[key]
+EACH = 250  # Tokens that each message counts for in memory, beside its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,20 +131,22 @@ async def remember(
     engine.memory.histories.put(thread.scope, seen)
 
 
-async def as_before(thread: Thread, messages: Sequence[Source]) -> CompactionResult | None:
+async def as_before(
+    thread: Thread, messages: Sequence[Source], seen: Seen
+) -> CompactionResult | None:
     """Return the result where nothing is due and the history begins with what was read before."""
     memory, scope = thread.engine.memory, thread.scope
-    seen = memory.histories.get(scope)
-    if seen is None or memory.of(scope).failed is not None or not _by_sizes(thread):
+    if memory.of(scope).failed is not None or not _by_sizes(thread):
         return None
     if await thread.in_force() != seen.pointer:
         return None
     try:
-        seen = seen.followed(messages, thread.engine.meter)
+        now = seen.followed(messages, thread.engine.meter)
     except MessageError:
         return None  # raised again, with its place, where all are read
-    if seen is None:
+    if now is None:
         return None
+    seen = now
     memory.histories.put(scope, seen)
     corrected = thread.corrected(seen.reports or ())
     ratio = corrected.engine.meter.ratio
