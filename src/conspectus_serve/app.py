@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus_serve.answers import Passing, read_answer
+from conspectus_serve.answers import Passing
 from conspectus_serve.compaction import Items
 from conspectus_serve.entrance import Entrance
 from conspectus_serve.exchange import Exchange, Receive, Reply, Send, headers_of, while_there
@@ -32,7 +32,6 @@ from conspectus_serve.protocols import (
     printable,
     route_of,
 )
-from conspectus_serve.recall import NAME, ROUNDS, without_tool
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.tenants import Secret, Tenants, secret_beside
 from conspectus_serve.upstream import (
@@ -211,9 +210,6 @@ class Endpoint:
                 await answer.close()
                 x.retries += 1
                 answer = await self._sent(request, x, reply)
-            if x.with_tool:
-                work = asyncio.ensure_future(self._looked_up(request, x, answer))
-                answer = await reply.until(work, protocol, x.streamed)
             if settling is not None:
                 await settling
             await self._relay(answer, reply, headers_of(x), x)
@@ -265,38 +261,6 @@ class Endpoint:
         answer = await self._upstream.send(request.method, target, headers, content)
         return answer.decompressed()
 
-    async def _looked_up(
-        self, request: Request, x: Exchange, answer: UpstreamAnswer
-    ) -> UpstreamAnswer:
-        """Carry out calls of the endpoint's own tool, and ask again, until an answer has none.
-
-        An answer that also calls tools of the client's is asked for again without our tool.
-        """
-        recall, body, name = self._fitter.recall(x), x.body, x.route.protocol.name
-        stored, field = body.get("store") is not False, x.route.protocol.field
-        for left in range(ROUNDS - 2, -2, -1):
-            raw = await answer.whole()
-            if answer.status != 200 or NAME.encode() not in raw or left < 0:
-                break
-            try:
-                made = read_answer(name, raw, streamed=x.streamed, stored=stored)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                # The client decides how an answer must look.
-                logger.info("an answer was not understood: %s", type(error).__name__)
-                break
-            names = {call.name for call in made.calls}
-            if NAME not in names:
-                break
-            if names == {NAME}:
-                messages = await self._do(recall.looked_up, name, made)
-                body = {**body, field: [*body[field], *messages]}
-            if names != {NAME} or left <= 0:
-                body = without_tool(name, body)
-            await answer.close()
-            content = json.dumps(body, separators=(",", ":")).encode()
-            answer = await self._send(request, x, content)
-        return answer
-
     async def _relay(
         self, answer: UpstreamAnswer, reply: Reply, headers: Raw, x: Exchange | None
     ) -> None:
@@ -342,7 +306,7 @@ class Endpoint:
         if x is not None and passing is not None:
             if keeps and (ended := passing.response()) is not None:
                 await asyncio.shield(self._do(self._fitter.keep_response, x, *ended))
-            reported = passing.reported() if good and x.trail and not x.with_tool else None
+            reported = passing.reported() if good and x.trail else None
             if reported is not None:
                 x.learned.see_usage(x.sent + x.recalled + x.beside, reported)
         await reply.body(b"".join(held), more=False)

@@ -77,10 +77,8 @@ class Exchange:
     notes: str = ""
     cost: Cost = field(default_factory=Cost)
     content: bytes = b""
-    body: dict[str, Any] = field(default_factory=dict)  # in `content`, if not the client's own
     answer: bytes | None = None  # the endpoint's own
     filled: bool = False  # the body for the upstream is not the client's own in any case
-    with_tool: bool = False  # the model has the endpoint's own tool
     betas: Sequence[bytes] = ()  # more of Anthropic's beta headers
 
     @property

@@ -26,14 +26,14 @@ from conspectus.engine.view import fold
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES, read_overflow
 from conspectus.messages import read_messages
-from conspectus.messages.recalled import LEAST_RECALL, newest_user
+from conspectus.messages.recalled import newest_user
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by
 from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.models import Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, printable
-from conspectus_serve.recall import Chosen, Recall, may_have_tool, tool_in
+from conspectus_serve.recall import Chosen, Recall
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import Held, Match, Originals, find, has_moved, hint_of, keep
 from conspectus_serve.trails import trail_of
@@ -265,40 +265,27 @@ class Fitter:
             return
         view, protocol = list(x.history), x.route.protocol
         body: Mapping[str, Any] = x.asked.body
-        x.recalled, x.betas, x.with_tool = 0, (), False
+        x.recalled, x.betas = 0, ()
         if x.view is not None:
             view = x.view
             if self._settings.recall != "off" and x.head:
                 end = (newest_user(x.plain) or 0) + 1
                 turn = "-".join(mark.name for mark in x.trail.marks[:end] if mark.said)
-                view, x.recalled = self.recall(x).shown(turn, x.plain, view)
+                assert x.engine is not None
+                recall = Recall(
+                    self._archive,
+                    x.scope,
+                    x.head,
+                    x.engine.meter,
+                    self._settings.recall_tokens,
+                    x.spare,
+                    self._chosen,
+                )
+                view, x.recalled = recall.shown(turn, x.plain, view)
             view, body, x.betas = formed(
                 protocol.name, view, body, x.learned.forms, self._settings.alternate_roles
             )
-        x.body = {**body, protocol.field: view}
-        x.with_tool = self._may_have_tool(x, body)
-        if x.with_tool:
-            spare = self.recall(x).spare
-            x.with_tool = spare is None or spare >= LEAST_RECALL
-        if x.with_tool:
-            x.body["tools"] = [*(body.get("tools") or ()), tool_in(protocol.name)]
-        x.content = json.dumps(x.body, separators=(",", ":")).encode()
-
-    def _may_have_tool(self, x: Exchange, body: Mapping[str, Any]) -> bool:
-        if x.route.counts or not (self._settings.recall_tool and x.view is not None and x.head):
-            return False
-        # An upstream that keeps the answer would know it by another name than the client.
-        stored = x.route.protocol is RESPONSES and body.get("store") is not False
-        return may_have_tool(body) and (self._holds or not stored)
-
-    def recall(self, x: Exchange) -> Recall:
-        """Return the originals of an exchange's thread, with the room that there is for them."""
-        assert x.engine is not None
-        meter, spare = x.engine.meter, x.spare
-        if x.with_tool and spare is not None:
-            spare -= x.recalled + meter.tools([tool_in(x.route.protocol.name)])
-        tokens = self._settings.recall_tokens
-        return Recall(self._archive, x.scope, x.head, meter, tokens, spare, self._chosen)
+        x.content = json.dumps({**body, protocol.field: view}, separators=(",", ":")).encode()
 
     async def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
         """Write a refused request in a form that the upstream may take; False for none."""

@@ -107,7 +107,6 @@ class ServeSettings(BaseModel):
     alternate_roles: OnOff = "auto"
     recall: OnOff = "auto"
     recall_tokens: PositiveInt = 512
-    recall_tool: bool = False
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
     keep_alive: Annotated[float, Field(gt=0, le=3_600)] = 10.0
     proxy: Annotated[str, AfterValidator(_is_proxy)] | None = Field(None, repr=False)
