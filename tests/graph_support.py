@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -17,7 +18,6 @@ from langchain_core.messages import (
     AnyMessage,
     BaseMessage,
     HumanMessage,
-    ToolMessage,
 )
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
@@ -28,8 +28,11 @@ from langgraph.store.memory import InMemoryStore
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import arun, run
 from conspectus.langchain import SummarizationMiddleware
+from conspectus.tokens import TokenMeter
 from scripted_models import ScriptedChatModel
+from stateful.oracle import openai_rejects
 
+METER = TokenMeter()
 SUMMARY = "The work on the modules goes on"
 FILLER = "pass  # some more lines of this module " * 6
 
@@ -124,6 +127,68 @@ def said(*texts: str) -> dict[str, Any]:
     return {"messages": [HumanMessage(text) for text in texts]}
 
 
+class Bench:
+    """An agent as a user builds one, on a model that refuses what it does not take.
+
+    Args:
+        answers: what the model says next, told what it is sent; or the model.
+        limit: tokens above which it refuses a request, saying no more than "too long".
+        make: builds the agent, of LangChain's or of Deep Agents'.
+    """
+
+    def __init__(
+        self,
+        answers: Any,
+        *own: Any,
+        limit: int = 10**9,
+        make: Any = create_agent,
+        profile: Any = None,
+        **more: Any,
+    ) -> None:
+        own_model = isinstance(answers, BaseChatModel)
+        self.answers, self.limit = answers, limit
+        self.model = (
+            answers if own_model else ScriptedChatModel(answers=self._answer, profile=profile)
+        )
+        self.store = more.setdefault("store", InMemoryStore())
+        more.setdefault("checkpointer", InMemorySaver())
+        more.setdefault("tools", [look])
+        self.graph = make(self.model, middleware=list(own), **more)
+
+    def _answer(self, messages: list[BaseMessage]) -> Any:
+        if METER.messages(messages) > self.limit:
+            return ContextOverflowError("too long")
+        return self.answers(messages)
+
+    def say(self, content: Any, way: str = "sync") -> list[BaseMessage]:
+        """One turn; what the state holds after it."""
+        asked = {"messages": [HumanMessage(content)]}
+        if way == "async":
+            asyncio.run(self.graph.ainvoke(asked, thread()))
+        elif way == "stream":
+            list(self.graph.stream(asked, thread(), stream_mode="messages", subgraphs=True))
+        else:
+            self.graph.invoke(asked, thread())
+        return self.values["messages"]  # type: ignore[no-any-return]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.graph.get_state(thread()).values  # type: ignore[no-any-return]
+
+    @property
+    def requests(self) -> list[list[BaseMessage]]:
+        return [list(call.messages) for call in self.model.calls]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Tokens of the messages of each request."""
+        return list(map(METER.messages, self.requests))
+
+    @property
+    def refused(self) -> int:
+        return sum(size > self.limit for size in self.sizes)
+
+
 # What must hold
 
 
@@ -137,30 +202,18 @@ def summaries(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return [message for message in messages if is_summary(message)]
 
 
-def torn(messages: Sequence[BaseMessage], pending: Sequence[str] = ()) -> list[str]:
+def torn(messages: Sequence[BaseMessage]) -> list[str]:
     """What a strict provider would reject: results without their call right before them, calls
     without all their results right after them."""
-    wrong: list[str] = []
-    open_calls: set[str] = set()
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id not in open_calls:
-                wrong.append(f"no call for {message.tool_call_id}")
-            open_calls.discard(message.tool_call_id)
-            continue
-        wrong += [f"no result for {one}" for one in sorted(open_calls) if one not in pending]
-        open_calls = set()
-        if isinstance(message, AIMessage):
-            open_calls = {str(call["id"]) for call in message.tool_calls}
-    return wrong + [f"no result for {one}" for one in sorted(open_calls) if one not in pending]
+    return list(openai_rejects(messages))
 
 
-def check_sent(*models: ScriptedChatModel, pending: Sequence[str] = ()) -> None:
+def check_sent(*models: ScriptedChatModel) -> None:
     """What these models were really sent could be sent to any provider, and a user speaks in it."""
     assert any(model.calls for model in models)
     for model in models:
         for call in model.calls:
-            assert torn(call.messages, pending) == []
+            assert torn(call.messages) == []
             assert any(isinstance(m, HumanMessage) for m in call.messages)
             assert sum(map(is_summary, call.messages)) <= 1
 
@@ -192,7 +245,7 @@ def check_nothing_lost(graph: Any, store: BaseStore, name: str = "t", tenant: st
     within reach of the state's own record; answers with their number."""
     tip = graph.get_state(thread(name))
     history = _branch(tip, list(graph.get_state_history(thread(name))))
-    return _check(tip, history, store, name, tenant)
+    return _compare(tip, history, run(_reached(tip, store, name, tenant)))
 
 
 async def acheck_nothing_lost(
@@ -201,13 +254,7 @@ async def acheck_nothing_lost(
     """`check_nothing_lost` on an event loop."""
     tip = await graph.aget_state(thread(name))
     history = _branch(tip, [one async for one in graph.aget_state_history(thread(name))])
-    _, found = await arun(_reached(tip, store, name, tenant))
-    return _compare(tip, history, found)
-
-
-def _check(tip: Any, history: Sequence[Any], store: BaseStore, name: str, tenant: str) -> int:
-    _, found = run(_reached(tip, store, name, tenant))
-    return _compare(tip, history, found)
+    return _compare(tip, history, await arun(_reached(tip, store, name, tenant)))
 
 
 async def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
@@ -215,7 +262,7 @@ async def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
     head = (tip.values.get("_conspectus") or {}).get("head")
     chain = () if head is None else (await archive.flow(archive.chain_at, scope, head))
     keys = [key for record in chain for key in record.covers]
-    return chain, [one.message for one in (await archive.flow(archive.get, scope, keys))]
+    return [one.message for one in (await archive.flow(archive.get, scope, keys))]
 
 
 def _compare(tip: Any, history: Sequence[Any], archived: Sequence[Any]) -> int:

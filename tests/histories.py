@@ -48,6 +48,16 @@ def tool(call_id: str, text: str, **more: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": text, **more}
 
 
+def deed(tool: str, args: dict[str, Any], result: str, name: str) -> list[dict[str, Any]]:
+    """A call of a tool, and its result."""
+    function = {"name": tool, "arguments": json.dumps(args)}
+    call = {"id": f"c-{name}", "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call], "id": name},
+        {"role": "tool", "tool_call_id": f"c-{name}", "content": result, "id": f"{name}r"},
+    ]
+
+
 def talk(turns: int, size: int = 20) -> list[dict[str, Any]]:
     """Plain talk: `turns` questions with their answers, of about `size` words each."""
     out = []
@@ -113,27 +123,3 @@ def histories(draw: st.DrawFn, *, broken: bool = False) -> list[dict[str, Any]]:
                 ),
             )
     return [dict(message) for message in out]
-
-
-def broken_pairs(messages: list[dict[str, Any]]) -> int:
-    """Tool results whose call is not in the history before them, ids matched within their turn."""
-    open_calls: set[str] = set()
-    bad = 0
-    for message in messages:
-        for call in message.get("tool_calls") or ():
-            open_calls.add(call["id"])
-        if message["role"] == "tool":
-            bad += message["tool_call_id"] not in open_calls
-            open_calls.discard(message["tool_call_id"])
-    return bad
-
-
-def unanswered(messages: list[dict[str, Any]]) -> int:
-    """Calls without a result after them."""
-    open_calls: dict[str, int] = {}
-    for message in messages:
-        for call in message.get("tool_calls") or ():
-            open_calls[call["id"]] = open_calls.get(call["id"], 0) + 1
-        if message["role"] == "tool" and open_calls.get(message["tool_call_id"]):
-            open_calls[message["tool_call_id"]] -= 1
-    return sum(open_calls.values())

@@ -13,7 +13,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from conspectus import Compactor
-from conspectus.model import Summary, SummaryRequest
 from conspectus.observe import Event, OpenTelemetry, events, listen, prices
 
 SECRET = "xyzzy-4711"
@@ -119,21 +118,6 @@ def heard(*kinds: str) -> Iterator[list[Event]]:
     with alone():
         listen(lambda event: found.append(event) if event.kind in kinds or not kinds else None)
         yield found
-
-
-class Failing:
-    """A summariser of a user's own, which raises an error."""
-
-    name = identity = "own"
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def summarize(self, request: SummaryRequest) -> Summary:
-        raise self._error
-
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        raise self._error
 
 
 def dicts(count: int, words: int = 40) -> list[dict[str, str]]:

@@ -137,19 +137,13 @@ class TestSqliteStore(ArchiveConformance):
             yield store
 
 
-class TestSqliteFile(ArchiveConformance):
+class TestSqliteFile(TestSqliteStore):
     """The file that `Archive.open` makes."""
 
     @pytest.fixture
     def archive(self, tmp_path: Path) -> Iterator[Archive]:
         with Archive.open(tmp_path / "archive.db") as archive:
             yield archive
-
-    @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[BaseStore]:
-        with SqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
-            store.setup()
-            yield store
 
 
 @pytest.mark.slow

@@ -285,18 +285,6 @@ def left_in(folder: Path) -> bool:
     return any(b"rhododendron" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-def test_nothing_of_a_forgotten_thread_is_left_in_the_files(tmp_path):
-    entries = talk("the word is rhododendron")
-    archive = Archive.open(f"sqlite:///{tmp_path / 'archive.db'}")
-    archive.put(SCOPE, entries)
-    archive.commit(SCOPE, record_of(entries))
-    archive.forget("ann", "thread")
-    assert not left_in(tmp_path)
-    archive.close()
-    with pytest.raises(ArchiveError, match="open it again"):
-        archive.threads("ann")
-
-
 def test_nothing_of_what_has_expired_is_left_in_the_files(tmp_path):
     entries = talk("the word is rhododendron")
     with Archive.open(tmp_path / "archive.db", ttl=0.01) as archive:

@@ -12,49 +12,31 @@ from langchain_core.messages import messages_to_dict
 from cli_support import read_json, refused, run, write_json
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.transcripts import read_history
+from stateful.messages import answering, calling, speaking
 
 SMALL = ["--trigger", "messages:10", "--keep", "messages:4"]
 
 pytestmark = pytest.mark.usefixtures("own_data_folder")
 
 
-def talk(turns: int = 12) -> list[dict[str, Any]]:
+def talk(form: str = "openai") -> list[Any]:
     """A conversation with a rule, tool calls and a fact in each turn."""
-    messages: list[dict[str, Any]] = [
-        {"role": "system", "content": "You are a helpful clerk."},
-        {"role": "user", "content": "Never touch the file /etc/payroll.conf. 你好 [bold]"},
-    ]
-    for turn in range(turns):
-        call = {"name": "lookup", "arguments": json.dumps({"order": f"ORD-{1000 + turn}"})}
+    rule = "Never touch the file /etc/payroll.conf. 你好 [bold]"
+    messages = [] if form == "anthropic" else [speaking(form, "system", "You are a clerk.")]
+    messages.append(speaking(form, "user", rule))
+    for turn in range(12):
+        order = f"ORD-{1000 + turn}"
         messages += [
-            {"role": "user", "content": f"Please check order ORD-{1000 + turn} for me."},
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": f"c{turn}", "type": "function", "function": call}],
-            },
-            {
-                "role": "tool",
-                "tool_call_id": f"c{turn}",
-                "content": f"shipped, {turn} parcels " * 9,
-            },
-            {"role": "assistant", "content": f"Order ORD-{1000 + turn} has been shipped."},
+            speaking(form, "user", f"Please check order {order} for me."),
+            calling(form, "I do.", [(f"c{turn}", order)]),
+            answering(form, f"c{turn}", f"shipped, {turn} parcels " * 9),
+            speaking(form, "assistant", f"Order {order} has been shipped."),
         ]
     return messages
 
 
 def anthropic_talk() -> dict[str, Any]:
-    messages: list[dict[str, Any]] = []
-    for turn in range(10):
-        use = {"type": "tool_use", "id": f"t{turn}", "name": "ls", "input": {"n": turn}}
-        done = {"type": "tool_result", "tool_use_id": f"t{turn}", "content": f"file-{turn}.py " * 9}
-        messages += [
-            {"role": "user", "content": f"Look at file-{turn}.py."},
-            {"role": "assistant", "content": [{"type": "text", "text": "I will."}, use]},
-            {"role": "user", "content": [done]},
-            {"role": "assistant", "content": f"It is file-{turn}.py, and it is fine."},
-        ]
-    return {"model": "m", "system": "Be brief.", "max_tokens": 9, "messages": messages}
+    return {"model": "m", "system": "Be brief.", "max_tokens": 9, "messages": talk("anthropic")}
 
 
 def responses_talk() -> list[dict[str, Any]]:
@@ -80,9 +62,7 @@ def session() -> list[dict[str, Any]]:
 
 
 def langchain_talk() -> list[dict[str, Any]]:
-    from langchain_core.messages import convert_to_messages
-
-    return messages_to_dict(convert_to_messages(talk()))
+    return messages_to_dict(talk("langchain"))
 
 
 def as_lines(rows: list[Any]) -> str:

@@ -5,12 +5,12 @@ import copy
 import uuid
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from anthropic.types import TextBlock
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from openai.types.chat import ChatCompletionMessage
@@ -190,15 +190,6 @@ def test_what_was_changed_in_place_is_noticed(place):
         assert (result.outcome, result.dropped) == ("compacted", 0)
 
 
-def test_a_caller_may_go_on_with_the_list_of_the_result():
-    compactor = Compactor("embedded", window=3_000)
-    view = compactor.compact(talk(4), thread_id="t").messages
-    for n in range(3):
-        view.append({"role": "user", "content": f"And part {n}?"})
-        view = compactor.compact(view, thread_id="t").messages
-        assert len(view) == 5 + n
-
-
 def test_a_step_with_nothing_due_notices_a_text_that_was_changed_in_place():
     compactor, sent = Compactor("embedded", window=3_000), talk(6)
     assert compactor.compact(sent, thread_id="t").tokens_before < 800
@@ -212,29 +203,6 @@ def test_an_object_of_an_sdk_that_was_changed_in_place_is_noticed():
     assert compactor.compact(sent, thread_id="t").outcome == "kept"
     block.text = "much more " * 2_000
     assert compactor.compact(sent, thread_id="t").tokens_before > 1_800
-
-
-@pytest.mark.parametrize("form", ["dict", "artifact"])
-def test_a_step_with_nothing_due_reads_no_object_of_a_message_again(form):
-    class Counted(TextBlock):
-        dumped: ClassVar[int] = 0
-
-        def model_dump(self, **how: Any) -> dict[str, Any]:
-            Counted.dumped += 1
-            return super().model_dump(**how)
-
-    block = Counted(type="text", text="b")
-    sent: list[Any] = [*talk(1), {"role": "assistant", "content": [block]}]
-    if form == "artifact":
-        call = {"name": "look", "args": {}, "id": "c1"}
-        sent = [HumanMessage("a"), AIMessage("", tool_calls=[call])]
-        sent.append(ToolMessage("b", tool_call_id="c1", artifact=block))
-    compactor = Compactor("embedded", window=3_000)
-    compactor.compact(sent, thread_id="t")
-    before = Counted.dumped
-    assert before
-    assert compactor.compact([*sent, *sent[:1]], thread_id="t").kept == len(sent) + 1
-    assert Counted.dumped == before
 
 
 SLIPS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
@@ -268,15 +236,6 @@ def test_the_errors_of_a_fitter_name_its_public_method():
             fitter.fit([], model="own")
         with pytest.raises(UnknownParameter, match="did you mean 'thread_id'"):
             fitter.fit([], model="own", thread="t")  # type: ignore[call-arg]
-
-
-@pytest.mark.parametrize("kind", [Compactor, partial(SummarizationMiddleware, None)])
-def test_a_warning_about_parameters_names_the_line_that_gives_them(kind):
-    with pytest.warns(UserWarning, match="can never get below") as said:
-        kind(trigger=("messages", 3), keep=("messages", 5))
-    with pytest.warns(DeprecationWarning, match="messages_to_keep") as old:
-        SummarizationMiddleware(None, messages_to_keep=3)
-    assert {one.filename for one in (*said, *old)} == {__file__}
 
 
 @pytest.mark.parametrize(("archive", "lost"), [("memory:", ""), (None, ", not archived")])

@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 
 import cli_support
 from cli_support import read_json
-from config_support import SUMMARY, Agent, answering, fits, loaded, summarising, written
+from config_support import SUMMARY, answering, built, fits, loaded, summarising, written
 from conspectus.config import (
     ConfigError,
     create_middleware,
@@ -25,9 +25,6 @@ from conspectus.errors import ArchiveError, ConspectusError, InputError, PolicyE
 from conspectus.langchain import SummarizationEvent
 from conspectus.messages import is_summary_message
 from scripted_models import ScriptedChatModel
-
-PRESETS = sorted((Path(__file__).parents[1] / "examples" / "config").glob("*.yaml"))
-
 
 run = partial(cli_support.run, "config")
 
@@ -101,38 +98,6 @@ def test_schema_is_printed_and_written(tmp_path):
     good = {"summarization": {"enabled": True, "trigger": {"tokens": 5, "messages": 9}}}
     assert fits(good, schema)
     run("schema", "-o", tmp_path / "no" / "x.json", code=2)
-
-
-# Presets
-
-
-@pytest.fixture(autouse=True)
-def _archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARCHIVE_URL", "postgresql://ann:hunter2@db/conspectus")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("file", PRESETS, ids=lambda file: file.stem)
-def test_a_preset_is_valid_and_keeps_every_promise_on_a_transcript(file, tmp_path):
-    assert checked(file)["enabled"]
-    long = tmp_path / "long.json"
-    long.write_text(json.dumps(_long()), encoding="utf-8")
-    more = ("--config", file, "--window", 32_000)
-    [found] = read_json("replay", long, *more)["totals"].values()
-    assert found["compactions"]
-    assert (found["over"], found["missing"], found["read_share"]) == (0, 0, 1.0)
-    assert found["peak_tokens"] <= 32_000
-
-
-def _long() -> list[dict[str, Any]]:
-    """Some 40,000 tokens in 400 messages."""
-    made: list[dict[str, Any]] = []
-    for n in range(200):
-        asked = f"what does section {n} of report-{n}.txt say about the harbour? " * 6
-        said = f"Section {n} says that berth {n} is free from {n % 28 + 1} May 2031 on. " * 6
-        made.append({"role": "user", "content": asked})
-        made.append({"role": "assistant", "content": said})
-    return made
 
 
 # A file of DeerFlow's
@@ -235,13 +200,6 @@ def test_a_file_of_an_earlier_version_loads(tmp_path):
     assert config.enabled
 
 
-# DeerFlow's public examples, key by key: they load here and do what that page says they do.
-# What each says: the section, tokens or messages at which it fires, what stays.
-
-
-# With DeerFlow's own classes: DEERFLOW names the folder `backend/packages/harness` of a checkout.
-
-
 SIX = """
 enabled: true
 trigger: {type: messages, value: 6}
@@ -276,26 +234,13 @@ def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(t
     config = loaded(tmp_path, SIX + "model_name: small\n")
     small = summarising()
     for registry in ({"small": small}, {"small": small}.__getitem__):
-        agent = Agent(config, model_registry=registry)
-        agent.middleware.close()
+        built(config, model_registry=registry)
     with pytest.raises(ConfigError, match=r"line 6: .*no such name; known are smal"):
         create_summarization_middleware(config, model_registry={"smal": small})
     with pytest.raises(ConfigError, match=r"line 6: the model 'small' cannot be had \(KeyError"):
         create_summarization_middleware(config, model_registry={}.__getitem__)
     with pytest.raises(ConfigError, match="int is no chat model"):
         create_summarization_middleware(config, model_registry=lambda name: 7)  # type: ignore
-
-
-def test_a_near_name_under_models_is_asked_for(tmp_path):
-    config = load_config(
-        written(tmp_path, FILE.format(use="a:b").replace("_name: house", "_name: hous"))
-    )
-    with pytest.raises(ConfigError, match=r"'hous' cannot be had .*did you mean 'house'\?"):
-        create_summarization_middleware(config)
-    assert (
-        "model_name 'hous' is not under 'models'; did you mean 'house'?"
-        in checked(tmp_path / "config.yaml")["notes"]
-    )
 
 
 def test_a_wrong_model_argument_is_not_the_files_mistake(tmp_path):
@@ -325,11 +270,11 @@ def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path):
         return model
 
     config = loaded(tmp_path, SIX + "model_name: one\nfallback_models: [two, three]\n")
-    agent = Agent(config, model_registry=failing, model=summarising())
+    agent = built(config, model_registry=failing, model=summarising())
     for n in range(4):
         agent.say(f"look at module {n}")
     assert tried == ["one"] * 3 + ["two"] * 3 + ["three"] * 3
-    assert summaries(agent.messages) == 1
+    assert summaries(agent.values["messages"]) == 1
 
 
 @pytest.mark.parametrize("archive", ["sqlite:///notes.db", "notes.db"])
@@ -369,12 +314,12 @@ def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
         pin: test_config_cli:about_money
         archive: "memory:"
         """)  # fmt: skip
-    agent = Agent(config, model=summarising(), model_registry={})
+    agent = built(config, model=summarising(), model_registry={})
     agent.say("the money is in the safe")
     for n in range(8):
-        sent = agent.say(f"please look at module number {n} now")
-    assert summaries(agent.messages) == 1
-    assert "the money is in the safe" in [message.text for message in sent]
+        agent.say(f"please look at module number {n} now")
+    assert summaries(agent.values["messages"]) == 1
+    assert "the money is in the safe" in [message.text for message in agent.requests[-1]]
 
 
 # The hook
@@ -394,23 +339,16 @@ def test_a_hook_that_fails_is_logged_and_harms_neither_the_summary_nor_the_next_
     async def slow(event: SummarizationEvent) -> None:
         await asyncio.sleep(60)
 
-    agent = Agent(
+    agent = built(
         loaded(tmp_path, SIX + "summarizer_timeout: 0.2\n"),
         model=summarising(),
         before_summarization=[broken, slow, lambda event: called.append(1)],
     )
-
-    async def turns() -> None:
-        for n in range(4):
-            await agent.asay(f"look at module {n}")
-
-    if loop:
-        asyncio.run(turns())
-    for n in range(0 if loop else 4):
-        agent.say(f"look at module {n}")
+    for n in range(4):
+        held = agent.say(f"look at module {n}", "async" if loop else "sync")
     assert called == [1]
-    assert is_summary_message(agent.messages[0])
-    assert "gone" not in [message.text for message in agent.messages]
+    assert is_summary_message(held[0])
+    assert "gone" not in [message.text for message in held]
     assert caplog.text.count("before_summarization") >= 2
     assert "the memory is down" in caplog.text
 

@@ -110,8 +110,10 @@ def test_the_skills_of_the_file_are_the_skills_of_the_section(tmp_path):
 
 
 @pytest.mark.parametrize("file", PRESETS, ids=lambda file: file.stem)
-def test_the_schema_takes_every_preset_and_describes_every_key(file):
+def test_the_schema_takes_every_preset_and_describes_every_key(file, monkeypatch):
+    monkeypatch.setenv("ARCHIVE_URL", "postgresql://ann:hunter2@db/conspectus")
     assert fits(yaml.safe_load(file.read_text()))
+    assert load_config(file).enabled
     schema = json.loads(json.dumps(json_schema()))
     section = schema["properties"]["summarization"]["anyOf"][0]
     for key, one in section["properties"].items():

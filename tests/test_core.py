@@ -15,7 +15,6 @@ from conspectus.core.items import (
     Window,
     exchanges,
     must_stay,
-    never_clipped,
 )
 from conspectus.core.plan import plan, plan_draft
 from conspectus.core.policy import Arguments
@@ -170,6 +169,8 @@ def stay(items: list[Item]) -> set[int]:
 
 
 SYSTEM, PINNED = Item("k", "system", 1), Item("k", "tool", 1, answers=("2",), pinned=True)
+THOUGHT = [u(), a(), replace(a("1"), joined=True), replace(a("2"), joined=True)]
+PROGRAM = [u(), a("p", "1"), t("1"), replace(a("2"), needs=("p",)), t("2")]
 STAY = {
     "an unanswered call with the answers that it has": (
         [u(), a("1", "2"), t("1"), u(), a()],
@@ -182,6 +183,9 @@ STAY = {
         {1, 2},
     ),
     "leading system messages, not later ones": ([SYSTEM, SYSTEM, u(), SYSTEM, a()], {0, 1, 2}),
+    "what goes on with an answer, where it waits": ([*THOUGHT, t("1"), u()], {1, 2, 3, 4, 5}),
+    "what needs a call that runs": ([*PROGRAM, u()], {1, 2, 3, 4, 5}),
+    "nothing of what a message answers itself": ([u(), replace(a("s"), answers=("s",)), u()], {2}),
     "a pinned result with its call and its brothers": (
         [a("1", "2"), t("1"), PINNED, a(), u()],
         {0, 1, 2, 4},
@@ -194,44 +198,34 @@ def test_what_must_stay(items, places):
     assert stay(items) == places
 
 
-def test_ids_that_are_used_again_are_matched_within_their_turn():
-    items = [u(), a("1"), t("1"), u(), a("1"), t("1"), u()]
-    assert cuts(items) == [0, 1, 3, 4, 6, 7]
+CUTS = {
+    "ids that are used again are matched within their turn": (
+        [u(), a("1"), t("1"), u(), a("1"), t("1"), u()],
+        [0, 1, 3, 4, 6, 7],
+    ),
+    "a late second answer goes with its call and does not glue turns together": (
+        [a("1"), t("1"), u(), a(), t("1"), u()],
+        [0, 2, 3, 4, 5, 6],
+    ),
+    "what goes on with an answer is not cut off from it": (
+        [*THOUGHT, t("2"), t("1"), u()],
+        [0, 1, 6, 7],
+    ),
+    "what needs a call stays with it": (
+        [*PROGRAM, replace(a(), answers=("p",)), u()],
+        [0, 1, 6, 7],
+    ),
+    "an exchange that is tied to another brings the results that it had": (
+        [a("1"), a("2", "3"), t("2"), t("1", "3"), u()],
+        [0, 4, 5],
+    ),
+}
+
+
+@pytest.mark.parametrize(("items", "places"), CUTS.values(), ids=CUTS)
+def test_where_a_history_may_be_cut(items, places):
+    assert cuts(items) == places
     assert exchanges(items).orphans == frozenset()
-
-
-def test_a_late_second_answer_goes_with_its_call_and_does_not_glue_turns_together():
-    items = [a("1"), t("1"), u(), a(), t("1"), u()]
-    assert exchanges(items).orphans == frozenset()
-    assert exchanges(items).late == {4: 0}
-    assert cuts(items) == [0, 2, 3, 4, 5, 6]
-
-
-def test_what_goes_on_with_an_answer_is_not_cut_off_from_it():
-    thought, call, other = a(), replace(a("1"), joined=True), replace(a("2"), joined=True)
-    items = [u(), thought, call, other, t("2"), t("1"), u()]
-    assert cuts(items) == [0, 1, 6, 7]
-    unanswered = [u(), thought, call, other, t("1"), u()]
-    assert stay(unanswered) == {1, 2, 3, 4, 5}
-    assert never_clipped(unanswered, exchanges(unanswered)) == {1, 2, 3}
-
-
-def test_what_needs_a_call_stays_with_it():
-    program, inner = a("p", "1"), replace(a("2"), needs=("p",))
-    items = [u(), program, t("1"), inner, t("2"), replace(a(), answers=("p",)), u()]
-    assert cuts(items) == [0, 1, 6, 7]
-    assert stay([*items[:5], u()]) == {1, 2, 3, 4, 5}
-
-
-def test_what_a_message_answers_itself_waits_for_nothing():
-    items = [u(), replace(a("s"), answers=("s",)), u()]
-    assert exchanges(items).pending == frozenset()
-    assert stay(items) == {2}
-
-
-def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
-    items = [a("1"), a("2", "3"), t("2"), t("1", "3"), u()]
-    assert exchanges(items).group == (0, 0, 0, 0, 4)
 
 
 def test_a_late_second_answer_stays_in_view_while_its_call_does():

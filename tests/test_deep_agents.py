@@ -1,7 +1,7 @@
 """Deep Agents with our middleware: in every agent, with its own limits, and all else as it was."""
 
+import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import deepagents
@@ -13,7 +13,8 @@ from deepagents.middleware.summarization import (
     create_summarization_tool_middleware,
 )
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
@@ -25,6 +26,9 @@ from conspectus.deep_agents import (
     wiring,
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
+from conspectus.langchain.overflow import TRIES
+from conspectus.messages import read_messages, with_short_arguments
+from graph_support import Bench
 from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -185,51 +189,167 @@ def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_pat
     assert len(paid) == 1
 
 
-# Readable files
-
-
-def mirroring(chat: Any, backend: Any, due: int = 8, keep: int = 2) -> Any:
-    """An agent that is compacted after a few messages, with files of the originals in a backend."""
-    mine = summarization_middleware(
-        chat,
-        backend,
-        trigger=("messages", due),
-        keep=("messages", keep),
-        summarizer=lambda _: "Seen and answered. " * 20,
-    )
-    return create_deep_agent(
-        chat,
-        backend=backend,
-        middleware=[mine],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    there = (folder / "conversation_history").rglob("*")
-    return {str(path.relative_to(folder)): path.read_bytes() for path in there if path.is_file()}
-
-
-# The example, and what is said without the extra
-
-
 @pytest.mark.slow
 def test_no_session_has_anothers_files(tmp_path):
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    settings: Any = {"trigger": ("messages", 8), "keep": ("messages", 2)}
+    settings["summarizer"] = lambda _: "Seen and answered. " * 20
     chat = model(40_000, "Seen. " * 30)
-    compiled = mirroring(chat, backend)
+    mine = summarization_middleware(chat, backend, **settings)
+    kept: Any = {"checkpointer": InMemorySaver(), "store": InMemoryStore()}
+    compiled = create_deep_agent(chat, backend=backend, middleware=[mine], **kept)
     for turn in range(8):
         for who in ("ann", "bob"):
             thread: Any = {"configurable": {"thread_id": who}}
             compiled.invoke({"messages": [HumanMessage(f"{who} asks {turn}")]}, thread)
     folders: dict[str, str] = {}
-    for name, content in files(tmp_path).items():
-        place = name.split("/")[1]
-        folders[place] = folders.get(place, "") + content.decode()
+    for path in (tmp_path / "conversation_history").rglob("*.*"):
+        folders[path.parent.name] = folders.get(path.parent.name, "") + path.read_text()
     assert len(folders) == 2
     assert sorted(("ann asks" in text, "bob asks" in text) for text in folders.values()) == [
         (False, True),
         (True, False),
     ]
     assert not any("ann" in name or "bob" in name for name in folders)
+
+
+# What is sent: large arguments shortened, refused batches rescued
+
+
+LONG = "a line of a module\n" * 150
+
+
+def writes(messages: list[BaseMessage]) -> Any:
+    """A file in each turn."""
+    if isinstance(messages[-1], ToolMessage):
+        return "Written."
+    turn = messages[-1].text.split()[1]
+    args = {"file_path": f"/m{turn}.py", "content": f"module {turn}\n{LONG}"}
+    call = {"name": "write_file", "args": args, "id": f"w{turn}", "type": "tool_call"}
+    return AIMessage("", tool_calls=[call])
+
+
+def contents(messages: Any) -> list[str]:
+    found = [call for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
+    return [call["args"]["content"] for call in found if call["name"] == "write_file"]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("store", "way"), [(False, "sync"), (False, "async"), (True, "sync")])
+def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp_path):
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    kept: dict[str, Any] = {} if store else {"store": None}
+    bench = Bench(writes, make=create_deep_agent, backend=backend, **kept)
+    for turn in range(7):
+        held = bench.say(f"Module {turn} please.", way)
+    seen = contents(bench.requests[-1])
+    assert len(seen) == 7
+    short = [text for text in seen if len(text) < 200]
+    # As theirs: 27 messages, and the newest 20 are left alone.
+    assert len(short) == 2
+    for text in short:
+        assert text.startswith((LONG and f"module {short.index(text)}\na line of a m")[:20])
+        assert "...(argument truncated)" in text
+        assert ("archived as" in text) == store
+        assert ("kept in files under" in text) != store
+    assert all(LONG in text for text in contents(held))  # the state has them whole
+    if not store:
+        path, cite = short[0].partition("kept in files under ")[2].rstrip("]").split(", as ")
+        found = backend.grep(cite, path=path).matches or []
+        assert len(found) == 1
+        file = tmp_path / found[0]["path"].lstrip("/")
+        assert "module 0" in file.read_text()
+    assert len(bench.requests[-1]) == 28  # nothing was summarised, and the prompt
+
+
+def test_every_form_of_a_call_is_shortened_and_nothing_else():
+    args = {"file_path": "/a.py", "content": "x" * 50, "count": 3}
+    other = {"name": "execute", "args": {"command": "y" * 50}, "id": "e", "type": "tool_call"}
+    raw = {
+        "id": "w",
+        "type": "function",
+        "function": {
+            "name": "write_file",
+            "arguments": ('{"file_path": "/a.py", "content": "' + "x" * 50 + '", "count": 3}'),
+        },
+    }
+    message = AIMessage(
+        [
+            {"type": "text", "text": "z" * 50},
+            {"type": "tool_use", "id": "w", "name": "write_file", "input": args},
+        ],
+        tool_calls=[{"name": "write_file", "args": args, "id": "w", "type": "tool_call"}, other],
+        additional_kwargs={"tool_calls": [raw]},
+        id="m",
+    )
+    [entry] = read_messages([message])
+    short: Any = with_short_arguments(entry, 40, "...")
+    cut = "x" * 20 + f"... [original archived as {entry.cite}]"
+    assert short.tool_calls[0]["args"] == {"file_path": "/a.py", "content": cut, "count": 3}
+    assert short.tool_calls[1] == other
+    assert short.content[0] == message.content[0]
+    assert short.content[1]["input"]["content"] == cut
+    assert cut in short.additional_kwargs["tool_calls"][0]["function"]["arguments"]
+    assert short.id == "m"
+    assert message.tool_calls[0]["args"] == args
+
+
+# Deep Agents on providers that say no more than "too long", after the import swap alone
+
+
+LIMIT = 9_000
+ASKED = "What do the tables say?"
+LINE = "one more row of a table that is far too long\n"
+
+
+@tool
+def read_table(name: str) -> str:
+    """Read a table."""
+    return f"first row of {name}\n" + LINE * 600 + f"needle of {name}\n" + LINE * 100
+
+
+def call(name: str, number: int, /, **args: Any) -> dict[str, Any]:
+    return {"name": name, "args": args, "id": f"{name}{number}", "type": "tool_call"}
+
+
+def searching(messages: list[BaseMessage]) -> Any:
+    """Reads eight tables at once, and then looks into the file that one of them is kept in."""
+    newest = messages[-1]
+    if newest.text.startswith("<"):
+        return "The agent has read eight tables."
+    if newest.text == ASKED:
+        return AIMessage("", tool_calls=[call("read_table", n, name=f"t{n}") for n in range(8)])
+    kept = re.search(r"kept in files under (\S+), as (\w+)", newest.text)
+    if isinstance(newest, ToolMessage) and newest.name == "read_table" and kept:
+        args = {"pattern": "needle of", "path": kept[1], "output_mode": "content"}
+        return AIMessage("", tool_calls=[call("grep", 0, **args)])
+    return "Done."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("store", "way"), [(False, "sync"), (False, "stream"), (False, "async"), (True, "sync")]
+)
+def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store, way):
+    kept: dict[str, Any] = {} if store else {"store": None}
+    bench = Bench(searching, make=create_deep_agent, limit=LIMIT, tools=[read_table], **kept)
+
+    def refused() -> int:  # not counting what asks for a summary
+        asked = zip(bench.requests, bench.sizes, strict=True)
+        return sum(size > LIMIT for one, size in asked if not one[-1].text.startswith("<"))
+
+    held = bench.say(ASKED, way)
+    assert held[-1].text == "Done."
+    assert 1 <= refused() <= TRIES
+    if not store:  # what was truncated is in a file before the agent can ask for it
+        [found] = [one.text for one in held if isinstance(one, ToolMessage) and one.name == "grep"]
+        assert "needle of t7" in found
+    results = [message for message in held if message.type == "tool"][:8]
+    assert [message.tool_call_id for message in results] == [f"read_table{n}" for n in range(8)]
+    # What was accepted may have been just below a limit that nobody has named: the next turn may
+    # find it from above once more, and no later one.
+    bench.say("And then?", way)
+    assert (before := refused()) <= TRIES
+    for turn in range(3):
+        bench.say(f"And then, {turn}?", way)
+    assert refused() == before

@@ -15,9 +15,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import CompactionResult, Compactor, ContextGuard, SummarizationMiddleware
-from conspectus.archive import Archive, Scope
+from conspectus import CompactionResult, ContextGuard, SummarizationMiddleware
 from conspectus.core.policy import EMBEDDED
+from engine import check_nothing_missing, engine
 from fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired
 from graph_support import check_nothing_lost, look, thread
@@ -83,24 +83,15 @@ def compacted(
     room: bool = False,
 ) -> CompactionResult:
     """One compaction, and a check that nothing was lost and nothing wrong is shown."""
-    archive = Archive(InMemoryStore())
     size: dict[str, Any] = {"trigger": ("messages", 8)} if room else {"window": WINDOW}
-    compactor = Compactor(model, archive=archive, keep=("messages", 4), **size)
+    compactor = engine(model, keep=("messages", 4), **size)
     if on_loop:
         result = wires.run(compactor.acompact(messages, thread_id="t"))
     else:
         result = compactor.compact(messages, thread_id="t")
-    kept = json.dumps([row["message"] for row in archive.export(Scope("local", "t"))])
-    for message in messages:
-        there = any(message is one for one in result.messages)
-        texts = [str(message.content), *(str(c["args"]["name"]) for c in calls_of(message))]
-        assert there or all(text in kept for text in texts), message
+    check_nothing_missing(messages, result, compactor)
     assert MARK not in json.dumps([one.model_dump() for one in result.messages], default=str)
     return result
-
-
-def calls_of(message: BaseMessage) -> list[Any]:
-    return list(message.tool_calls) if isinstance(message, AIMessage) else []
 
 
 # The summariser's call

@@ -1,7 +1,9 @@
-"""The guard: what is really sent fits its window, and a call that overflowed is rescued once."""
+"""The guard: what is really sent fits its window; what was refused is rescued, giants truncated."""
 
-import asyncio
+import base64
 import contextlib
+import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,18 +13,14 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware
+from conspectus.archive import Archive
 from conspectus.langchain.overflow import TRIES
-from conspectus.tokens import TokenMeter
-from graph_support import agent
+from graph_support import METER, Bench, agent, check_sent, said, scope_of, thread
 from scripted_models import ScriptedChatModel
 
 WINDOW = 3_000
-METER = TokenMeter()
-CONFIG: Any = {"configurable": {"thread_id": "t"}}
 PROMPT = "You are a careful coding agent. " * 20
 LONG = "and then look at what it imports, and at what imports it. " * 6
 
@@ -33,72 +31,30 @@ def read_file(path: str) -> str:
     return f"{path}: " + "a line of code\n" * 40
 
 
-class Agent:
-    """An agent on a scripted model that refuses requests of more than `limit` real tokens."""
+TOOLS = METER.tools([read_file])
 
-    def __init__(
-        self,
-        *middleware: AgentMiddleware[Any, Any, Any],
-        limit: int = 10**9,
-        error: Callable[[int, int], Exception] | None = None,
-        factor: float = 1.0,
-        **more: Any,
-    ) -> None:
-        self.sent: list[int] = []
-        self.refused = 0
-        self.requests: list[list[BaseMessage]] = []
-        self.limit, self.factor = limit, factor
-        self._error = error or (lambda limit, sent: ContextOverflowError("too long"))
-        self.model = ScriptedChatModel(answers=self._answer)
-        self.store = InMemoryStore()
-        more.setdefault("store", self.store)
-        self.graph = create_agent(
-            self.model,
-            [read_file],
-            system_prompt=PROMPT,
-            middleware=middleware,
-            checkpointer=InMemorySaver(),
-            **more,
-        )
 
-    def _answer(self, messages: list[BaseMessage]) -> Any:
-        size = int((METER.messages(messages) + METER.tools([read_file])) * self.factor)
-        if size > self.limit:
-            self.refused += 1
-            return self._error(self.limit, size)
-        self.sent.append(size)
-        self.requests.append(messages)
-        number = len(self.sent)
-        own = [message for message in messages if "Remember" not in str(message.content)]
-        if isinstance(own[-1], ToolMessage):
-            return AIMessage(f"The answer is {number}.", id=f"a{number}")
-        call = {"name": "read_file", "args": {"path": f"/src/m{number}.py"}, "id": f"c{number}"}
-        return AIMessage("", tool_calls=[call], id=f"a{number}")
+def reading(*middleware: Any) -> Bench:
+    """An agent that reads a file at each question."""
 
-    def talk(self, turns: int, first: int = 0) -> None:
-        for turn in range(first, first + turns):
-            said = HumanMessage(f"Question {turn}: look at m{turn}.py {LONG}")
-            self.graph.invoke({"messages": [said]}, CONFIG)
+    def answer(messages: list[BaseMessage]) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return AIMessage("It says what it does.")
+        call = {"name": "read_file", "args": {"path": "/src/m.py"}, "id": f"c{len(bench.sizes)}"}
+        return AIMessage("", tool_calls=[call])
 
-    @property
-    def values(self) -> dict[str, Any]:
-        return self.graph.get_state(CONFIG).values
+    bench = Bench(answer, *middleware, tools=[read_file], system_prompt=PROMPT)
+    return bench
+
+
+def talk(bench: Any, turns: int) -> None:
+    for turn in range(turns):
+        bench.say(f"Question {turn}: look at m{turn}.py {LONG}")
 
 
 def summarization(**more: Any) -> SummarizationMiddleware:
     settings: dict[str, Any] = {"trigger": ("messages", 500), "keep": ("messages", 4), **more}
     return SummarizationMiddleware(None, **settings)
-
-
-def ask(graph: Any, turns: int) -> None:
-    for turn in range(turns):
-        graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
-
-
-def broken(messages: list[BaseMessage]) -> bool:
-    calls = {c["id"] for m in messages if isinstance(m, AIMessage) for c in m.tool_calls}
-    results = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
-    return calls != results
 
 
 @pytest.mark.slow
@@ -107,34 +63,33 @@ def test_the_request_fits_its_window_with_prompt_and_tools(history):
     middle = [summarization(history=history)] if history else []
     own: Any = {} if middle else {"keep": ("messages", 4)}
     guard = ContextGuard(*middle, window=WINDOW, reserved_tokens=200, **own)
-    agent = Agent(*middle, guard)
-    agent.talk(25)
-    assert len(agent.sent) == 50
-    assert max(agent.sent) <= WINDOW - 200
-    assert sum(agent.sent) / len(agent.sent) > WINDOW / 3  # it does not starve the agent either
-    assert not any(broken(request) for request in agent.requests)
+    bench = reading(*middle, guard)
+    talk(bench, 25)
+    sizes = [size + TOOLS for size in bench.sizes]
+    assert len(sizes) == 50
+    assert max(sizes) <= WINDOW - 200
+    assert sum(sizes) / len(sizes) > WINDOW / 3  # it does not starve the agent either
+    check_sent(bench.model)
 
 
 def test_a_window_that_nobody_knows_is_said_once(caplog):
-    Agent(ContextGuard(archive="memory:")).talk(3)
-    assert caplog.text.count("window=") == 1
-    Agent(ContextGuard(window=WINDOW, archive="memory:")).talk(3)
-    assert caplog.text.count("window=") == 1
+    for known in ({}, {"window": WINDOW}):
+        talk(reading(ContextGuard(archive="memory:", **known)), 3)
+        assert caplog.text.count("window=") == 1
 
 
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 def test_what_cannot_fit_is_said_with_the_numbers(on_stuck):
     middle = summarization()
-    guard = ContextGuard(middle, window=400, on_stuck=on_stuck)
-    agent = Agent(middle, guard)
+    bench = reading(middle, ContextGuard(middle, window=400, on_stuck=on_stuck))
     if on_stuck == "send":
-        agent.talk(1)
-        assert agent.sent
+        talk(bench, 1)
+        assert bench.sizes
         return
     with pytest.raises(StuckError) as caught:
-        agent.talk(1)
+        talk(bench, 1)
     assert caught.value.needed > caught.value.budget > 0
-    assert not agent.sent
+    assert not bench.sizes
 
 
 def test_output_is_reserved_from_the_models_own_setting():
@@ -144,8 +99,9 @@ def test_output_is_reserved_from_the_models_own_setting():
     model = Limited(answers=lambda messages: "fine")
     middle = summarization()
     graph, _ = agent(model, middle, ContextGuard(middle, window=WINDOW), tools=[])
-    ask(graph, 30)
-    sizes = [METER.messages(call.messages) for call in model.calls]
+    for turn in range(30):
+        graph.invoke(said(f"Question {turn}: {LONG}"), thread())
+    sizes = [METER.messages(list(call.messages)) for call in model.calls]
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
 
 
@@ -163,10 +119,6 @@ def read_table(name: str) -> str:
     return f"first row of {name}\n" + ROWS + f"last row of {name}\n"
 
 
-def sizes_of(model: ScriptedChatModel) -> list[int]:
-    return [METER.messages(list(call.messages)) for call in model.calls]
-
-
 def batch(count: int = 4) -> AIMessage:
     calls = [
         {"name": "read_table", "args": {"name": f"t{n}"}, "id": f"c{n}", "type": "tool_call"}
@@ -175,41 +127,16 @@ def batch(count: int = 4) -> AIMessage:
     return AIMessage("", tool_calls=calls)
 
 
-def refusing_agent(
-    limit: int = LIMIT, *, history: Any = "replace", store: bool, **more: Any
-) -> Any:
+def refusing(*, history: Any = "replace", store: bool = False, **more: Any) -> Bench:
     """An agent that reads four tables at once, on a provider that never names its limit."""
 
     def answer(messages: list[BaseMessage]) -> Any:
-        if METER.messages(messages) > limit:
-            return ContextOverflowError("too long")
         return batch() if messages[-1].text == ASKED else f"Fine, {len(messages)}."
 
-    model = ScriptedChatModel(answers=answer)
-    middle = [
-        SummarizationMiddleware(None, trigger=("messages", 500), history=history)
-        for _ in range(history is not None)
-    ]
+    middle = [summarization(history=history, keep=("messages", 20))] if history else []
+    kept = {} if store else {"store": None}
     guard = ContextGuard(*middle, **more)
-    graph = create_agent(
-        model,
-        [read_table],
-        middleware=[*middle, guard],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore() if store else None,
-    )
-    return model, graph
-
-
-def run(graph: Any, said: str, way: str) -> dict[str, Any]:
-    asked = {"messages": [HumanMessage(said)]}
-    if way == "async":
-        asyncio.run(graph.ainvoke(asked, CONFIG))
-    elif way == "stream":
-        list(graph.stream(asked, CONFIG, stream_mode="messages"))
-    else:
-        graph.invoke(asked, CONFIG)
-    return graph.get_state(CONFIG).values
+    return Bench(answer, *middle, guard, limit=LIMIT, tools=[read_table], **kept)
 
 
 @pytest.mark.sampled(1)
@@ -221,40 +148,39 @@ def run(graph: Any, said: str, way: str) -> dict[str, Any]:
 def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it_is_taken(
     history, store, way
 ):
-    model, graph = refusing_agent(history=history, store=store)
-    values = run(graph, ASKED, way)
-    assert values["messages"][-1].text.startswith("Fine")
-    sizes = sizes_of(model)
-    refused = [size for size in sizes if size > LIMIT]
-    assert 2 <= len(refused) <= TRIES
+    bench = refusing(history=history, store=store)
+    held = bench.say(ASKED, way)
+    assert held[-1].text.startswith("Fine")
+    sizes, refused = bench.sizes, bench.refused
+    assert 2 <= refused <= TRIES
     assert sizes[1:] == sorted(set(sizes[1:]), reverse=True)
-    taken = model.calls[-1].messages
-    results = [message for message in taken if isinstance(message, ToolMessage)]
+    results = [message for message in bench.requests[-1] if isinstance(message, ToolMessage)]
     assert [message.tool_call_id for message in results] == ["c0", "c1", "c2", "c3"]
     for n, message in enumerate(results):
         assert f"first row of t{n}" in message.text
         assert f"last row of t{n}" in message.text
         assert ("archived as" in message.text) == store
-    whole = [message for message in values["messages"] if isinstance(message, ToolMessage)]
+    whole = [message for message in held if isinstance(message, ToolMessage)]
     if not (store and history == "replace"):  # there the archive has them
         assert all(len(message.text) > 15_000 for message in whole)
     # What was taken is remembered: nothing is refused again, whatever the agent goes on with.
     for turn in range(4):
-        values = run(graph, f"And then, {turn}?", way)
-    assert len([size for size in sizes_of(model) if size > LIMIT]) == len(refused)
-    assert history == "replace" or len(values["messages"]) == 15
+        held = bench.say(f"And then, {turn}?", way)
+    assert bench.refused == refused
+    assert history == "replace" or len(held) == 15
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 @pytest.mark.parametrize("store", [False, True], ids=["no store", "store"])
 def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store, on_stuck):
-    model, graph = refusing_agent(store=store, on_stuck=on_stuck)
-    model.answers = lambda messages: ContextOverflowError("too long")
-    said = {"messages": [HumanMessage("And now?"), batch(), *read(4)]}
+    bench = refusing(store=store, on_stuck=on_stuck)
+    bench.limit = 0
+    tables = [read_table.invoke({"name": f"t{n}"}) for n in range(4)]
+    results = [ToolMessage(text, tool_call_id=f"c{n}") for n, text in enumerate(tables)]
     with pytest.raises(ContextOverflowError) as caught:
-        graph.invoke(said, CONFIG)
-    sizes = sizes_of(model)
+        bench.graph.invoke({"messages": [HumanMessage("And now?"), batch(), *results]}, thread())
+    sizes = bench.sizes
     assert 3 <= len(sizes) <= TRIES + 1
     assert sizes == sorted(set(sizes), reverse=True)
     assert sizes[-1] < sizes[0] / 20
@@ -291,28 +217,19 @@ def test_a_short_history_that_is_too_long_gets_a_summary_too():
 
 
 def test_what_was_taken_is_remembered_and_is_no_wall():
-    model, graph = refusing_agent(history="preserve", store=False)
-    run(graph, ASKED, "sync")
-    learned = graph.get_state(CONFIG).values["_conspectus_request"]["learned"]
-    overhead = graph.get_state(CONFIG).values["_conspectus_request"]["overhead"]
-    assert len(learned) == 1
-    most = next(iter(learned.values()))
+    bench = refusing(history="preserve")
+    bench.say(ASKED)
+    request = bench.values["_conspectus_request"]
+    assert len(request["learned"]) == 1
+    [most], overhead = request["learned"].values(), request["overhead"]
     assert LIMIT / 4 < most - overhead < LIMIT
     said = "Look at this: " + ROWS[: 85 * 48]  # more than was taken, and less than would be refused
     assert most - overhead < METER.message(HumanMessage(said)) < LIMIT
-    refused = len([size for size in sizes_of(model) if size > LIMIT])
+    refused = bench.refused
     with contextlib.suppress(StuckError):
-        run(graph, said, "sync")
-    values = graph.get_state(CONFIG).values
-    assert values["messages"][-1].text.startswith("Fine")
-    assert len([size for size in sizes_of(model) if size > LIMIT]) == refused
-
-
-def read(count: int) -> list[BaseMessage]:
-    return [
-        ToolMessage(read_table.invoke({"name": f"t{n}"}), tool_call_id=f"c{n}")
-        for n in range(count)
-    ]
+        bench.say(said)
+    assert bench.values["messages"][-1].text.startswith("Fine")
+    assert bench.refused == refused
 
 
 @pytest.mark.parametrize("stack", ["last", "first", "another's", "alone", "one of two"])
@@ -326,5 +243,121 @@ def test_a_guard_in_the_wrong_place_or_of_another_middleware_is_said_once(stack,
         "one of two": ([mine, other, ContextGuard(mine, window=WINDOW)], False),
     }
     middleware, wrong = built[stack]
-    Agent(*middleware).talk(3)
+    talk(reading(*middleware), 3)
     assert caplog.text.count("put the guard last") == wrong
+
+
+# One message that is too large is truncated with a pointer to its original
+
+
+PICTURE = base64.b64encode(random.Random(3).randbytes(60_000)).decode()
+PAGES = base64.b64encode(b"%PDF-1.7 " + random.Random(4).randbytes(400_000)).decode()
+TEXT = " ".join(f"word-{n}" for n in range(6_000))
+
+IMAGES: list[Any] = [
+    {
+        "type": "image_url",
+        "image_url": {"url": f"data:image/png;base64,{PICTURE}", "detail": "high"},
+    }
+    for _ in range(8)
+]
+PDF: Any = {"type": "file", "mime_type": "application/pdf", "base64": PAGES, "filename": "a.pdf"}
+GIANTS: dict[str, Any] = {
+    "a long text": TEXT,
+    "images": [{"type": "text", "text": "Look at these."}, *IMAGES],
+    "a document": [{"type": "text", "text": "Read this."}, PDF],
+    "a document as text": [
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": TEXT}}
+    ],
+    "many small blocks": [{"type": "text", "text": f"part {n}: {TEXT[:40]}"} for n in range(900)],
+}
+
+
+@tool
+def read(path: str) -> Any:
+    """Read a file."""
+    return GIANTS.get(path, f"{path} is small")
+
+
+READ = METER.tools([read])
+
+
+def told(history: Any) -> Bench:
+    """An agent that reads what it is told to."""
+
+    def answer(messages: list[BaseMessage]) -> Any:
+        last = messages[-1]
+        if isinstance(last, HumanMessage) and (found := re.search(r"read <(.+)>", str(last.text))):
+            args = {"path": found.group(1)}
+            return AIMessage("", tool_calls=[{"name": "read", "args": args, "id": "c1"}])
+        return "Seen."
+
+    middle = SummarizationMiddleware(
+        None, trigger=("tokens", 100_000), keep=("messages", 4), history=history
+    )
+    return Bench(answer, middle, ContextGuard(middle, window=WINDOW), tools=[read])
+
+
+def pointers(messages: list[BaseMessage]) -> list[BaseMessage]:
+    return [message for message in messages if "archived as " in str(message.content)]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("kind", ["images", "a document"])
+def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck(kind, history):
+    bench = told(history)
+    bench.say("Hello, I have something for you.")
+    with pytest.raises(StuckError, match=r"at least [0-9,]+ tokens and there are"):
+        bench.say(GIANTS[kind])
+    bench.say("Then without it?")
+    assert bench.sizes[-1] + READ <= WINDOW
+    assert bench.requests[-1][-1].content == "Then without it?"
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("kind", ["a long text", "many small blocks", "a document as text"])
+def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history):
+    bench = told(history)
+    bench.say(f"Please read <{kind}>")
+    bench.say("And now?")
+    assert max(bench.sizes) + READ <= WINDOW
+    shown = bench.requests[1]
+    assert isinstance(shown[-1], ToolMessage)
+    assert shown[-1].tool_call_id == "c1"
+    assert pointers(shown) == [shown[-1]]
+    archive, scope = Archive(bench.store), scope_of(bench.values, "t")
+    records = archive.records(scope)
+    keys = [key for one in records for key in (*one.covers, *(mark.key for mark in one.clips))]
+    assert any(GIANTS[kind] == one.message.content for one in archive.get(scope, keys))
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history):
+    small, large = (
+        ScriptedChatModel(
+            answers=lambda _: "Seen. " * 60, profile={"max_input_tokens": window}, model_name=name
+        )
+        for name, window in (("small", 2_000), ("large", 60_000))
+    )
+    now = [large]
+
+    class Switch(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+            return handler(request.override(model=now[0]))
+
+    settings: Any = {"trigger": ("fraction", 0.85), "keep": ("messages", 4), "history": history}
+    middle = SummarizationMiddleware(large, summarizer="embedded", **settings)
+    graph, _ = agent(large, middle, Switch(), ContextGuard(middle), tools=[read])
+
+    def sizes(model: ScriptedChatModel, turns: range) -> list[int]:
+        for turn in turns:
+            graph.invoke(said(f"Question {turn}. " * 20), thread())
+        return [METER.messages(list(call.messages)) + READ for call in model.calls]
+
+    assert sizes(large, range(20))[-1] > 2_000
+    now[0] = small
+    assert max(sizes(small, range(20, 26))) <= 2_000
+    assert any("Question 20" in str(m.text) for m in small.calls[0].messages)

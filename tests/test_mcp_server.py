@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from conspectus.cli.app import app
 from conspectus.errors import InputError
 from conspectus_mcp.grants import Grant, digest, read_grants
-from hostile_texts import CLASSES, ORDER, marks
 from mcp_support import (
     FRAME,
     archived,
@@ -30,7 +29,6 @@ from mcp_support import (
 from postgres_support import postgres_schema
 
 TRANSPORTS = ("stdio", "http")
-HOSTILE = [text for texts in CLASSES.values() for text in texts]
 PORT = "The staging database listens on port 5433."
 
 
@@ -144,25 +142,6 @@ def test_over_http_a_token_says_what_is_seen(archive, tmp_path):
 
     with http_server(archive, grants) as url:
         run(main(url))
-
-
-@pytest.mark.slow
-def test_injected_text_gains_nothing(tmp_path):
-    path = str(tmp_path / "a.db")
-    archived(path, HOSTILE, "t1")
-
-    def checked(text: str) -> None:
-        assert text.startswith(FRAME)
-        assert text.count("</recalled>") == 1
-        assert not marks(text.removeprefix(FRAME).replace("\n</recalled>", ""))
-
-    async def main() -> None:
-        async with beside(path, Grant.of(["ann"])) as client:
-            for at in range(0, len(HOSTILE) - 9, 40):
-                checked(await told(client, "read", id=f"u{at}", until=f"u{at + 9}"))
-            checked(await told(client, "search", query=ORDER, limit=50, tokens=20_000))
-
-    run(main())
 
 
 @pytest.mark.slow

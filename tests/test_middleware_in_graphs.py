@@ -9,10 +9,8 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
     HumanInTheLoopMiddleware,
-    LLMToolSelectorMiddleware,
 )
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -120,26 +118,6 @@ class SystemFirst(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         rules = [SystemMessage("Be careful."), SystemMessage("Be brief.")]
         return handler(request.override(messages=[*rules, *request.messages]))
-
-
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_the_newest_human_message_is_the_request_in_a_long_turn(history):
-    asked: list[str] = []
-
-    class Selector(ScriptedChatModel):
-        def with_structured_output(self, schema: Any, **more: Any) -> Any:
-            def chosen(messages: Any) -> Any:
-                asked.append(messages[-1].content)
-                return {"tools": ["look"]}
-
-            return RunnableLambda(chosen)
-
-    own = middleware(history=history)
-    select = LLMToolSelectorMiddleware(model=Selector(answers=[]))
-    graph, model = agent(steps(30), own, select, ContextGuard(own, window=20_000), tools=[look])
-    graph.invoke(said("Please look at all modules."), thread())
-    assert any(map(is_summary, model.calls[-1].messages))
-    assert set(asked) == {"Please look at all modules."}
 
 
 @pytest.mark.parametrize("own_rule", [False, True])

@@ -12,8 +12,12 @@ from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
 from conspectus.notes.tools import ToolTable
+from histories import deed, user
 from notes_read import left_out
-from notes_support import count, step, user
+
+
+def count(text: str) -> int:
+    return len(text) // 4
 
 
 def notes(*messages: Any, room: int = 10_000, tools: ToolTable | None = None) -> str:
@@ -24,17 +28,17 @@ def notes(*messages: Any, room: int = 10_000, tools: ToolTable | None = None) ->
 def test_a_refused_to_do_list_is_not_the_one_in_force():
     first = {"todos": [{"content": "ship", "status": "pending"}]}
     second = {"todos": [{"content": "ship", "status": "completed"}]}
-    refused = step("write_todos", second, "refused", "a2")
+    refused = deed("write_todos", second, "refused", "a2")
     refused[1]["status"] = "error"
     shown = notes(
-        *step("write_todos", first, "ok", "a1"), *refused, *step("write_todos", {}, "?", "a3")
+        *deed("write_todos", first, "ok", "a1"), *refused, *deed("write_todos", {}, "?", "a3")
     )
     assert "## Open\n- ship | pending" in shown
     assert "→ failed: refused" in shown
 
 
 def test_two_calls_under_one_id_keep_their_own_results():
-    one, two = step("pay", {"to": "x"}, "paid x", "a1"), step("pay", {"to": "y"}, "refused y", "a2")
+    one, two = deed("pay", {"to": "x"}, "paid x", "a1"), deed("pay", {"to": "y"}, "refused y", "a2")
     for message in two:
         message.update({"tool_call_id": "c-a1"} if message["role"] == "tool" else {})
     two[0]["tool_calls"][0]["id"] = "c-a1"
@@ -45,9 +49,9 @@ def test_two_calls_under_one_id_keep_their_own_results():
 
 @pytest.mark.parametrize("room", [40, 64, 80, 120])
 def test_in_the_smallest_room_what_is_left_out_is_counted(room):
-    messages = [user(f"Please look at number {n}, and be careful. " * 6, f"u{n}") for n in range(9)]
+    messages = [user(f"Look at number {n}, and be careful. " * 6, id=f"u{n}") for n in range(9)]
     for n in range(12):
-        messages += step(f"tool_{n}", {"path": f"/srv/{n}"}, "fine " * 40, f"s{n}")
+        messages += deed(f"tool_{n}", {"path": f"/srv/{n}"}, "fine " * 40, f"s{n}")
     text = Notes([read_segment(read_messages(messages), ())]).render(room, count)
     assert count(text) <= room
     if room >= 80:
@@ -80,7 +84,7 @@ def test_a_short_edit_shows_what_is_new_and_its_file():
     old = "import a;\n" * 9 + "const limit = 3;"
     edit = {"path": path, "old": old, "new": f"{old}\nconst retries = 5;"}
     said = f"Successfully replaced text in {path}. Changed 99 characters to 118."
-    text = notes(*step("edit_file", edit, said, "m1"), room=300)
+    text = notes(*deed("edit_file", edit, said, "m1"), room=300)
     assert "/checkout/session_of_a_customer.ts" in text
     assert "const retries = 5;" in text
     assert text.count("import a;") < 4
@@ -94,7 +98,7 @@ def test_a_changed_line_keeps_its_beginning_once():
         "old": f"{begin}) -> str:",
         "new": f"{begin}, quiet: bool = False):",
     }
-    text = notes(*step("edit_file", edit, "ok", "m1"), room=160)
+    text = notes(*deed("edit_file", edit, "ok", "m1"), room=160)
     assert "old=def summary_text(" in text
     assert "new=…bool, quiet: bool" in text
 
@@ -102,19 +106,19 @@ def test_a_changed_line_keeps_its_beginning_once():
 def test_a_word_that_an_edit_makes_longer_is_shown_whole():
     begin = "the first lines of a file that nobody changes " * 4
     edit = {"path": "a.py", "old": f"{begin}beta gamma", "new": f"{begin}betas gamma"}
-    text = notes(*step("edit_file", edit, "ok", "m1"), room=200)
+    text = notes(*deed("edit_file", edit, "ok", "m1"), room=200)
     assert "new=…betas" in text
 
 
 def test_arguments_that_are_no_old_and_new_text_keep_what_they_share():
     send = {"subject": "status " * 9, "to": "ann\nbob", "cc": "bob"}
-    text = notes(*step("send", send, "ok " * 60, "m1"), room=180)
+    text = notes(*deed("send", send, "ok " * 60, "m1"), room=180)
     assert "to=ann ⏎ bob, cc=bob" in text
 
 
 def test_the_range_of_counted_lines_runs_forward():
     """Looks are counted for good before an older edit is: the range begins with the edit."""
-    whole = [*step("edit_file", {"path": "a.py"}, "ok", "m1"), *step("ls", {}, "b.py", "m2")]
+    whole = [*deed("edit_file", {"path": "a.py"}, "ok", "m1"), *deed("ls", {}, "b.py", "m2")]
     edit, look = read_segment(read_messages(whole)).lines
     assert "recall range m1 to m2r" in text_of(tallied([tallied([look]), edit]))
 
@@ -128,10 +132,10 @@ def test_the_range_of_counted_lines_runs_forward():
     ],
 )
 def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
-    messages = [user("Make it pass.", "u0")]
+    messages = [user("Make it pass.", id="u0")]
     for n in range(40):
         said = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9
-        messages += step("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
+        messages += deed("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
     text = Notes([read_segment(read_messages(messages), ())]).render(300, count)
     assert "bash(pytest tests/test_5.py) → failed: " in text
     assert "pytest tests/test_6.py" not in text

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from langgraph.store.memory import InMemoryStore
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from conspectus import ChatModelSummarizer, Compactor, PolicyError, SummaryError, __version__
 from conspectus.observe import Event, OpenTelemetry, listen, unlisten
+from engine import Faulty, Scripted
 from graph_support import agent, middleware, said, steps, thread
-from observe_support import SECRET, Failing, alone, compact, dicts, heard, instrumented
+from observe_support import SECRET, alone, compact, dicts, heard, instrumented
 from scripted_models import ScriptedChatModel
 
 SUMMARY = "## Done\n- Modules seen."
@@ -23,6 +23,10 @@ SUMMARY = "## Done\n- Modules seen."
 
 def by_model(usage: Any = (12_000, 400), name: str = "gpt-5-mini") -> ScriptedChatModel:
     return ScriptedChatModel(answers=[SUMMARY] * 9, model_name=name, usage=usage)
+
+
+def no_key(request: Any) -> str:
+    raise SummaryError("no key")
 
 
 # Off and on
@@ -107,7 +111,7 @@ def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
             lambda messages: "",
             "begins with ''; use another one, or accept any text with Callable",
         ),
-        (Failing(SummaryError("no key")), "no key; check the summariser's name, key and network"),
+        (Scripted(no_key), "no key; check the summariser's name, key and network"),
     ],
 )
 def test_a_failure_is_one_line_with_the_remedy(caplog, summarizer, remedy):
@@ -155,16 +159,6 @@ def test_what_compactions_did_is_counted_by_cause_and_outcome():
             assert found.total("conspectus.archive.duration", operation=operation) == 2
 
 
-class Full(InMemoryStore):
-    """A store whose disk is full."""
-
-    def batch(self, ops: Any) -> Any:
-        ops = list(ops)
-        if any(type(one).__name__ == "PutOp" for one in ops):
-            raise OSError(28, "no space left on device")
-        return super().batch(ops)
-
-
 def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():
     """A series that begins with 1 has not grown: `increase(...) > 0` would miss the first."""
     broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
@@ -175,7 +169,7 @@ def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():
         assert all(set(points.values()) == {0} for points in before.values())
         for number, one in enumerate((broken, empty, slow)):
             assert compact(one, str(number), on_failure="keep").failed == "summary"
-        assert compact(name="f", archive=Full()).failed == "archive"
+        assert compact(name="f", archive=Faulty(fail=["messages"])).failed == "archive"
         failures = found.points("conspectus.compaction.failures")
         kinds = {dict(labels)["failure"]: v for labels, v in failures.items() if v}
         assert kinds == {"summary": 1, "rejected": 1, "timeout": 1, "archive": 1}

@@ -59,12 +59,6 @@ for command in {commands!r}:
 """)
 
 
-def test_every_public_name_is_found_and_listed():
-    for name in conspectus.__all__:
-        assert getattr(conspectus, name) is not None
-        assert name in dir(conspectus)
-
-
 # Every hint to install an extra is one command, right for where Conspectus itself came from
 
 

@@ -23,6 +23,7 @@ from conspectus.messages import SUMMARY_LINE
 from conspectus.transcripts import read_history
 from made_sessions import made_session
 from request_rules import refused
+from stateful.messages import answering, calling, speaking
 
 FORMS = ("openai", "anthropic", "langchain")
 SMALL = ["--trigger", "messages:8", "--keep", "messages:4"]
@@ -30,36 +31,23 @@ pytestmark = pytest.mark.usefixtures("own_data_folder")
 
 
 def ask(form: str, text: str) -> list[Any]:
-    return [HumanMessage(text) if form == "langchain" else {"role": "user", "content": text}]
+    return [speaking(form, "user", text)]
 
 
 def say(form: str, text: str) -> list[Any]:
-    return [AIMessage(text) if form == "langchain" else {"role": "assistant", "content": text}]
+    return [speaking(form, "assistant", text)]
 
 
 def call(form: str, *ids: str) -> list[Any]:
-    args = {one: {"path": f"/srv/{one}.py"} for one in ids}
-    if form == "langchain":
-        calls = [{"id": one, "name": "look", "args": args[one]} for one in ids]
-        return [AIMessage("", tool_calls=calls)]
-    if form == "anthropic":
-        uses = [{"type": "tool_use", "id": i, "name": "look", "input": args[i]} for i in ids]
-        return [{"role": "assistant", "content": [{"type": "text", "text": "I look."}, *uses]}]
-    functions = {one: {"name": "look", "arguments": json.dumps(args[one])} for one in ids}
-    calls = [{"id": one, "type": "function", "function": functions[one]} for one in ids]
-    return [{"role": "assistant", "content": None, "tool_calls": calls}]
+    return [calling(form, "I look.", [(one, f"/srv/{one}.py") for one in ids])]
 
 
 def result(form: str, *ids: str) -> list[Any]:
     """Results, in Anthropic's form in one message."""
-    texts = {one: f"there is {one}" for one in ids}
+    made = [answering(form, one, f"there is {one}") for one in ids]
     if form == "anthropic":
-        kind = {"type": "tool_result"}
-        blocks = [{**kind, "tool_use_id": one, "content": text} for one, text in texts.items()]
-        return [{"role": "user", "content": blocks}]
-    if form == "langchain":
-        return [ToolMessage(text, tool_call_id=one) for one, text in texts.items()]
-    return [{"role": "tool", "tool_call_id": i, "content": text} for i, text in texts.items()]
+        made[0]["content"] += [one["content"][0] for one in made[1:]]
+    return made[:1] if form == "anthropic" else made
 
 
 def healthy(form: str) -> list[Any]:

@@ -1,23 +1,28 @@
 """Promise 1: every evicted message was read whole by a summariser."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, Summary, SummaryRequest, is_summary_message
+from conspectus.archive import Archive
 from conspectus.messages import read_messages
 from conspectus.tokens import TokenMeter
-from engine import Scripted, compacted, engine, short
+from engine import SCOPE, Scripted, compacted, engine, short
 from histories import talk, tool, user
 from notes_read import said_in
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
-from stateful.budgets import budgeted
+from stateful.budgets import LONG, budgeted, few
 from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
-from stateful.messages import words_in
-from stateful.oracle import plain, text_of
+from stateful.messages import answering, calling, speaking, words_in
+from stateful.oracle import openai_rejects, plain, text_of
 
 
 def test_a_summariser_that_skips_messages_is_refused():
@@ -247,3 +252,81 @@ def test_an_output_of_a_local_shell_stands_beside_its_call():
     done = compactor.compact(history, thread_id="t", force=True)
     assert "→ harbour.txt" in done.summary
     assert "(no result)" not in done.summary
+
+
+# Where texts repeat: whatever is said is there as often, in view or among the originals of the head
+
+
+WINDOW = 1_500
+GIANTS = [f"line {n} of a log\n" * 500 for n in range(2)]
+FORMS = st.sampled_from(["dict", "langchain", "without ids"])
+
+WORDS = st.one_of(
+    st.sampled_from(["ok", "go on"]),
+    st.sampled_from(GIANTS),
+    st.integers(0, 20),  # repeats what was shown in this place
+    st.text("abc ", min_size=1, max_size=300).map(lambda text: f"said: {text}"),
+)
+TURNS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), WORDS), max_size=4),
+        st.booleans(),  # a compaction is asked for
+        st.booleans(),  # by a new worker
+    ),
+    min_size=3,
+    max_size=12,
+)
+
+
+def said(form: str, role: str, text: str, number: int) -> list[Any]:
+    """A message, or a call of a tool with its result; ids of calls are used again."""
+    kind = "openai" if form == "dict" else "langchain"
+    name = f"m{number}" if form == "langchain" else None
+    if role != "tool":
+        return [speaking(kind, role, text, name=name)]
+    call = f"call_{number % 2}"
+    asked = calling(kind, "", [(call, "x")], name)
+    return [asked, answering(kind, call, text, name and f"r{number}")]
+
+
+def found(compactor: Compactor, shown: list[Any]) -> Counter[str]:
+    """How often each text is in view, or can be had back."""
+    chain = compactor.archive.chain(SCOPE)
+    covered = [key for record in chain for key in record.covers]
+    clips = {mark.key for record in chain for mark in record.clips} - set(covered)
+    originals = compactor.archive.get(SCOPE, [*covered, *clips])
+    return Counter(map(text_of, [*shown, *(one.message for one in originals)]))
+
+
+@pytest.mark.slow
+@settings(max_examples=1_000 if LONG else few(60), deadline=None)
+@given(FORMS, TURNS, st.integers(2, 10), st.booleans())
+def test_texts_that_repeat_are_there_as_often_as_they_were_said(form, turns, keep, whole):
+    archive = Archive(InMemoryStore())
+    rounds = iter(range(1_000))
+    scripted = Scripted(lambda _: f"- round {next(rounds)} [x]")
+
+    def worker() -> Compactor:
+        return engine(scripted, window=WINDOW, keep=("messages", keep), archive=archive)
+
+    compactor, number = worker(), 0
+    sent: list[Any] = []
+    shown: list[Any] = []
+    ever: Counter[str] = Counter()
+    for turn, (words, force, restarts) in enumerate(turns):
+        new = []
+        for role, text in [*words, ("user", f"turn {turn}")]:
+            if isinstance(text, int):
+                text = text_of(shown[text % len(shown)]) if shown else "nothing was shown"
+            number += 1
+            new += said(form, role, text, number)
+        ever.update(text for text in map(text_of, new) if text)
+        sent += new
+        compactor = worker() if restarts else compactor
+        result = compactor.compact(list(sent), thread_id="t", force=force)
+        shown = list(result.messages)
+        there = found(compactor, shown)
+        assert not {text[:80]: n for text, n in ever.items() if there[text] < n}
+        assert not openai_rejects(shown)
+        assert result.outcome == "stuck" or result.tokens_after <= WINDOW
+        sent = sent if whole else list(shown)

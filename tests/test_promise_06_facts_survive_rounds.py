@@ -19,13 +19,15 @@ from stateful.looks import Look
 from stateful.messages import speaking
 from stateful.oracle import text_of
 
-RULES = [
+FACTS = (
     "Never push to the main branch.",
+    "Always run the linter before a commit.",
     "绝不要删除生产数据库。",
     "テストは必ず実行してください。",
     "Nunca cambies el archivo de licencia.",
     "The deadline is 2031-04-05, no later than noon.",
-]
+    "Never print the contents of secrets.env.",
+)
 
 
 def rounds(compactor: Any, first: list[dict[str, Any]], count: int, turns: int = 0) -> Any:
@@ -51,9 +53,9 @@ def model(text: str) -> ChatModelSummarizer:
     ids=["embedded", "own", "model"],
 )
 def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_word(make):
-    first = [m for one in RULES for m in (user(one), assistant("Understood."))]
+    first = [m for one in FACTS for m in (user(one), assistant("Understood."))]
     result = rounds(engine(make(), window=16_000, keep=("messages", 2)), first, 10)
-    for one in RULES:
+    for one in FACTS:
         assert f"- {one} [" in result.messages[0]["content"]
 
 
@@ -112,15 +114,6 @@ def test_a_summary_of_ones_own_takes_the_place_of_the_one_before():
     assert "This is summary 1." in scripted.requests[-1].notes
 
 
-FACTS = (
-    "Never push to the main branch.",
-    "Always run the linter before a commit.",
-    "绝不要删除生产数据库。",
-    "テストは必ず実行してください。",
-    "Nunca cambies el archivo de licencia.",
-    "The deadline is 2031-04-05, no later than noon.",
-    "Never print the contents of secrets.env.",
-)
 LIMITS = tuple(
     f"{start} function may have at most {n} lines."
     for n in (40, 60, 80)

@@ -11,13 +11,13 @@ from langgraph.runtime import Runtime
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from engine import engine
+from graph_support import Bench
 from histories import agent, histories
 from recalling import ASKED, FILLER, PORT, RecallingAgent, shown
 from stateful.agent_twins import TwinAgents
 from stateful.budgets import budgeted
 from stateful.looks import Look
 from stateful.twins import TwinWorld
-from test_guard import CONFIG, LONG, WINDOW, Agent
 
 
 @given(histories(broken=True), st.integers(300, 3_000), st.booleans())
@@ -50,20 +50,17 @@ def test_agents_show_their_models_the_same():
 
 @pytest.mark.slow
 def test_the_guard_sends_the_same():
-    def sent(asynchronous: bool) -> list[int]:
-        one = Agent(ContextGuard(window=WINDOW, keep=("messages", 6)))
+    def sent(way: str) -> list[int]:
+        guard = ContextGuard(window=3_000, keep=("messages", 6))
+        bench = Bench(lambda messages: f"Fine, {len(bench.sizes)}.", guard)
         for turn in range(24):
-            state: Any = {"messages": [HumanMessage(f"Question {turn}: {LONG}", id=f"h{turn}")]}
-            if asynchronous:
-                asyncio.run(one.graph.ainvoke(state, CONFIG))
-            else:
-                one.graph.invoke(state, CONFIG)
-        assert max(one.sent) <= WINDOW
-        return [len(request) for request in one.requests]
+            bench.say(f"Question {turn}: {'look at what it imports. ' * 20}", way)
+        assert max(bench.sizes) <= 3_000
+        return [len(request) for request in bench.requests]
 
-    without = sent(False)
+    without = sent("sync")
     assert max(without) > without[-1]
-    assert sent(True) == without
+    assert sent("async") == without
 
 
 def test_hooks_are_told_the_same():

@@ -18,6 +18,7 @@ from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
 from stateful.messages import speaking
 from stateful.oracle import content_of, role_of, text_of
+from test_promise_12_the_users_words_stand import BINDING, SAYINGS
 
 ROUNDS = 10
 
@@ -180,19 +181,7 @@ def test_a_statement_that_a_model_names_as_binding_counts_only_as_a_quotation():
     assert "Restart all hosts" not in said_in(result.summary)
 
 
-REMARKS = (
-    "I think the blue one was nicer.",
-    "Wir treffen uns am Dienstag um halb vier am Nordtor.",
-    "昨天那份报告里第三页的表格不对。",
-    "駅の近くの小さな店が好きです。",
-    "어제 보낸 파일은 무시해 주세요.",
-    "El presupuesto es de 1.250 euros, sin contar el IVA.",
-)
-BINDING = (
-    "Never push to the main branch.",
-    "绝不要删除生产数据库。",
-    "Always ask me before you send an e-mail.",
-)
+SHORT = (*SAYINGS[1:-1], *BINDING)
 LITTLE = 1_000
 """Characters of all that users and systems have said up to which nothing is left out."""
 
@@ -205,7 +194,7 @@ def bare(text: str) -> str:
 class WordsStand:
     settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
 
-    @rule(text=st.sampled_from(REMARKS + BINDING))
+    @rule(text=st.sampled_from(SHORT))
     def a_user_says_something_short(self, text: str) -> None:
         self.say(speaking(self.form, "user", text, name=self.name()))  # type: ignore[attr-defined]
         self.planted += 1  # type: ignore[attr-defined]
@@ -217,7 +206,7 @@ class WordsStand:
         said = [text_of(message) for message in gone if role_of(message) in ("user", "system")]
         # A summary is smaller than what it replaces: of next to nothing it holds less.
         little = sum(map(len, said)) <= min(LITTLE, sum(len(text_of(m)) for m in gone) // 20)
-        for text in REMARKS + BINDING:
+        for text in SHORT:
             if text in said and text not in look.summary:
                 assert not little, f"{text} was left out of few words"
                 assert left_out(look.summary), f"nothing says that {text} was left out"
@@ -238,7 +227,7 @@ TestWordsStandThroughCompactor = budgeted(WordsStand, CompactorWorld, short=6, l
 
 
 class WordsStandAgent(WordsStand, AgentWorld):
-    @rule(text=st.sampled_from(REMARKS + BINDING), on_a_loop=st.booleans())
+    @rule(text=st.sampled_from(SHORT), on_a_loop=st.booleans())
     def something_short_is_said_before_much_talk(self, text: str, on_a_loop: bool) -> None:
         self.a_user_says_something_short(text)
         self.the_talk_goes_on(4, on_a_loop)

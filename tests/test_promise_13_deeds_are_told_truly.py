@@ -12,7 +12,7 @@ from conspectus.messages import read_messages
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from engine import compacted, engine
-from histories import assistant, talk, user
+from histories import assistant, deed, talk, user
 from notes_read import COUNTED, DONE, GAP, under
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
@@ -22,15 +22,6 @@ from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
 
 Message = dict[str, Any]
-
-
-def deed(tool: str, args: dict[str, Any], result: str, name: str) -> list[Message]:
-    function = {"name": tool, "arguments": json.dumps(args)}
-    call = {"id": f"c-{name}", "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c-{name}", "content": result},
-    ]
 
 
 def lines_of(history: list[Message], **more: Any) -> list[str]:

@@ -232,19 +232,6 @@ def test_it_is_the_same_bytes_through_all_calls_of_a_turn_and_the_prefix_only_gr
 
 
 @pytest.mark.slow
-def test_a_turn_chooses_anew_and_the_one_before_leaves_nothing():
-    agent = told()
-    agent.say("The tenant of flat 7 is called Okonkwo-Lindqvist.")
-    agent.fill(12, "garden")
-    agent.say(ASKED)
-    assert "5433" in "".join(shown(agent.requests[-1]))
-    agent.say("What is the tenant of flat 7 called?")
-    [text] = shown(agent.requests[-1])
-    assert "Okonkwo-Lindqvist" in text
-    assert "5433" not in text
-
-
-@pytest.mark.slow
 def test_the_middleware_leaves_room_for_it_where_there_is_no_guard():
     agent = RecallingAgent(window=2_500, guard=None, trigger=("messages", 500))
     agent.say(*PORTS)

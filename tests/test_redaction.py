@@ -236,25 +236,17 @@ def test_short_term_memory_redacts():
     from conspectus.short_term import SummarizationNode, summarize_messages
 
     messages = [m for m in history() if m.type != "system"]
-    read: list[Any] = []
-
-    class Reader(ScriptedChatModel):
-        def _generate(self, given: Any, *args: Any, **more: Any) -> Any:
-            read.append(given)
-            return super()._generate(given, *args, **more)
-
-    def reader() -> Any:
-        return Reader(answers=["They deploy."] * 4)
-
+    reader, node = (ScriptedChatModel(answers=["They deploy."] * 4) for _ in range(2))
     store, limits = InMemoryStore(), {"max_tokens": 300, "max_summary_tokens": 64, "redact": True}
     result = summarize_messages(
-        messages, running_summary=None, model=reader(), archive=Archive(store), thread_id="t",
+        messages, running_summary=None, model=reader, archive=Archive(store), thread_id="t",
         **limits,  # type: ignore[arg-type]
     )  # fmt: skip
     assert result.running_summary is not None
-    SummarizationNode(model=reader(), **limits).invoke({"messages": messages})  # type: ignore[arg-type]
-    assert len(read) >= 2
-    no_secret(repr(read))
+    SummarizationNode(model=node, **limits).invoke({"messages": messages})  # type: ignore[arg-type]
+    for model in (reader, node):
+        assert model.calls
+        no_secret(repr(model.calls))
     no_secret(in_the_store(store))
 
 

@@ -131,15 +131,6 @@ def test_the_request_is_the_agents_last_one_and_one_instruction(guarded, on_loop
     assert "every module so far is sound" in records[-1].summary
 
 
-def test_the_smallest_request_is_the_default():
-    model = model_of()
-    _, _, records = run_agent(
-        model, SummarizationMiddleware(model, trigger=("messages", 12), keep=("messages", 4))
-    )
-    assert rides(model) == []
-    assert kinds(records) == {"smallest"}
-
-
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(cached_request, "LIVES", -1.0)
     return {}
@@ -234,24 +225,6 @@ def test_a_loop_of_ones_own_rides(with_tools):
     loop(model, bound, compactor)
     check_rides(model)
     assert "cached" in kinds(archive.chain(SCOPE))
-
-
-def test_a_loop_of_items_of_responses_is_summarised_by_the_smallest_request():
-    model = model_of(steps=100)
-    compactor, archive = loop_of(model)
-    items: list[Any] = [{"role": "user", "content": "Look at all."}]
-    for n in range(20):
-        call = {"call_id": f"c{n}", "name": "look", "arguments": "{}"}
-        output = f"module_{n} is sound. " * 4
-        items += [
-            {"type": "function_call", **call},
-            {"type": "function_call_output", "call_id": f"c{n}", "output": output},
-            {"role": "assistant", "content": "Fine."},
-        ]
-    compactor.compact(items[:-1], thread_id="t")
-    result = compactor.compact(items, thread_id="t", force=True)
-    assert kinds(archive.chain(SCOPE)) == {"smallest"}
-    assert not result.failures
 
 
 def test_only_a_loop_takes_a_runnable_and_it_needs_a_model_to_ride_on():

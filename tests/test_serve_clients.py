@@ -1,7 +1,6 @@
 """Real clients at the real endpoint: ten windows, and every fault of an upstream."""
 
 import json
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -270,22 +269,3 @@ def test_a_fault_comes_through_as_it_is(staged, fault, stream):
             assert through[0] == 502 or (direct[2].startswith(through[2]) and not through[3])
         else:
             assert through == direct
-
-
-def test_a_client_that_breaks_off_leaves_no_connection_open(tmp_path):
-    def slow(request: Any) -> Any:
-        return faults.slow(5.0, "One word after the other. " * 12)
-
-    with between(slow, tmp_path / "a.db") as (upstream, endpoint):
-        given = {"json": body("chat", True, "m"), "timeout": 60.0}
-        with httpx.stream("POST", endpoint.url + PATHS["chat"], **given) as answer:  # type: ignore[arg-type]
-            next(answer.iter_raw())
-            assert _open(upstream) == 1
-        until = time.monotonic() + 4
-        while _open(upstream) and time.monotonic() < until:
-            time.sleep(0.02)
-        assert _open(upstream) == 0
-
-
-def _open(upstream: FaultServer) -> int:
-    return upstream.open_connections

@@ -74,22 +74,6 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
         assert own(post(endpoint, "/v1/responses", theirs), "state") == "upstream"
 
 
-def test_a_history_left_to_the_server_is_on_the_disk_before_its_answer_ends(tmp_path, monkeypatch):
-    written = list[bool]()
-    with Archive.open(tmp_path / "a.db") as archive:
-        begin = archive.backend.transaction
-
-        def transaction(*, writes: bool = False, durable: bool = True) -> Any:
-            written.extend([durable] if writes else [])
-            return begin(writes=writes, durable=durable)
-
-        store = getattr(archive.backend, "store", archive.backend)
-        monkeypatch.setattr(store, "transaction", transaction)
-        with both(archive) as (_, _, client):
-            client.responses.create(model="m", input="Hello.", max_output_tokens=100)
-    assert written[-1]
-
-
 def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):
     config = SummarizationConfig.model_validate({**PLAINLY, "redact": True})
     with both(tmp_path / "a.db", config) as (upstream, endpoint, _):

@@ -148,15 +148,13 @@ def test_what_is_no_history_goes_through(tmp_path):
     async def provider(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return
-        body, more = b"", True
+        size, more = 0, True
         while more:
             message = await receive()
-            body, more = body + message.get("body", b""), message.get("more_body", False)
-        said = b"%s %s?%s %d" % (
-            scope["method"].encode(), scope["raw_path"], scope["query_string"], len(body)
-        )  # fmt: skip
+            size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+        said = f"{scope['method']} {scope['raw_path'].decode()}?{scope['query_string'].decode()}"
         await send({"type": "http.response.start", "status": 207, "headers": [(b"x-a", b"b")]})
-        await send({"type": "http.response.body", "body": said})
+        await send({"type": "http.response.body", "body": f"{said} {size}".encode()})
 
     with running(provider) as url, serving(f"{url}/v1", tmp_path / "a.db") as endpoint:
         listed = httpx.get(endpoint.openai_url + "/models?limit=3")

@@ -8,7 +8,6 @@ import pytest
 
 from cli_support import read_json
 from conspectus.transcripts import HistoryFile, read_history, write_history
-from conspectus_lab.commands.running import read_transcripts
 from made_sessions import Session, made_session
 from request_rules import refused
 
@@ -36,43 +35,16 @@ def texts(history: HistoryFile) -> list[str]:
 # Codex
 
 
-def codex(kind: str, payload: Row) -> Row:
-    return {"timestamp": "2026-09-01T10:00:00.000Z", "type": kind, "payload": payload}
+SESSIONS = Path(__file__).parent / "sessions"
 
 
-def asked(text: str) -> list[Row]:
-    content = [{"type": "input_text", "text": text}]
-    item = {"type": "message", "role": "user", "content": content}
-    shown = {"type": "user_message", "message": text, "images": []}
-    return [codex("response_item", item), codex("event_msg", shown)]
+def sample(name: str) -> list[Row]:
+    """The lines of a session as the program writes it."""
+    lines = (SESSIONS / name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
-def answered(text: str) -> Row:
-    content = [{"type": "output_text", "text": text}]
-    return codex("response_item", {"type": "message", "role": "assistant", "content": content})
-
-
-CONTEXT = {
-    "type": "message",
-    "role": "user",
-    "content": [{"type": "input_text", "text": "<environment_context>..."}],
-}
-CALL = {"type": "function_call", "name": "exec_command", "arguments": "{}", "call_id": "c1"}
-CODEX = [
-    codex("session_meta", {"id": "s1", "cwd": "/srv", "cli_version": "0.149.0"}),
-    codex("response_item", CONTEXT),
-    codex("turn_context", {"model": "gpt-5-codex", "cwd": "/srv"}),
-    *asked("Run the tests."),
-    codex("response_item", {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}),
-    codex("response_item", CALL),
-    codex("event_msg", {"type": "exec_command_end", "call_id": "c1", "exit_code": 1}),
-    codex("response_item", {"type": "function_call_output", "call_id": "c1", "output": "3 failed"}),
-    answered("Three fail."),
-    codex("event_msg", {"type": "token_count", "info": {"model_context_window": 272_000}}),
-    codex("compacted", {"message": "so far", "replacement_history": [CONTEXT]}),
-    *asked("Mend them."),
-    answered("Done."),
-]
+CODEX = sample("codex.jsonl")
 
 
 def test_a_codex_rollout_is_read_as_the_model_had_it(tmp_path):
@@ -89,54 +61,26 @@ def test_a_codex_rollout_is_read_as_the_model_had_it(tmp_path):
     ]
     assert (history.form.name, history.model, history.window) == ("codex", "gpt-5-codex", 272_000)
     items = json.loads(write_history(history.messages, history))
-    assert items[3] == CALL
+    assert items[3] == CODEX[6]["payload"]
     assert read_history(written(tmp_path, items)).form.name == "openai"
 
 
 def test_what_a_codex_user_took_back_is_not_read(tmp_path):
-    back = codex("event_msg", {"type": "thread_rolled_back", "num_turns": 1})
-    history = read_history(written(tmp_path, [*CODEX, back, *asked("Leave them.")]))
-    assert texts(history)[-2:] == ["assistant: Three fail.", "user: Leave them."]
+    back = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Stop."}]}
+    shown = {"type": "event_msg", "payload": {"type": "user_message", "message": "Stop."}}
+    rows = [*CODEX, back, {"type": "response_item", "payload": said}, shown]
+    history = read_history(written(tmp_path, rows))
+    assert texts(history)[-2:] == ["assistant: Three fail.", "user: Stop."]
 
 
 # Gemini CLI
 
 
-def gemini_call(call_id: str, output: str) -> Row:
-    response = {"id": call_id, "name": "read_file", "response": {"output": output}}
-    return {
-        "id": call_id,
-        "name": "read_file",
-        "args": {"path": "a.py"},
-        "status": "success",
-        "result": [{"functionResponse": response}],
-    }
-
-
-GEMINI: list[Row] = [
-    {
-        "id": "1",
-        "timestamp": "2026-09-01T10:00:00Z",
-        "type": "user",
-        "content": [{"text": "Look."}],
-    },
-    {"id": "2", "type": "gemini", "content": "I look.", "model": "gemini-2.5-pro", "thoughts": []},
-    {"id": "3", "type": "info", "content": "Update available"},
-    {"id": "4", "type": "user", "content": "And now?"},
-    {"id": "5", "type": "gemini", "content": "All is well.", "model": "gemini-2.5-pro"},
-]
-HEAD = {"sessionId": "s1", "projectHash": "f00", "startTime": "2026-09-01T10:00:00Z"}
-
-
-@pytest.mark.parametrize("lines", [True, False])
-def test_a_gemini_session_is_read_in_both_of_its_forms(tmp_path, lines):
-    with_call = {**GEMINI[1], "toolCalls": [gemini_call("c1", "x = 1")]}
-    if lines:  # a later line replaces a message
-        summary = {"$set": {"messages": [{"id": "9", "type": "user", "content": "summary"}]}}
-        rows = [HEAD, *GEMINI[:2], with_call, {"$set": {"lastUpdated": "x"}}, *GEMINI[2:], summary]
-    else:
-        rows = [{**HEAD, "messages": [GEMINI[0], with_call, *GEMINI[2:]]}]
-    history = read_history(written(tmp_path, rows))
+@pytest.mark.parametrize("name", ["gemini.jsonl", "gemini.json"])
+def test_a_gemini_session_is_read_in_both_of_its_forms(name):
+    """Of its lines, a later one replaces a message."""
+    history = read_history(SESSIONS / name)
     assert texts(history) == [
         "user: Look.",
         "assistant: I look.",
@@ -150,56 +94,31 @@ def test_a_gemini_session_is_read_in_both_of_its_forms(tmp_path, lines):
 
 def test_what_a_gemini_user_went_back_from_is_not_read(tmp_path):
     later = {"id": "6", "type": "user", "content": [{"text": "Instead this."}]}
-    history = read_history(written(tmp_path, [HEAD, *GEMINI, {"$rewindTo": "4"}, later]))
-    assert texts(history) == ["user: Look.", "assistant: I look.", "user: Instead this."]
+    rows = [*sample("gemini.jsonl")[:-1], {"$rewindTo": "4"}, later]
+    assert texts(read_history(written(tmp_path, rows)))[-2:] == [
+        "tool: x = 1",
+        "user: Instead this.",
+    ]
 
 
 # opencode
-
-
-def opencode(message_id: str, role: str, *parts: Row, **more: Any) -> Row:
-    info = {"id": message_id, "role": role, "time": {"created": 1_788_000_000_000}, **more}
-    return {"info": info, "parts": list(parts)}
-
-
-def text(words: str, **more: Any) -> Row:
-    return {"type": "text", "text": words, **more}
-
-
-def tool(call_id: str, **state: Any) -> Row:
-    return {"type": "tool", "callID": call_id, "tool": "bash", "state": {"input": {}, **state}}
-
-
-OPENCODE = [
-    opencode("m1", "user", text("Look at a.py."), text("Called the Read tool.", synthetic=True)),
-    opencode(
-        "m2",
-        "assistant",
-        {"type": "step-start"},
-        {"type": "reasoning", "text": "hm"},
-        text("I look."),
-        tool("c1", status="completed", output="x = 1"),
-        tool("c2", status="error", error="no such file"),
-        {"type": "step-finish"},
-        {"type": "step-start"},
-        text("It is small."),
-        modelID="claude-sonnet-4-5",
-    ),
-    opencode("m3", "user", {"type": "compaction", "auto": True}),
-    opencode("m4", "assistant", text("A summary."), summary=True),
-    opencode("m5", "user", text("Go on."), {"type": "file", "mime": "image/png", "url": "data:x"}),
-    opencode("m6", "assistant", tool("c3", status="running"), modelID="claude-sonnet-4-5"),
-    opencode("m7", "user", text("Stop.")),
-]
 
 
 def test_of_a_pi_session_the_branch_of_the_last_line_is_read(tmp_path):
     call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.py"}}
     said: list[Row] = [
         {"role": "user", "content": "Look at a.py."},
-        {"role": "assistant", "content": [text("Yes."), call], "model": "claude-opus-4-5"},
-        {"role": "user", "content": [text("Taken back.")]},
-        {"role": "toolResult", "toolCallId": "c1", "content": [text("import os")]},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "Yes."}, call],
+            "model": "claude-opus-4-5",
+        },
+        {"role": "user", "content": [{"type": "text", "text": "Taken back."}]},
+        {
+            "role": "toolResult",
+            "toolCallId": "c1",
+            "content": [{"type": "text", "text": "import os"}],
+        },
     ]
     rows: list[Row] = [{"type": "session", "id": "s"}]
     for n, parent in enumerate([None, 0, 1, 1]):
@@ -210,8 +129,7 @@ def test_of_a_pi_session_the_branch_of_the_last_line_is_read(tmp_path):
 
 
 def test_an_opencode_session_is_read_step_by_step(tmp_path):
-    path = written(tmp_path, [{"info": {"id": "ses_1"}, "messages": OPENCODE}])
-    history = read_history(path)
+    history = read_history(SESSIONS / "opencode.json")
     assert texts(history) == [
         "user: Look at a.py.",
         "developer: Called the Read tool.",
@@ -228,7 +146,8 @@ def test_an_opencode_session_is_read_step_by_step(tmp_path):
     mended = history.mended()
     assert refused(mended.messages, "openai") == []
     assert ["no result" in note for note in mended.notes] == [True]
-    whole = {"info": {"revert": {"messageID": "m5"}}, "messages": OPENCODE}
+    whole = json.loads((SESSIONS / "opencode.json").read_text(encoding="utf-8"))
+    whole["info"]["revert"] = {"messageID": "m5"}
     assert texts(read_history(written(tmp_path, [whole])))[-1] == "assistant: It is small."
 
 
@@ -344,11 +263,3 @@ def blocks(message: Any) -> tuple[str, list[Any]]:
 def test_what_was_said_is_read_once_and_in_order(tmp_path, seed):
     session = made_session(seed)
     assert [blocks(one) for one in read(tmp_path, session).messages] == session.said
-
-
-def test_what_the_lab_measures_holds_each_message_once(tmp_path):
-    session = made_session(3)
-    path = tmp_path / "session.jsonl"
-    path.write_text(session.text(), encoding="utf-8")
-    [measured], _ = read_transcripts([str(path)])
-    assert [blocks(one) for one in measured.history.messages] == session.said

@@ -1,4 +1,4 @@
-"""The short-term node in graphs; with an archive: originals first, recall, failures."""
+"""The short-term node in graphs and with an archive; what fails, what is odd: nothing lost."""
 
 import copy
 import functools
@@ -9,17 +9,32 @@ from typing import Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.prompts import ChatPromptTemplate
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 import short_term_support
-from conspectus import Archive, ArchiveError, Compactor
+from conspectus import Archive, ArchiveError, Compactor, StuckError, SummaryError
 from conspectus.archive import Scope
-from short_term_support import LIMITS, PlainModel, ai, count, human, ours, summarised, talk, theirs
+from short_term_support import (
+    LIMITS,
+    PlainModel,
+    ai,
+    count,
+    human,
+    ours,
+    result,
+    summarised,
+    talk,
+    theirs,
+    torn,
+)
+from stateful.stores import TroubledStore
 
-summarise = functools.partial(short_term_support.summarise, ours, thread_id="t")
+plainly = functools.partial(short_term_support.summarise, ours)
+summarise = functools.partial(plainly, thread_id="t")
 
 
 def originals(archive: Archive, thread: str = "t") -> list[Any]:
@@ -28,22 +43,6 @@ def originals(archive: Archive, thread: str = "t") -> list[Any]:
     chain = archive.chain(scope)
     keys = [key for record in chain for key in record.covers]
     return [found.message for found in archive.get(scope, keys)]
-
-
-class Down(InMemoryStore):
-    """A store that fails while it is told to."""
-
-    down = False
-
-    def batch(self, ops: Any) -> Any:
-        if self.down:
-            raise ConnectionError("the store is away")
-        return super().batch(ops)
-
-    async def abatch(self, ops: Any) -> Any:
-        if self.down:
-            raise ConnectionError("the store is away")
-        return await super().abatch(ops)
 
 
 def test_what_was_summarised_is_archived_and_recalled_over_rounds():
@@ -130,10 +129,10 @@ def test_a_giant_newest_message_is_shown_short_and_read_whole_later():
 
 
 def test_an_archive_that_is_away_changes_nothing_and_says_so(caplog):
-    store = Down()
+    store = TroubledStore()
     archive = Archive(store)
     first = summarise(talk(8), archive=archive)
-    store.down = True
+    store.fails(0, 10**6)
     more = [*talk(8), *[human(f"x{n}", 40) for n in range(8)]]
     model = PlainModel()
     found = summarise(more, first.running_summary, archive=archive, model=model)
@@ -145,7 +144,7 @@ def test_an_archive_that_is_away_changes_nothing_and_says_so(caplog):
     }
     with pytest.raises(ArchiveError):
         summarise(more, first.running_summary, archive=archive, on_failure="raise")
-    store.down = False
+    store.recovers()
     found = summarise(more, first.running_summary, archive=archive)
     assert summarised(found.running_summary) > summarised(first.running_summary)
 
@@ -275,3 +274,123 @@ def test_a_state_without_a_key_for_the_running_summary_is_warned_about(schema, a
     for checkpoint in before:
         graph.invoke(None, checkpoint.config)
     assert again or not caplog.records
+
+
+# Summarisers that fail, odd histories, odd settings
+
+
+OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
+
+
+def raising(error: Exception) -> Any:
+    def answer(messages: list[Any]) -> Any:
+        raise error
+
+    return PlainModel(answer)
+
+
+# Histories
+
+
+def test_an_exchange_larger_than_a_reading_is_shown_as_text():
+    """Providers turn a result down whose call is not in the same request."""
+    messages = [human("1"), ai("2", 5, "c"), result("3", "c", 900), ai("4", 5), human("5")]
+    model = PlainModel()
+    found = plainly(messages, model=model)
+    assert {"1", "2", "3"} <= summarised(found.running_summary)
+    for call in model.calls:
+        assert not torn(call)
+
+
+def test_a_limit_far_below_one_message_asks_a_model_a_few_times_only():
+    model = PlainModel()
+    plainly(talk(30), model=model, max_tokens=8, max_summary_tokens=4)
+    assert 0 < len(model.calls) <= 20
+
+
+def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
+    model = PlainModel()
+    with pytest.raises(ValueError, match="Messages are required to have ID field"):
+        plainly([HumanMessage("no id"), *talk(8)], model=model)
+    for wrong in ("a text", None, 3, ["a"], [{"role": "user", "content": "x"}]):
+        with pytest.raises(ValueError, match="message"):
+            plainly(wrong, model=model)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="2 messages have the ID h0"):
+        plainly([*talk(8), human("h0")], model=model)
+    for bad in ("a text", 3, {"summary": "x"}, {"summary": None}):
+        with pytest.raises(ValueError, match="running_summary must be a RunningSummary"):
+            plainly(talk(1), bad, model=model)
+    assert not model.calls
+    assert plainly([SystemMessage("Be brief."), *talk(1, 1)]).running_summary is None
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"max_summary_tokens": 200}, "`max_summary_tokens` must be less than `max_tokens`"),
+        ({"max_tokens": 0}, "max_tokens must be a whole number"),
+        ({"max_tokens": 1.5}, "max_tokens must be a whole number"),
+        ({"max_tokens_before_summary": -1}, "max_tokens_before_summary must be"),
+        ({"model": "gpt"}, "model must be a chat model, whose method invoke"),
+        ({"token_counter": 4}, "token_counter must be a callable"),
+        ({"token_counter": lambda messages: "many"}, "token_counter must return a whole number"),
+        ({"on_failure": "ignore"}, "on_failure must be one of"),
+        ({"archive": "memory:"}, "would be gone after each call"),
+        ({"archive": 3, "thread_id": "t"}, "archive must be a path"),
+        ({"archive": "x.db"}, "pass thread_id="),
+        (
+            {"final_prompt": ChatPromptTemplate([("user", "{other}")])},
+            "must be a ChatPromptTemplate",
+        ),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused(wrong, said):
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        plainly(talk(8), **wrong)
+
+
+# Summarisers
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(
+    "model",
+    [
+        raising(RuntimeError("boom")),
+        raising(OVERFLOW),
+        PlainModel(""),
+        PlainModel(lambda m: None),
+        PlainModel(lambda m: 7),
+        PlainModel("I'm sorry, I cannot summarise that."),
+        PlainModel("Error: rate limit"),
+        PlainModel("Sure! How can I help?"),
+        PlainModel("word " * 3_000),
+        PlainModel(lambda m: AIMessage("half a", response_metadata={"finish_reason": "length"})),
+        PlainModel(lambda m: AIMessage("", tool_calls=[{"name": "x", "args": {}, "id": "1"}])),
+    ],
+    ids=lambda model: "",
+)
+def test_a_summariser_that_fails_never_becomes_the_summary(model):
+    """It is over `max_tokens`: the embedded one takes over. Below it, the history stays."""
+    messages = talk(30)
+    found = plainly(messages, model=model)
+    assert found.running_summary.summary.startswith("# Part 1\n## Said by the user\n")
+    assert count(found.messages) <= LIMITS["max_tokens"]
+    if isinstance(model, PlainModel) and len(str(model.answer)) < 40:
+        return  # of a history of some 80 tokens nobody can tell what is too short
+    roomy = {"max_tokens": 8_000, "max_tokens_before_summary": 100}
+    assert plainly(messages, model=model, **roomy).messages == messages
+    assert plainly(messages, model=model, on_failure="keep").messages == messages
+    with pytest.raises((SummaryError, RuntimeError, ValueError)):
+        plainly(messages, model=model, on_failure="raise")
+
+
+def test_what_does_not_fit_raises_where_it_is_to():
+    messages = [SystemMessage("Be brief. " * 200, id="s"), *talk(8)]
+    with pytest.raises(StuckError) as caught:
+        plainly(messages, on_failure="raise")
+    assert caught.value.budget == 200
+    assert caught.value.needed > 500

@@ -1,33 +1,27 @@
 """Stale results of tools are truncated first; stale thoughts are not sent."""
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Compact, Item
 from conspectus.core.plan import plan
 from conspectus.core.policy import Policy, StaleResults
-from conspectus.deep_agents import create_deep_agent
 from conspectus.engine.settings import Settings
 from conspectus.errors import PolicyError
 from conspectus.messages.message import NOT_NEEDED
 from conspectus.messages.thoughts import without_stale_thoughts
-from graph_support import agent, is_summary, middleware, said, thread
+from graph_support import Bench, is_summary, middleware
 from scripted_models import ScriptedChatModel
 
 SCOPE = Scope("local", "t", "main")
-MARK = {NOT_NEEDED: True}
 
 
 def history(*results: tuple[str, int] | tuple[str, int, bool]) -> list[Item]:
@@ -111,38 +105,13 @@ def read(name: str) -> str:
     return f"module {name}: " + "pass  # one more line of this module\n" * 60
 
 
-@tool(response_format="content_and_artifact")
-def count(name: str) -> tuple[str, dict[str, bool]]:
-    """Count lines."""
-    return f"lines of {name}: " + "1 " * 400, MARK
-
-
 def call(name: str, number: int) -> AIMessage:
     asked = {"name": name, "args": {"name": f"m{number}"}, "id": f"c{number}", "type": "tool_call"}
     return AIMessage(f"{name} m{number}", tool_calls=[asked])
 
 
-def working(*names: str) -> ScriptedChatModel:
-    return ScriptedChatModel(answers=[*(call(name, n) for n, name in enumerate(names)), "Done."])
-
-
 def writer() -> ScriptedChatModel:
     return ScriptedChatModel(answers=lambda messages: "## Found and decided\n- all is fine")
-
-
-def run_agent(
-    model: ScriptedChatModel, *own: Any, on_loop: bool = False, deep: bool = False
-) -> tuple[Any, InMemoryStore, list[BaseMessage]]:
-    store = InMemoryStore()
-    make: Any = create_deep_agent if deep else create_agent
-    agent = make(
-        model, tools=[read, count], middleware=list(own), checkpointer=InMemorySaver(), store=store
-    )
-    if on_loop:
-        out = asyncio.run(agent.ainvoke(said("Read all modules."), thread()))
-    else:
-        out = agent.invoke(said("Read all modules."), thread())
-    return agent, store, out["messages"]
 
 
 def short(messages: Sequence[BaseMessage]) -> list[str]:
@@ -160,9 +129,11 @@ def test_old_results_are_shown_short_and_no_model_is_asked(on_loop, guarded):
         None, summarizer=summarizer, trigger=("tokens", 3_000), keep=("messages", 4),
         stale_results={"newest": 2, "over": 300, "least": 800}, window=50_000,
     )  # fmt: skip
-    model = working(*["read"] * 8)
+    answers = iter([*(call("read", n) for n in range(8)), "Done."])
     guard = [ContextGuard(own)] if guarded else []
-    _, store, messages = run_agent(model, own, *guard, on_loop=on_loop)
+    bench = Bench(lambda _: next(answers), own, *guard, tools=[read])
+    messages = bench.say("Read all modules.", "async" if on_loop else "sync")
+    store = bench.store
     records = Archive(store).chain(SCOPE)
     assert records
     assert all(not record.covers and record.clips for record in records)
@@ -246,16 +217,11 @@ class Binding:
 def played(model: Binding, history: str, guarded: bool, loop: bool = False) -> Any:
     events: list[str] = []
     own = middleware(history=history, on_event=lambda event, data: events.append(event))
-    stack = [own, ContextGuard(own, window=20_000)] if guarded else [own]
-    graph, chat = agent(ScriptedChatModel(answers=model), *stack)
+    bench = Bench(model, own, *([ContextGuard(own, window=20_000)] if guarded else []))
     for n in range(24 // (model.calls + 1)):
-        asked = {"messages": [HumanMessage(f"Go on, {n}.")]}
-        if loop:
-            asyncio.run(graph.ainvoke(asked, thread()))
-        else:
-            graph.invoke(asked, thread())
-    assert any(map(is_summary, chat.calls[-1].messages))
-    return graph, events.count("end")
+        state = bench.say(f"Go on, {n}.", "async" if loop else "sync")
+    assert any(map(is_summary, bench.requests[-1]))
+    return state, events.count("end")
 
 
 WAYS = [("replace", False, False), ("preserve", True, False), ("preserve", True, True)]
@@ -265,10 +231,9 @@ WAYS = [("replace", False, False), ("preserve", True, False), ("preserve", True,
 @pytest.mark.parametrize(("history", "guarded", "loop"), WAYS)
 def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, loop):
     model = Binding(calls=0)
-    graph, compactions = played(model, history, guarded, loop)
+    state, compactions = played(model, history, guarded, loop)
     assert compactions
     assert model.refused == 0
-    state = graph.get_state(thread()).values["messages"]
     thinking = [m for m in state if isinstance(m, AIMessage)]
     assert all(isinstance(m.content, list) and len(m.content) == 2 for m in thinking)
 

@@ -1,7 +1,6 @@
 """Nothing of a summariser, and no summary, stands in a graph's stream beside the answers."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,8 +110,6 @@ def test_messages_show_the_answers_alone(way, nested):
         for _, (message, _) in graph.stream(given, config, stream_mode="messages", subgraphs=True):
             assert not is_ours(message), message
             shown += isinstance(message, AIMessage)
-        if "background" in way:
-            time.sleep(0.02)
     assert shown
     assert len(summariser.calls) > before
 

@@ -20,6 +20,7 @@ from conspectus.messages import read_messages
 from conspectus.tokens import FAMILIES, Report, TokenMeter, correction, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from engine import compacted, engine
+from graph_support import torn
 from histories import user
 
 # Texts and messages
@@ -315,13 +316,8 @@ def size(messages: Messages) -> int:
     return sum(10 + len(f"{m.text}{getattr(m, 'tool_calls', '')}") for m in messages)
 
 
-def calls_answered(messages: Messages) -> bool:
-    calls = [str(c["id"]) for m in messages for c in getattr(m, "tool_calls", ())]
-    return calls == [m.tool_call_id for m in messages if isinstance(m, ToolMessage)]
-
-
 def strict(messages: Messages) -> int:
-    if not calls_answered(messages):
+    if torn(messages):
         raise ValueError("400: no valid request")
     return size(messages)
 

@@ -93,22 +93,12 @@ def context_length(limit: int, sent: int) -> HttpError:
 
 
 TOO_LONG = (
-    "Your input exceeds the context window of this model. Please adjust your input and try again.",
-    "prompt is too long",
-    "Input is too long for requested model.",
-    "The input token count exceeds the maximum number of tokens allowed.",
-    "Please reduce the length of the messages or completion.",
-    "the request exceeds the available context size, try increasing it",
-    "context window exceeds limit",
-    "Your request exceeded model token limit",
-    "Prompt exceeds max length",
+    "Your input exceeds the context window of this model. Please adjust your input and try again."
 )
-"""Refusals of a request that is too long, without a number, in the words of OpenAI, Anthropic,
-Bedrock, Google, Groq, llama.cpp, MiniMax, Moonshot and Zhipu.
-"""
+"""A refusal of a request that is too long, without a number."""
 
 
-def too_long(message: str = TOO_LONG[0]) -> HttpError:
+def too_long(message: str = TOO_LONG) -> HttpError:
     return HttpError(400, message)
 
 

@@ -77,7 +77,6 @@ class FaultServer:
         window: maximum tokens of a request; a larger one is refused as too long, in the words of
             the provider, before the script is asked.
         count: tokens of a request's body. Default: one for four characters of JSON.
-        strict: refuse requests with torn pairs of calls and results, as the providers do.
     """
 
     def __init__(
@@ -86,9 +85,8 @@ class FaultServer:
         *,
         window: int | None = None,
         count: Callable[[dict[str, Any]], int] | None = None,
-        strict: bool = True,
     ) -> None:
-        self.script, self.window, self._strict = script, window, strict
+        self.script, self.window = script, window
         self.requests: list[Request] = []
         self.refused: list[Request] = []
         self.torn: list[Request] = []
@@ -146,7 +144,7 @@ class FaultServer:
             self.refused += [made] if over else []
         if not made.messages:
             return made, faults.bad_request("messages: at least one message is required")
-        if torn and self._strict:
+        if torn:
             return made, faults.bad_request("; ".join(torn))
         if over:
             return made, faults.context_length(self.window or 0, tokens)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from fault_server.faults import Answer, HttpError, Usage
+from stateful.oracle import anthropic_rejects, openai_rejects
 
 Body = Mapping[str, Any]
 
@@ -70,18 +71,7 @@ class Chat:
     bad_event = b'data: {"id": "chatcmpl", "choices": [{"index": 0, "delta": {"conte\n\n'
 
     def torn(self, body: Body) -> Iterator[str]:
-        waiting: set[str] = set()
-        for message in [*body["messages"], {"role": "end"}]:
-            if message["role"] == "tool":
-                name = str(message.get("tool_call_id"))
-                if name not in waiting:
-                    yield f"messages with role 'tool' must be a response to a call: {name}"
-                waiting.discard(name)
-                continue
-            if waiting:
-                names = ", ".join(sorted(waiting))
-                yield f"these tool_call_ids did not have response messages: {names}"
-            waiting = {str(call["id"]) for call in message.get("tool_calls") or ()}
+        yield from openai_rejects(body["messages"])
 
     def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
         rest = {"param": fault.openai_param, "code": fault.openai_code}
@@ -158,16 +148,7 @@ class Messages:
     bad_event = b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
 
     def torn(self, body: Body) -> Iterator[str]:
-        waiting: set[str] = set()
-        for message in [*body["messages"], {"content": []}]:
-            blocks = message["content"] if isinstance(message["content"], list) else []
-            results = {str(b.get("tool_use_id")) for b in blocks if b.get("type") == "tool_result"}
-            if names := ", ".join(sorted(results - waiting)):
-                yield f"unexpected `tool_use_id` found in `tool_result` blocks: {names}"
-            if names := ", ".join(sorted(waiting - results)):
-                why = "ids were found without `tool_result` blocks immediately after"
-                yield f"`tool_use` {why}: {names}"
-            waiting = {str(b["id"]) for b in blocks if b.get("type") == "tool_use"}
+        yield from anthropic_rejects(body["messages"])
 
     def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
         error = {"type": fault.type, "message": fault.anthropic_message or fault.message}

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
+from graph_support import StreamingModel
 from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, talk
 from langchain_conformance.effect import SETTINGS
 from scripted_models import ScriptedChatModel
@@ -98,21 +99,8 @@ def _(side: Side) -> Any:
 
 def pieces(side: Side, mode: Any) -> list[Any]:
     # A model that streams word by word, as providers do.
-    model = Streaming(answers=lambda _: SUMMARY)
+    model = StreamingModel(answers=lambda _: SUMMARY)
     return list(agent(side, summariser=model).stream(seven(), stream_mode=mode))
-
-
-class Streaming(ScriptedChatModel):
-    def _stream(self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any) -> Any:
-        from langchain_core.messages import AIMessageChunk
-        from langchain_core.outputs import ChatGenerationChunk
-
-        whole = self._generate(messages, stop, run_manager, **more)
-        for word in str(whole.generations[0].message.content).split(" "):
-            piece = ChatGenerationChunk(message=AIMessageChunk(content=word + " "))
-            if run_manager is not None:
-                run_manager.on_llm_new_token(word, chunk=piece)
-            yield piece
 
 
 @behaviour(

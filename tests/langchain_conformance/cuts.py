@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from langchain_conformance.behaviour import tens, writer
+from stateful.oracle import unanswered
 
 WINDOW = 100_000
 
@@ -29,25 +30,12 @@ def newest(history: Sequence[AnyMessage]) -> str:
     return str(next(m.id for m in reversed(history) if isinstance(m, HumanMessage)))
 
 
-def unanswered(history: Sequence[AnyMessage]) -> set[str]:
-    """Ids of messages with a call that has no result."""
-    open_calls: list[tuple[str, str]] = []
-    for message in history:
-        if isinstance(message, AIMessage):
-            open_calls += [(str(message.id), str(call["id"])) for call in message.tool_calls]
-        if isinstance(message, ToolMessage):
-            same = [one for one in open_calls if one[1] == message.tool_call_id]
-            if same:
-                open_calls.remove(same[-1])
-    return {whose for whose, _ in open_calls}
-
-
 def is_legal(history: Sequence[AnyMessage], kept: Sequence[str]) -> bool:
     """Whether what is kept is whole: no result parted from its call, the newest user message
     there, no open call gone."""
     stay = set(kept)
     whole = all((call in stay) == (result in stay) for call, result in pairs(history))
-    return whole and newest(history) in stay and unanswered(history) <= stay
+    return whole and newest(history) in stay and {str(m.id) for m in unanswered(history)} <= stay
 
 
 def drawn(chance: random.Random) -> tuple[list[AnyMessage], Callable[[], dict[str, Any]]]:

@@ -17,6 +17,7 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models._compat import _convert_to_v03_ai_message
 
 from providers.making import PIXEL, Maker, Provider, dumped, standard
+from stateful.oracle import openai_rejects
 
 IMAGE = f"data:image/png;base64,{PIXEL}"
 
@@ -60,26 +61,13 @@ def request_chat(messages: Sequence[Any]) -> list[Any]:
 
 
 def refuses_chat(rows: list[Any], whole: list[Any]) -> list[str]:
-    wrong: list[str] = []
-    waiting: set[str] = set()
+    wrong = list(openai_rejects(rows))
     for place, row in enumerate(rows):
-        role = row["role"]
-        if role == "tool":
-            if row["tool_call_id"] not in waiting:
-                wrong.append(f"{place}: a result that answers no call before it")
-            waiting.discard(row["tool_call_id"])
-            continue
-        if waiting:
-            wrong.append(f"{place}: calls {sorted(waiting)} have no result")
-        waiting = set()
-        for call in row.get("tool_calls") or ():
-            waiting.add(call["id"])
-            if not isinstance(json.loads(call["function"]["arguments"]), dict):
-                wrong.append(f"{place}: arguments are no object")
-        if not row.get("content") and not row.get("tool_calls"):
+        calls = row.get("tool_calls") or ()
+        if not all(isinstance(json.loads(c["function"]["arguments"]), dict) for c in calls):
+            wrong.append(f"{place}: arguments are no object")
+        if row["role"] != "tool" and not row.get("content") and not calls:
             wrong.append(f"{place}: empty")
-    if waiting:
-        wrong.append("the last calls have no result")
     return wrong
 
 

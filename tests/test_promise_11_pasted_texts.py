@@ -1,31 +1,134 @@
-"""Promises 1 and 3, where somebody repeats what we have shown: a clip, or a summary.
+"""Promises 1, 3 and 11: somebody repeats what we have shown, a summary or a clip.
 
-What users and agents say is theirs, whatever it looks like: it stays in view, is read before it
-leaves, and is archived under its own name.
+A summary in view names the record that stands for what left. Its text alone, or that of a clip,
+said by somebody elsewhere, is a message like any other: it stays in view, is read before it leaves,
+and is archived under its own name. It brings nothing back that the history has left behind.
 """
 
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langgraph.store.memory import InMemoryStore
 
-from conspectus import Compactor
+from conspectus import Compactor, SummarizationMiddleware
+from conspectus.archive import Archive
 from conspectus.messages import SUMMARY_LINE
 from engine import SCOPE, Scripted, compacted, engine, short
-from histories import assistant, tool
+from scripted_models import ScriptedChatModel
+from stateful.messages import answering, calling, speaking
+from stateful.oracle import text_of
+
+FORMS = ["dict", "langchain", "without ids"]
+
+
+def said(form: str, role: str, text: str, name: str | None = None) -> Any:
+    """A message as a dict without an id, or as LangChain's."""
+    kind = "openai" if form == "dict" else "langchain"
+    return speaking(kind, role, text, name=name if form == "langchain" else None)
+
+
+def called(form: str, call: str, result: str) -> list[Any]:
+    """A tool is called, and answers so."""
+    kind, names = "openai" if form == "dict" else "langchain", (None, None)
+    if form == "langchain":
+        names = (f"a-{call}", f"t-{call}")  # type: ignore[assignment]
+    return [calling(kind, "", [(call, "x")], names[0]), answering(kind, call, result, names[1])]
+
+
+class Talk:
+    """Messages in one form, each with an id of its own where the form has ids."""
+
+    def __init__(self, form: str) -> None:
+        self.form, self.count = form, 0
+
+    def __call__(self, role: str, text: str) -> Any:
+        self.count += 1
+        return said(self.form, role, text, f"m{self.count}")
+
+    def turns(self, *texts: str) -> list[Any]:
+        return [self(("user", "assistant")[n % 2], text) for n, text in enumerate(texts)]
+
+
+def texts(messages: list[Any]) -> list[str]:
+    return [text_of(message) for message in messages]
+
+
+def heads(compactor: Compactor) -> list[str]:
+    return [record.id for record in compactor.archive.chain(SCOPE)]
+
+
+def summary_in(messages: Any) -> str:
+    (found,) = [text for text in texts(messages) if text.startswith(SUMMARY_LINE)]
+    return found
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("who", ["user", "tool"])
+def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, who):
+    say = Talk(form)
+    compactor = engine(Scripted(short), keep=("messages", 2))
+    summary = summary_in(compacted(say.turns(*"abcdef"), compactor, force=True).messages)
+    history = say.turns("from the start again", "fine")
+    if who == "user":
+        history.append(say("user", summary))
+    else:
+        history += [say("user", "read it"), *called(form, "c9", summary), say("user", "and?")]
+    for more in ([], ["ok", "go on"]):
+        history += [
+            say(role, text) for role, text in zip(("assistant", "user"), more, strict=False)
+        ]
+        assert texts(compacted(history, compactor).messages) == texts(history)
+        assert heads(compactor) == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("note", ["", "system"])
+def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(form, note):
+    say = Talk(form)
+    compactor = engine(Scripted(short), keep=("messages", 1))
+    history = say.turns(*"abcdef")
+    if note:  # of the application, which the summary covers too
+        history.insert(2, say(note, "a note"))
+    view = compacted(history, compactor, force=True).messages
+    covered, summary = history[: -len(view) + 1], summary_in(view)
+    history = [*covered, say("user", summary), say("assistant", "Yes?"), say("user", "go on")]
+    shown = compacted(history, compactor).messages
+    assert texts(shown) == [summary, *texts(history[len(covered) :])]
+
+
+def agent(store: InMemoryStore, saver: Any = None, history: Any = "replace") -> tuple[Any, Any]:
+    looked = " I looked at it again." * 20
+    model = ScriptedChatModel(answers=lambda asked: AIMessage(f"To {asked[-1].text[:20]}{looked}"))
+    middle = SummarizationMiddleware(
+        None, trigger=("messages", 8), keep=("messages", 3), window=4_000, history=history
+    )
+    graph = create_agent(model, [], middleware=[middle], checkpointer=saver, store=store)
+    return graph, model
+
+
+def test_a_graph_without_a_checkpointer_knows_the_summary_that_comes_back_as_a_dict():
+    store, view = InMemoryStore(), list[Any]()
+    graph, _ = agent(store)
+    roles = {"human": "user", "ai": "assistant"}
+    for n in range(12):
+        said = {"role": "user", "content": f"Never delete keep{n}.py"}
+        done = graph.invoke({"messages": [*view, said]}, {"configurable": {"thread_id": "t"}})
+        view = [{"role": roles[one.type], "content": one.text} for one in done["messages"]]
+    archive = Archive(store)
+    kept = [archive.get(SCOPE, record.covers) for record in archive.chain(SCOPE)]
+    assert len(kept) > 2
+    gone = [one.message.text for part in kept for one in part]
+    assert gone[0] == "Never delete keep0.py"
+    assert not [text for text in gone if text.startswith(SUMMARY_LINE)]
+    assert "keep0" in summary_in(view)
+
+
+# Clips that somebody repeats
+
 
 LOG = "a line of the log\n" * 1_500
-
-
-def said(form: str, role: str, text: str, name: str) -> Any:
-    """A message as a dict without an id, or as LangChain's."""
-    if form == "dict":
-        return {"role": role, "content": text}
-    return {"user": HumanMessage, "assistant": AIMessage}[role](text, id=name)
-
-
-def text_of(message: Any) -> str:
-    return str(message["content"] if isinstance(message, dict) else message.text)
 
 
 def archived(compactor: Compactor) -> list[str]:
@@ -42,14 +145,6 @@ def with_a_clip(form: str) -> list[Any]:
         said(form, "assistant", "It failed.", "a2"),
         said(form, "user", "I see", "h2"),
     ]
-
-
-def called(form: str, name: str, result: str) -> list[Any]:
-    if form == "langchain":
-        call: Any = {"name": "run", "args": {}, "id": name, "type": "tool_call"}
-        asks = AIMessage("", id=f"a-{name}", tool_calls=[call])
-        return [asks, ToolMessage(result, tool_call_id=name, id=f"t-{name}")]
-    return [assistant("", (name, "x")), tool(name, result)]
 
 
 def clip_in(view: Any) -> str:
@@ -150,13 +245,8 @@ def test_equal_messages_that_are_clipped_are_each_known_again(form, whole, who):
         more: Any = {"keep": ("messages", 8), "max_summary_tokens": 100, "archive": store}
         return engine(scripted, window=3_000, **more)
 
-    def unnamed(role: str, text: str) -> Any:
-        if form == "dict":
-            return {"role": role, "content": text}
-        return {"user": HumanMessage, "assistant": AIMessage}[role](text)
-
-    log = with_a_clip(form)[1:3] if who == "tool" else [unnamed("user", LOG)]
-    history = [*log, unnamed("assistant", "ok"), *log, unnamed("assistant", "fine")]
+    log = with_a_clip(form)[1:3] if who == "tool" else [said(form, "user", LOG)]
+    history = [*log, said(form, "assistant", "ok"), *log, said(form, "assistant", "fine")]
     view = compacted(history, fresh()).messages
     assert sum("archived as" in text_of(m) for m in view) == 2
     sent = history if whole else list(view)
