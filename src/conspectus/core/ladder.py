@@ -49,7 +49,7 @@ class Step:
     within: Literal["aim", "roomy", "tight", "budget"]
     summary: float
     cut: Literal["keep", "later", "last"]
-    clips: Literal["giants", "all"] = "giants"
+    clips: Literal["none", "giants", "all"] = "giants"
     whole: bool = False
 
 
@@ -65,6 +65,12 @@ LADDER = (
 
 KEEP_FIRST = (Step("roomy", 0.25, "keep"), Step("tight", 0, "keep"), *LADDER)
 """The same where the size of `keep` is a caller's own choice."""
+
+OLDEST_FIRST = (
+    *(Step("budget", part, "later", "none") for part in (1, 0.5, 0)),
+    Step("budget", 0, "last", "all"),
+)
+"""LangMem's order."""
 
 
 class Ladder:
@@ -184,7 +190,8 @@ class Ladder:
         for step in steps:
             if step.clips == "all" and not clip:
                 break
-            level = 1 if step.clips == "all" else self.budget // GIANT if clip else BOUNDLESS
+            giant = self.budget // GIANT if clip else BOUNDLESS
+            level = {"none": BOUNDLESS, "giants": giant, "all": 1}[step.clips]
             spared = lasting if step.whole else frozenset[int]()
             room, sizes = self.rooms[step.within], self.sizes(level, spared)
             for cut in cuts[step.cut]:
