@@ -63,7 +63,7 @@ LADDER = (
 )
 """The order in which things give way: the first step that fits is the plan."""
 
-KEEP_FIRST = (Step("roomy", 0.25, "keep"), Step("tight", 0, "keep"), *LADDER)
+KEEP_FIRST = (Step("roomy", 0, "keep"), Step("tight", 0, "keep"), *LADDER)
 """The same where the size of `keep` is a caller's own choice."""
 
 OLDEST_FIRST = (
@@ -218,11 +218,8 @@ class Ladder:
             return None  # notes are not made shorter where nothing comes to them
         else:
             most = self.limit
-        least = self.limit * part
-        if part == KEEP_FIRST[0].summary:
-            least = min(least, LARGEST_SUMMARY)
         share = min(most, left)
-        return share if share >= min(most, max(self.floor, int(least))) else None
+        return share if share >= min(most, max(self.floor, int(self.limit * part))) else None
 
     def fit(
         self,
