@@ -70,7 +70,7 @@ REASONS = (
         r"A word boundary is also true next to a slash.+?\.",
     ),
 )
-"""Of each group the first is asked whose answer has really left the view."""
+"""Of each group the first is asked whose answer was really evicted."""
 
 REPLACED = (("at most 40 lines", "up to 60 lines"), ("Friday at 17:00", "Monday at 12:00"))
 """What the user said first, and what the user said later about the same thing."""
@@ -169,31 +169,31 @@ class Demo:
         return done.stdout or ""
 
     def show_words(self) -> None:
-        """What the user said in messages that have left: word for word, in the order said."""
+        """What the user said in evicted messages: word for word, in the order said."""
         view = _text(self.after)
         left = [message for message in self.evicted if message["role"] == "user"]
         whole = [m for m in left if m["content"].replace("\n", "\n  ") in view]
         self._line(
-            f"Messages of the user that were evicted: {len(left)}; "
-            f"{len(whole)} of them stand in the notes word for word"
+            f"{len(left)} messages of the user were evicted; "
+            f"the notes hold {len(whole)} of them word for word"
         )
         for message in whole:
             self._line(f"  {message['content'].splitlines()[0]} [{message['id']}]", "dim")
         for old, new in REPLACED:
             self._check(
                 view.rfind(old) < view.rfind(new),
-                f"{new!r} [{_where(self.before, new)}] stands, and behind {old!r} "
+                f"the notes hold {new!r} [{_where(self.before, new)}] after {old!r} "
                 f"[{_where(self.before, old)}], which it replaces",
             )
 
     def recall(self, archive: Archive) -> None:
-        """Two facts that have left the view."""
+        """Two facts of evicted messages."""
         self.screen.rule("Recalled from the archive")
         compactor = Compactor(window=WINDOW, archive=archive)
         for what, group in (("an error line", ERRORS), ("a reason", REASONS)):
             found = self._gone(group)
             if found is None:
-                self._check(False, f"no question about {what} has an answer that left the view")
+                self._check(False, f"no question about {what} has an answer that was evicted")
                 continue
             question, answer, source = found
             result = compactor.recall(question.text, thread_id="demo", tokens=400)

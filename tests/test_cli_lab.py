@@ -169,11 +169,8 @@ def test_without_questions_the_command_says_what_to_write(file):
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("a.toml", "keep = ", "is no TOML"),
-        ("a.json", "[]", "must hold settings"),
-        ("a.json", '{"kep": 3}', "kep"),
-        ("a.json", '{"keep": "pages:3"}', "keep cannot be"),
-        ("a.json", '{"window": -1}', "window"),
+        ("a.yaml", "summarization: {kep: 3}", "kep: unknown key"),
+        ("a.yaml", "summarization: {}", "switches nothing on"),
         ("a.exam.json", '[{"question": "Who?"}]', r"0\.evidence.*write \[\{"),
     ],
 )

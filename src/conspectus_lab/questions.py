@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 from conspectus.errors import InputError
 
 EXAM_FORM = '[{"question": "...", "evidence": [["text", "or this"]]}]'
-FORMS: Mapping[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +51,17 @@ _MARKS: dict[int, Any] = str.maketrans(dict.fromkeys("\"'`*“”‘’", ""))
 
 
 def read_data(file: Path, advice: str = "") -> Any:
-    """Read a `.toml` file, or any other as JSON.
+    """Read a JSON file.
 
     Raises:
         InputError: it cannot be read; `advice` ends the error of a damaged one.
     """
-    form = file.suffix if file.suffix in FORMS else ".json"
     try:
-        return FORMS[form](file.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is no {form[1:].upper()}: {error}{advice}") from error
+        raise InputError(f"{file} is no JSON: {error}{advice}") from error
 
 
 def read_questions(file: Path) -> tuple[Question, ...]:

@@ -46,8 +46,7 @@ def replay(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Settings of Conspectus to compare: arguments of its middleware (.toml, .json), "
-            "or a section 'summarization' (.yaml). Repeat it for several.",
+            help="A YAML file with a section 'summarization' to compare. Repeat it for several.",
         ),
     ] = None,
     summarizer: Annotated[

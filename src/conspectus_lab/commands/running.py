@@ -12,8 +12,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from conspectus.cli import options, output
-from conspectus.errors import ConspectusError, InputError, MessageError, PolicyError
+from conspectus.cli import output
+from conspectus.errors import InputError, MessageError, PolicyError
 
 if TYPE_CHECKING:
     from conspectus.observe import Price
@@ -130,44 +130,28 @@ def lacking(replays: Sequence[Replay]) -> list[str]:
 
 
 def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
-    """Make a policy of each file of settings; its name is that in the file, or the file's."""
-    from conspectus import SummarizationMiddleware
-    from conspectus_lab.questions import read_data
+    """Make a policy of each YAML section, named after its file.
+
+    Left out is what a recording cannot show: background, recall, redaction.
+    """
+    from conspectus.cli.config import read
+    from conspectus.config.building import counter_of, pin_of, sizes_of
     from conspectus_lab.replay import ours
 
     policies = []
     for file in files:
-        if file.suffix in (".yaml", ".yml"):
-            settings = _section(file, window)
-        else:
-            settings = read_data(file)
-            if not isinstance(settings, dict):
-                raise InputError(f"{file} must hold settings, such as keep and max_summary_tokens")
-        for key in ("keep", "trigger"):
-            if isinstance(settings.get(key), str):
-                settings[key] = options.size(settings[key], f"{file}: {key}")
-        name = str(settings.pop("name", file.stem))
-        try:
-            SummarizationMiddleware(None, **{"window": window, **settings})
-        except (ConspectusError, TypeError) as error:
-            raise InputError(f"{file}: {error}") from error
-        policies.append(ours(name, name, **settings))
+        section, limit = read(file, window)
+        if not section.enabled:
+            raise InputError(f"{file} switches nothing on; write 'enabled: true', and a trigger")
+        settings = {
+            "token_counter": counter_of(section),
+            "pin": pin_of(section),
+            "skills": section.skills,
+            **sizes_of(section, limit),
+            **{name: getattr(section, name) for name in CONFIGURED},
+        }
+        policies.append(ours(file.stem, file.stem, **settings))
     return policies
-
-
-def _section(file: Path, window: int) -> dict[str, Any]:
-    """Read a YAML section, but for what a recording cannot show: background, recall, redaction."""
-    from conspectus.cli.config import read
-    from conspectus.config.building import counter_of, pin_of, sizes_of
-
-    section, limit = read(file, window)
-    return {
-        "token_counter": counter_of(section),
-        "pin": pin_of(section),
-        "skills": section.skills,
-        **sizes_of(section, limit),
-        **{name: getattr(section, name) for name in CONFIGURED},
-    }
 
 
 def read_prices(file: Path) -> Mapping[str, Price]:
