@@ -37,10 +37,11 @@ def in_tables(archive: Archive) -> list[Stored]:
     with tables.transaction(writes=False) as run:
         found = [
             Stored((table,), str(name), json.dumps(unpacked(body), ensure_ascii=False))
-            for table, column in (("body", "number"),)
+            for table, column in (("item", "number"),)
             for name, body in run(f"SELECT {column}, body FROM {table}")
         ]
-        found += [Stored(("original",), "", about) for (about,) in run("SELECT about FROM item")]
+        rows = run("SELECT name, about FROM item")
+        found += [Stored(("original",), "", f"{name} {about}") for name, about in rows]
         return found + [Stored(("words",), "", word) for word in words_in(run)]
 
 

@@ -7,10 +7,9 @@ import sqlite3
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 from conspectus._langchain import is_memory_store, known
 from conspectus._newest import Newest
@@ -20,7 +19,6 @@ from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.values import (
     Items,
     Kind,
-    Listed,
     Scope,
     entry_of,
     newer,
@@ -68,7 +66,7 @@ class LangGraphStore:
         memory = known("langgraph.store.memory", "InMemoryStore")
         local = type(store) in (memory, known("langgraph.store.sqlite", "SqliteStore"))
         self._patient = Patient(self, None if local else timeout)
-        self._indexes: Newest[Scope, SqliteTables] = Newest(INDEXES)
+        self._indexes: Newest[Scope, tuple[SqliteTables, set[str]]] = Newest(INDEXES)
 
     def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
         place = _place(scope, LABELS[kind])
@@ -110,28 +108,19 @@ class LangGraphStore:
         kept = self.read(scope, "head", ["head"])
         return str(unpacked(kept["head"])) if kept else ""
 
-    def listed(self, scope: Scope, keys: Sequence[str]) -> dict[str, Listed]:
-        index = self._index(scope)
-        known = index.listed(scope, keys)
-        if not known.keys() <= {*keys}:  # of a branch that was left: ranks go by what the index has
-            self._indexes.drop(scope)
-            index, known = self._index(scope), {}
+    def searchable(self, scope: Scope, keys: Collection[str]) -> SqliteTables:
+        """Return tables in memory with the words of these originals, and of no others."""
+        index, known = self._indexes.get_or_make(scope, _empty_index)
+        if not known <= {*keys}:  # of a branch that was left: ranks go by what the index has
+            index, known = _empty_index()
+            self._indexes.put(scope, (index, known))
         new = [key for key in keys if key not in known]
         for at in range(0, len(new), CHUNK):
             bodies = self.read(scope, "original", new[at : at + CHUNK])
-            made = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
-            index.write(scope, {"original": made})
-        return index.listed(scope, keys) if new else known
-
-    def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
-        return self._index(scope).holding(scope, words)
-
-    def index_of(self, scope: Scope) -> object:
-        """Return what tells the index of a history from a later one with other numbers."""
-        return ref(self._index(scope))
-
-    def _index(self, scope: Scope) -> SqliteTables:
-        return self._indexes.get_or_make(scope, lambda: SqliteTables(None, None))
+            items = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
+            index.write(scope, {"original": items})
+            known.update(bodies)
+        return index
 
     def scopes(self, tenant: str) -> list[Scope]:
         kept = _bodies(self._all((ROOT, Scope(tenant, "").hashes[0], "scopes")))
@@ -200,6 +189,10 @@ def _operations() -> Any:
     from langgraph.store import base
 
     return base
+
+
+def _empty_index() -> tuple[SqliteTables, set[str]]:
+    return SqliteTables(None, None), set()
 
 
 def _place(scope: Scope, *label: str) -> tuple[str, ...]:

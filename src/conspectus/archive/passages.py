@@ -110,10 +110,10 @@ def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:
 def original_of(entry: Message, body: bytes) -> Item:
     """Return a message as a store keeps and searches it.
 
-    What a search must know beside its words is one line of fields, divided by tabs: the act (`s`
-    says, `c` calls tools, `r` results alone, `x` repeats what was recalled, and is not searched;
-    `S` ends in a question) and the role; the id; the speaker's name; and the ids of the calls that
-    it answers, or of those that it makes, with the first passage of each (`0:call_7`).
+    What a search must know beside its id and its words is one line of fields, divided by tabs: the
+    act (`s` says, `c` calls tools, `r` results alone, `x` repeats what was recalled, and is not
+    searched; `S` ends in a question) and the role; the speaker's name; and the ids of the calls
+    that it answers, or of those that it makes, with the first passage of each (`0:call_7`).
     """
     text, parts = entry.reading, spans(entry.reading, entry.calls)
     act, links = "s", list(entry.answers)
@@ -126,12 +126,13 @@ def original_of(entry: Message, body: bytes) -> Item:
         act = "x" if entry.role == "tool" and says_again(text) else "r"
     elif _ASKS.search(text[-LAST:]):
         act = "S"
-    given = "" if entry.id == entry.key else entry.id
-    about = "\t".join([act + entry.role[0], *map(one_line, (given, entry.name, *links))])
+    name = "" if entry.id == entry.key else one_line(entry.id)
+    about = "\t".join([act + entry.role[0], *map(one_line, (entry.name, *links))])
     # A message is found by its speaker and date too, if its text does not name them.
     more = [part for part in (entry.name, entry.date) if part and part not in text]
     shown = [words("\n".join([*more, text[begin:end]])) for begin, end, _ in parts]
-    return Item(entry.key, body, about.rstrip("\t"), ("",) if act == "x" else tuple(shown))
+    found = ("",) if act == "x" else tuple(shown)
+    return Item(entry.key, body, found, name, about.rstrip("\t"))
 
 
 def one_line(text: str | None) -> str:

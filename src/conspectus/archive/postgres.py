@@ -17,12 +17,7 @@ KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count"
 """Seconds and tries: a dead server is noticed within half a minute, which frees its connections."""
 
 MAKING = 7_301_905  # Number of the lock under which the tables are made
-TYPES = {
-    "serial": "BIGSERIAL PRIMARY KEY",
-    "bytes": "BYTEA",
-    "number": "BIGINT",
-    "clustered": "",
-}
+TYPES = {"serial": "BIGSERIAL PRIMARY KEY", "bytes": "BYTEA", "number": "BIGINT"}
 WORDS = (
     "CREATE TABLE words (number BIGINT PRIMARY KEY, body TSVECTOR NOT NULL)",
     "CREATE INDEX words_body ON words USING gin (body)",

@@ -19,13 +19,12 @@ from conspectus.errors import ArchiveError
 BUSY = 5.0  # Seconds to wait for another process that writes to the same file
 PAUSE = 0.05  # Seconds between two tries to make the tables
 PAGE = 2048  # Bytes of a page; large values take whole pages, so small pages waste less
-VERSION = 4  # Of the tables; a file of a newer one is refused
+VERSION = 5  # Of the tables; a file of a newer one is refused
 TYPES = {
     # No number twice, or old words would find new texts.
     "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "bytes": "BLOB",
     "number": "INTEGER",
-    "clustered": "WITHOUT ROWID",
 }
 WORDS = (
     "CREATE VIRTUAL TABLE words USING fts5(body, content='', detail=none, columnsize=0, "

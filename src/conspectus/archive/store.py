@@ -40,7 +40,7 @@ from conspectus.messages import Message
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 256, 10_000  # Histories whose chain is in memory, and their records
-CATALOGS, MESSAGES = 64, 500_000  # Histories whose catalog recall has in memory, and their messages
+SEARCHED, MESSAGES = 64, 500_000  # Histories that recall has in memory, and their messages
 PAGE = 200  # Originals that are copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 
@@ -84,8 +84,8 @@ class Archive:
         self._chains: Newest[Scope, tuple[bytes, Chain]] = Newest(
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
-        # Recall's, by scope, with the head and the index that each is of; dropped by `forget`.
-        self.catalogs: Newest[Scope, Any] = Newest(CATALOGS, MESSAGES, lambda kept: len(kept[1]))
+        # What recall knows of the histories that it searched last; dropped by `forget`.
+        self.catalogs: Newest[Scope, Any] = Newest(SEARCHED, MESSAGES, len)
 
     @classmethod
     def open(

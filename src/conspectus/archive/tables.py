@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from conspectus.archive.passages import original_of
 from conspectus.archive.values import (
+    Item,
     Items,
     Kind,
     Listed,
@@ -29,27 +30,28 @@ SCHEMA = (
     "CREATE TABLE scope (id {serial}, tenant TEXT NOT NULL, thread TEXT NOT NULL, "
     "session TEXT NOT NULL, name {bytes} NOT NULL, next BIGINT NOT NULL, "
     "UNIQUE (tenant, thread, session))",
-    "CREATE TABLE item (scope BIGINT NOT NULL, kind INTEGER NOT NULL, key {bytes} NOT NULL, "
-    "number BIGINT NOT NULL, passages INTEGER NOT NULL, words INTEGER NOT NULL, "
-    "about TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, "
-    "PRIMARY KEY (scope, kind, key)) {clustered}",
-    "CREATE TABLE body (number {number} PRIMARY KEY, body {bytes} NOT NULL)",
+    "CREATE TABLE item (number {number} PRIMARY KEY, scope BIGINT NOT NULL, "
+    "kind INTEGER NOT NULL, key {bytes} NOT NULL, expires DOUBLE PRECISION NOT NULL, "
+    "passages INTEGER NOT NULL, words INTEGER NOT NULL, name TEXT NOT NULL, about TEXT NOT NULL, "
+    "body {bytes} NOT NULL, UNIQUE (scope, kind, key))",
     "CREATE INDEX item_expires ON item (expires) WHERE expires > 0",
 )
-"""`number` is that of an original's first passage, in `body` and in the index of words, too; other
-items have a number of their own. What never expires does so at 0, which takes no byte."""
+"""`number` is that of an original's first passage in the index of words; other items have a number
+of their own. What never expires does so at 0, which takes no byte. The body comes last, as a long
+one is on pages of its own."""
 
 SPAN = 32
 """Bits of a passage's number within its scope; the number of the scope stands before them."""
 
-MOST = 2_000
+MOST = 1_000
 """Passages of one word that are looked up; a word that more of them hold tells little."""
 
 AT_ONCE = 500  # Items read or deleted by one statement
-ITEMS = "FROM item JOIN body USING (number) WHERE scope = ? AND kind = ?"
+ITEMS = "FROM item WHERE scope = ? AND kind = ?"
+LISTED = "key, number, passages, words, name, about"
 ALIVE = "(expires = 0 OR expires > ?)"
 GONE = "expires > 0 AND expires <= ?"  # as the index has it, so that it is used
-Where = tuple[int, Kind, float]  # The number of a scope, a kind, and when it expires
+Where = tuple[int, int, float]  # The number of a scope and of a kind, and when it expires
 SAME = "tenant = ? AND thread = ? AND session = ?"
 
 
@@ -152,66 +154,86 @@ class Tables(ABC):
                 *(*scope.hashes, name),
             )
             sql = f"SELECT body {ITEMS} AND {ALIVE}"
-            kept = run(sql, number, KINDS["head"], time.time())
-            head = str(unpacked(bytes(kept[0][0]))) if kept else ""
+            found = run(sql, number, KINDS["head"], time.time())
+            head = str(unpacked(bytes(found[0][0]))) if found else ""
             if seen is not None and head not in ("", seen, *(one.key for one in items["record"])):
                 return head
             ends = 0.0 if self.ttl is None else time.time() + self.ttl
-            for kind in items:
-                after = self._put(run, (number, kind, ends), items, after)
-            self._renew(run, (number, "record", ends), map(key_bytes, renewed))
+            for kind, kept in items.items():
+                after = self._put(run, (number, KINDS[kind], ends), kept, after)
+            rows = [(ends, number, key_bytes(key)) for key in renewed]
+            run.many("UPDATE item SET expires = ? WHERE scope = ? AND kind = 1 AND key = ?", rows)
             run("UPDATE scope SET next = ? WHERE id = ?", after, number)
             return str(unpacked(items["head"][0].body)) if "head" in items else head
 
-    def _put(self, run: Run, where: Where, items: Items, after: int) -> int:
+    def _put(self, run: Run, where: Where, items: Sequence[Item], after: int) -> int:
         """Write items of a kind into a scope; return the number of its next passage."""
-        number, kind, ends = where
-        new = {key_bytes(one.key): one for one in items[kind]}
+        scope, kind, ends = where
+        new = {key_bytes(one.key): one for one in items}
         sql = "SELECT key, number FROM item WHERE scope = ? AND kind = ?"
-        rows = run.among(sql, number, KINDS[kind], keys=[*new])
-        known = {bytes(key): first for key, first in rows}
-        self._renew(run, where, known)
-        made, words = list[Any](), list[tuple[int, str]]()
+        known = {bytes(key): first for key, first in run.among(sql, scope, kind, keys=[*new])}
+        rows, words = list[Any](), list[tuple[int, str]]()
         for key, one in new.items():
             if key not in known:
-                known[key] = first = (number << SPAN) + after
-                size = sum(passage.count(" ") + 1 for passage in one.passages)
-                row = (number, KINDS[kind], key, first, len(one.passages), size, one.about, ends)
-                made.append(row)
-                words += enumerate(map(self.text, one.passages), first)
+                known[key] = (scope << SPAN) + after
+                words += enumerate(map(self.text, one.passages), known[key])
                 after += max(1, len(one.passages))
-        run.many("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?)", made)
-        sql = (
-            "INSERT INTO body VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET body = excluded.body"
-        )
-        run.many(sql, [(known[key], one.body) for key, one in new.items()])
+            size = sum(passage.count(" ") + 1 for passage in one.passages)
+            row = (known[key], scope, kind, key, ends, len(one.passages), size, one.name, one.about)
+            rows.append((*row, one.body))
+        sql = "INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (number)"
+        run.many(f"{sql} DO UPDATE SET expires = excluded.expires, body = excluded.body", rows)
         run.many(self.index, words)
         return after
 
-    def _renew(self, run: Run, where: Where, keys: Iterable[bytes]) -> None:
-        number, kind, ends = where
-        sql = "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?"
-        run.many(sql, [(ends, number, KINDS[kind], key) for key in keys])
+    def searchable(self, scope: Scope, keys: Collection[str]) -> Tables | None:
+        """Return the tables that have the words of these originals, if it is not these."""
+        return None
 
-    def listed(self, scope: Scope, keys: Sequence[str]) -> dict[str, Listed]:
-        """Return by key what a search must know of originals, at least of those with these keys."""
-        sql = "SELECT key, number, passages, words, about FROM item WHERE scope = ? AND kind = 0"
-        with self.transaction() as run:
-            rows = run(f"{sql} AND {ALIVE}", self._number(run, scope), time.time())
-        return {key_text(bytes(row[0])): row for row in rows}
+    def holding(self, scope: Scope, words: Sequence[str]) -> tuple[int, int, dict[str, set[int]]]:
+        """Return of each word the newest passages that hold it, at most `MOST`.
 
-    def index_of(self, scope: Scope) -> object:
-        """Return what tells a history from a later one of its name, with other numbers."""
+        A word may be the beginning of one, `word*`, or several. Before that come the number of the
+        history, which no later one of its name has, and the number of its passages.
+        """
         with self.transaction() as run:
-            return self._number(run, scope)
-
-    def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
-        """Return the newest `MOST` passages that hold a word, or begin so: `word*`; or several."""
-        with self.transaction() as run:
-            number = self._number(run, scope)
+            sql = f"SELECT id, next FROM scope WHERE {SAME}"
+            [(number, total)] = run(sql, *scope.hashes) or [(-1, 0)]
             span = (number << SPAN, (number + 1 << SPAN) - 1)
             rows = {word: run(self.look_up, self.word(word), *span, MOST) for word in words}
-        return {word: frozenset([at for (at,) in each]) for word, each in rows.items()}
+        return number, total, {word: {at for (at,) in each} for word, each in rows.items()}
+
+    def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
+        """Return what a search must know of originals, of those that are there."""
+        with self.transaction() as run:
+            values = (self._number(run, scope), 0, time.time())
+            sql = f"SELECT {LISTED} {ITEMS} AND {ALIVE}"
+            rows = run.among(sql, *values, keys=[*map(key_bytes, keys)])
+            return [(key_text(bytes(key)), *row) for key, *row in rows]
+
+    def listed_at(self, scope: Scope, numbers: Sequence[int]) -> dict[int, Listed]:
+        """Return what a search must know of the originals that have these passages."""
+        found = dict[int, Listed]()
+        with self.transaction() as run:
+            scope_number = self._number(run, scope)
+            for at in range(0, len(numbers), AT_ONCE):
+                part = numbers[at : at + AT_ONCE]
+                sql = (
+                    f"WITH passage (at) AS (VALUES {', '.join(['(?)'] * len(part))}) "
+                    f"SELECT at, {LISTED} FROM passage JOIN item ON number = "
+                    "(SELECT max(one.number) FROM item AS one WHERE one.number <= at) "
+                    f"WHERE scope = ? AND kind = 0 AND {ALIVE}"
+                )
+                for number, key, *row in run(sql, *part, scope_number, time.time()):
+                    found[number] = (key_text(bytes(key)), *row)
+        return found
+
+    def named(self, scope: Scope, name: str) -> list[str]:
+        """Return the keys of the originals that have this id."""
+        with self.transaction() as run:
+            values = (self._number(run, scope), 0, name)
+            rows = run(f"SELECT key {ITEMS} AND name = ?", *values) if name else []
+        return [key_text(bytes(key)) for (key,) in rows]
 
     def scopes(self, tenant: str) -> list[Scope]:
         """Return the histories of a tenant."""
@@ -242,18 +264,15 @@ class Tables(ABC):
 
     def _drop(self, run: Run, which: str, value: float) -> int:
         """Delete items; the words of one go by its text, as the index does not keep them."""
-        sql = "SELECT scope, kind, key, number, body FROM item JOIN body USING (number) WHERE"
-        count = 0
+        sql, count = "SELECT number, kind, key, body FROM item WHERE", 0
         while rows := run(f"{sql} {which} LIMIT {AT_ONCE}", value):
-            for _, kind, key, number, body in rows:
+            for number, kind, key, body in rows:
                 count += kind in COUNTED
                 if kind == KINDS["original"]:
                     with suppress(ArchiveError):  # the number of a damaged one names nothing more
                         one = original_of(entry_of(key_text(bytes(key)), bytes(body))[0], b"")
                         run.many(self.unindex, enumerate(map(self.text, one.passages), number))
-            run.many("DELETE FROM body WHERE number = ?", [(row[3],) for row in rows])
-            gone = [row[:3] for row in rows]
-            run.many("DELETE FROM item WHERE scope = ? AND kind = ? AND key = ?", gone)
+            run.many("DELETE FROM item WHERE number = ?", [row[:1] for row in rows])
         return count
 
     def _number(self, run: Run, scope: Scope) -> int:

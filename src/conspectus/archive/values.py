@@ -15,14 +15,11 @@ from typing import Any, Literal, NamedTuple
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, InputError, MessageError
-from conspectus.messages import Call, Message, Source, decode, read_messages
+from conspectus.messages import Call, Message, Source, decode, read_message
 
 Kind = Literal["original", "record", "draft", "note", "head"]
 """Kinds of values, each by name; a note is one of a program around the archive."""
 
-Listed = tuple[bytes, int, int, int, str]
-"""A message that may be searched: its key, its first passage's number, the number of its passages,
-of its words, and `about`. A plain tuple, as the garbage collector passes those by."""
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 DICTIONARY = b"""\
@@ -72,9 +69,15 @@ class Item(NamedTuple):
 
     key: str
     body: bytes
-    about: str = ""
     passages: tuple[str, ...] = ()
+    name: str = ""
+    about: str = ""
 
+
+Listed = tuple[str, int, int, int, str, str]
+"""A message that may be searched: its key, its first passage's number, the number of its passages,
+of their words, the id that its caller gave it, and `about`; see `original_of`. A plain tuple, as
+the garbage collector passes those by."""
 
 Items = Mapping[Kind, Sequence[Item]]
 
@@ -178,7 +181,7 @@ def entry_of(key: str, body: bytes) -> tuple[Message, int, bool]:
     """
     try:
         form, given_id, at, lossless, data = unpacked(body)
-        [entry] = read_messages([decode(form, json.dumps(data), given_id)])
+        entry = read_message(decode(form, json.dumps(data), given_id))
         entry.key, entry.id = key, key if entry.given_id is None else entry.id
         return entry, int(at), bool(lossless)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, MessageError) as error:

@@ -10,17 +10,19 @@ from itertools import takewhile
 from conspectus.archive.passages import one_line, spans
 from conspectus.archive.store import Archive
 from conspectus.archive.tables import MOST
-from conspectus.archive.values import Archived, Scope, manifest
+from conspectus.archive.values import Archived, Scope
 from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
+from conspectus.recall.catalog import Row, Rows, catalog_of
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import Catalog, ranked
+from conspectus.recall.ranking import ranked
 from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
-AT_ONCE = 20  # Messages read at a time, as the last of them seldom fit
-READ = 200  # Passages with all words of a name that are read, to see whether it stands there
+AT_ONCE = 10  # Messages read at a time, as the last of them seldom fit
+ROUND = 100  # Messages after a call among which its results are looked for
+READ = 64  # Passages with all words of a name that are read, to see whether it stands there
 
 
 async def recall_flow(
@@ -92,40 +94,33 @@ def unknown_thread(tenant: str, thread: str) -> NotFoundError:
 
 
 class _Search:
-    """One recall, which fills the room. The catalog of the head that was asked last is kept."""
+    """One recall, which fills the room."""
 
     def __init__(self, archive: Archive, scope: Scope, chain: Chain, room: Packing) -> None:
         self._archive, self._scope, self._room = archive, scope, room
-        of, catalog = archive.catalogs.get(scope) or (None, Catalog([], {}))
-        # One record may come again, after another process has forgotten its thread.
-        if chain and of != (now := (chain[-1].id, archive.backend.index_of(scope))):
-            keys = manifest(chain)
-            catalog = Catalog(keys, archive.backend.listed(scope, keys))
-            archive.catalogs.put(scope, (now, catalog))
-        self._catalog: Catalog = catalog if chain else Catalog([], {})
+        self._catalog = catalog_of(archive, scope, chain)
+        self._keys, self._places = self._catalog.keys, self._catalog.places
 
     def by_query(self, text: str, without: Collection[str]) -> None:
         """Show the passages that fit words, the best first."""
-        query, catalog = _query(text), self._catalog
-        names = names_of(text)
-        held = self._archive.backend.holding(self._scope, [*query, *names.values()])
-        # Words that too many passages hold say little; hidden ones would fit their own words best.
+        query, names = _query(text), names_of(text)
+        rows = Rows(self._catalog, self._scope, without)
+        total, held = self._catalog.holding(self._scope, [*query, *names.values()])
+        # Words that too many passages hold say little.
         rarer = {word: held[word] for word in query if len(held[word]) < MOST}
-        hidden = catalog.hidden(without)
         kept = rarer if any(rarer.values()) else {word: held[word] for word in query}
-        kept = {word: one - hidden for word, one in kept.items()}
-        exact = dict[int, int]()
+        exact = set[int]()
         for name, words in names.items():
-            exact |= self._naming(name, held[words] - hidden)
-        matches = ranked(catalog, query, kept, exact)
+            exact |= self._naming(rows, name, held[words])
+        matches = ranked(rows, query, total, kept, exact)
         said = set[str]()
         for at, (place, passage, score, direct) in enumerate(matches):
             if self._room.full:
                 break
             if at % AT_ONCE == 0:
-                keys = [catalog.keys[one.place] for one in matches[at : at + AT_ONCE]]
+                keys = [self._keys[one.place] for one in matches[at : at + AT_ONCE]]
                 read = self._archive.find(self._scope, keys)
-            if (one := read.get(catalog.keys[place])) is None:
+            if (one := read.get(self._keys[place])) is None:
                 continue
             parts, whole = spans(one.text, one.calls), len(one.text) <= WHOLE_UP_TO
             span = None if whole else parts[min(passage, len(parts) - 1)][:2]
@@ -133,29 +128,26 @@ class _Search:
             if hit.text not in said and self._room.offer(hit):
                 said.add(hit.text)
 
-    def _naming(self, name: str, numbers: Collection[int]) -> dict[int, int]:
-        """Return which of some passages hold a name as it stands, with their places.
+    def _naming(self, rows: Rows, name: str, numbers: Collection[int]) -> set[int]:
+        """Return which of some passages hold a name as it stands.
 
         Each word of it may be common, as in `10.0.3.17`; so the newest that hold all are read.
         """
-        catalog, whole = self._catalog, re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-        newest = sorted(numbers)[-READ:]
-        places = {one: place for one in newest if (place := catalog.place_of(one)) >= 0}
-        keys = {place: catalog.keys[place] for place in places.values()}
-        read = self._archive.find(self._scope, list(keys.values())).items()
-        parts = {key: (one.text, spans(one.text, one.calls)) for key, one in read}
-        exact = dict[int, int]()
+        whole, exact = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)"), set[int]()
+        places = rows.at(sorted(numbers)[-READ:])
+        read = self._archive.find(self._scope, [rows[place].key for place in places.values()])
+        parts = {key: spans(one.text, one.calls) for key, one in read.items()}
         for number, place in places.items():
-            text, all_of_it = parts.get(keys[place], ("", []))
-            for begin, end, _ in all_of_it[number - catalog.passages(place)[0] :][:1]:
-                if whole.search(text[begin:end].casefold()):
-                    exact[number] = place
+            key, first = rows[place].key, rows[place].numbers[0]
+            for begin, end, _ in parts.get(key, [])[number - first :][:1]:
+                if whole.search(read[key].text[begin:end].casefold()):
+                    exact.add(number)
         return exact
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         """Show a message, from a character on, or where words stand in it; a call with results."""
         places, call = self._named(name)
-        keys = [self._catalog.keys[place] for place in places]
+        keys = [self._keys[place] for place in places]
         read = self._archive.find(self._scope, keys)
         if not read:
             raise NotFoundError(
@@ -188,16 +180,17 @@ class _Search:
 
     def _results(self, place: int, one: Archived) -> list[Archived]:
         """Return the results of the calls that a message makes: notes cite the call for both."""
-        made, catalog = {one_line(call.id) for call in one.calls}, self._catalog
-        after = takewhile(lambda at: catalog.acts[at] in "rx", range(place + 1, len(catalog)))
-        keys = [catalog.keys[at] for at in after if made.intersection(catalog.links(at))]
-        return list(self._archive.find(self._scope, keys).values())
+        made, keys = {one_line(call.id) for call in one.calls}, self._keys[place + 1 :][:ROUND]
+        rows = map(Row, self._catalog.listed(self._scope, keys if made else ()))
+        after = takewhile(lambda row: row.act in "rx", rows)
+        results = [row.key for row in after if made.intersection(row.links)]
+        return list(self._archive.find(self._scope, results).values())
 
     def by_range(self, ends: tuple[str, str]) -> None:
         """Show all messages from one to another."""
         if not isinstance(ends, (tuple, list)) or len(ends) != 2:
             raise InputError("range is a pair: the id of the first message and that of the last")
-        order = self._catalog.keys
+        order = self._keys
         start, end = self._named(ends[0])[0][0], self._named(ends[1])[0][-1]
         if start > end:
             raise InputError(
@@ -234,7 +227,10 @@ class _Search:
         ways = [(name, 0), (bare, 0)]
         ways += [(base, int(call))] if base and call.isascii() and call.isdigit() else []
         for one, number in ways:
-            if places := self._catalog.named(one):
+            start = len(one) >= 8 and all(c in "0123456789abcdef" for c in one)
+            keys = [key for key in self._keys if key == one or (start and key.startswith(one))]
+            keys += self._catalog.tables.named(self._scope, one_line(one))
+            if places := sorted({self._places[key] for key in keys if key in self._places}):
                 return places, number
         raise NotFoundError(
             f"no archived message of this branch has the id {_shown(name)}; it may be still in "

@@ -10,22 +10,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from conspectus.archive.passages import one_line
-from conspectus.archive.values import Listed
+from conspectus.recall.catalog import Rows
 
-BEFORE = 5  # Messages before one from which it borrows words
-LATER = {"s": 2, "S": 2, "c": 4, "r": -1, "x": -1}  # Those after it, by its act
-BORROWED = {step: 0.7**step for step in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1, -3: 0.1, -4: 0.1}
-"""Weight of a word by the steps to its message; negative steps are later."""
-
-ROUND = 100  # Results of one round among which that of a call is looked for
-CANDIDATES = 56  # Passages with words of a query that are ranked with their surroundings
-SURROUNDED = 24  # Candidates, the best, whose short neighbours are ranked too
+CANDIDATES = 40  # Passages with words of a query that are ranked with their surroundings
+POOL = 160  # Passages that hold most of the words by rarity, among which the candidates are
+SURROUNDED = 12  # Candidates, the best, whose short neighbours are ranked too
 K1, B = 1.2, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
 
@@ -39,12 +31,10 @@ STATED = 0.1
 ADVICE = 0.65
 """Share that stays of the score of a long answer: it says something about each word of a talk."""
 
-DIRECT = 0.1  # Share of the findable words, by rarity, above which a message is no mere neighbour
-WEAK = 0.35  # Share of the best score below which a passage is not shown
+DIRECT = 0.3  # Share of a query, by rarity, from which on a message is no mere neighbour
+WEAK = 0.2  # Share of the best score below which nothing is shown
 
-GONE: Listed = (b"", -1, 0, 0, "s")  # a message that has expired
-Held = Mapping[str, frozenset[int]]
-"""The passages that hold a word."""
+Held = Mapping[str, Collection[int]]  # The passages that hold a word
 
 
 class Match(NamedTuple):
@@ -59,176 +49,108 @@ class Match(NamedTuple):
     direct: bool
 
 
-class Catalog:
-    """The searchable messages of a chain; a place is a position in the conversation.
-
-    `acts` has a letter for each, as `original_of` writes it. All is texts, arrays and plain rows,
-    which the garbage collector does not go through.
-    """
-
-    def __init__(self, keys: Sequence[str], listed: Mapping[str, Listed]) -> None:
-        self.keys, self._rows = keys, [listed.get(key, GONE) for key in keys]
-        self.acts = "".join([row[4][0] for row in self._rows])
-        self.total = sum([row[2] for row in self._rows]) or 1
-        self.size = sum([row[3] for row in self._rows]) / self.total or 1.0
-        firsts = [row[1] for row in self._rows]
-        self._places = array("q", sorted(range(len(firsts)), key=firsts.__getitem__))
-        self._firsts = array("q", sorted(firsts))
-        self._said = array("q", [at for at, act in enumerate(self.acts) if act in "sS"])
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def place_of(self, number: int) -> int:
-        """Return the place of a passage's message; -1 if that is not of this chain."""
-        place = self._places[at] if (at := bisect_right(self._firsts, number) - 1) >= 0 else -1
-        return place if place >= 0 and number in self.passages(place) else -1
-
-    def passages(self, place: int) -> range:
-        """Return the numbers of the passages of a message that can be found."""
-        _, first, count, _, _ = self._rows[place]
-        return range(first, first + count * (self.acts[place] != "x"))
-
-    def length(self, place: int) -> float:
-        """Return the words of a message's passages, on average."""
-        return self._rows[place][3] / max(1, self._rows[place][2])
-
-    def named(self, name: str) -> list[int]:
-        """Return the places of the messages that an id, a citation or a key's start names."""
-        start = len(name) >= 8 and all(c in "0123456789abcdef" for c in name)
-        wanted = one_line(name)
-        return [
-            at
-            for at, (key, row) in enumerate(zip(self.keys, self._rows, strict=True))
-            if (start and key.startswith(name))
-            or key == name
-            or (wanted in row[4] and row[4].split("\t")[1:2] == [wanted])
-        ]
-
-    def hidden(self, names: Iterable[str]) -> frozenset[int]:
-        """Return the passages of the messages with these ids."""
-        places = {place for name in names for place in self.named(name)}
-        return frozenset(number for place in places for number in self.passages(place))
-
-    def links(self, place: int) -> list[str]:
-        """Return the calls that a message answers, or that it makes (`0:call_7`)."""
-        return self._rows[place][4].split("\t")[3:]
-
-    def speaker(self, place: int) -> str:
-        """Return the name of a message's speaker, if it is known."""
-        return "".join(self._rows[place][4].split("\t")[2:3])
-
-    def bonus(self, place: int) -> tuple[float, float]:
-        """Return what a message's score is multiplied with, and what is added, by who says it."""
-        if self.acts[place] not in "sS":
-            return 1.0, 0.0
-        short, users = self._rows[place][2] == 1, self._rows[place][4][1:2] == "u"
-        at = bisect_left(self._said, place)
-        follows = at > 0 and self.acts[self._said[at - 1]] == "S"
-        stated = STATED * (users and short and self.acts[place] == "s")
-        return 1.0 if short or users else ADVICE, ANSWER * follows + stated
-
-    def near(self, place: int) -> dict[int, float]:
-        """Return the places from which a message borrows words, with their weights.
-
-        Speech borrows from speech, a call from all around it, its results from what is before them.
-        """
-        line: Sequence[int] = range(len(self.keys))
-        at, act = place, self.acts[place]
-        if act in "sS":
-            line, at = self._said, bisect_left(self._said, place)
-        while act in "rx" and at > max(0, place - ROUND) and self.acts[at - 1] in "rx":
-            at -= 1
-        around = range(max(0, at - BEFORE), min(at + LATER[act] + 1, len(line)))
-        return {line[one]: BORROWED[at - one] for one in around if line[one] != place}
-
-    def lenders(self, place: int) -> tuple[list[tuple[int, float]], float]:
-        """Return the passages whose words a message borrows, with weights; and a passage's size.
-
-        A message lends its first passage, and the start of each call. A long text of a speaker is
-        about everything around it, so it lends nothing. A result has its own call.
-        """
-        lent, size, weight = list[tuple[int, float]](), self.length(place), 1.0
-        answers = self.links(place) if self.acts[place] == "r" else ()
-        for other, share in self.near(place).items():
-            numbers, act = self.passages(other), self.acts[other]
-            if not numbers or (len(numbers) > 1 and act in "sS"):
-                continue
-            firsts = [numbers[0]]
-            if act == "c":
-                calls = [link.partition(":") for link in self.links(other)]
-                own = [at for at, _, call in calls if call in answers]
-                firsts = [numbers[0] + int(at) for at in own or [at for at, _, _ in calls]]
-            lent += [(number, share) for number in firsts]
-            size += share * self.length(other) * len(firsts)
-            weight += share
-        return lent, size / weight
-
-
 def ranked(
-    catalog: Catalog, query: Mapping[str, float], held: Held, exact: Mapping[int, int]
+    rows: Rows, query: Mapping[str, float], total: int, held: Held, exact: Collection[int]
 ) -> list[Match]:
-    """Return what fits a query, best first, of equals the later; `exact` passages hold a name."""
+    """Return what fits a query, best first, of equals the later; `exact` passages hold a name.
+
+    `total` is the number of the history's passages.
+    """
     sets = {word: numbers for word, numbers in held.items() if numbers}
-    rarity = {word: math.log(1 + catalog.total / (len(one) + 0.5)) for word, one in sets.items()}
-    unknown = math.log(2 + 2 * catalog.total)  # of a word that nothing holds
-    total = sum(weight * rarity.get(word, unknown) for word, weight in query.items())
-    worth = {word: query[word] * rarity[word] for word in sets}
-    candidates, scores = _candidates(catalog, sets, worth), dict[int, tuple[float, int]]()
-    candidates |= exact
-    speakers = {catalog.speaker(place) for place in candidates.values()} - {""}
+    rarity = {word: math.log(1 + total / (len(one) + 0.5)) for word, one in sets.items()}
+    unknown = math.log(2 + 2 * total)  # of a word that nothing holds
+    whole = sum(weight * rarity.get(word, unknown) for word, weight in query.items())
+    worth = [query[word] * rarity[word] for word in sets]
+    masks = dict[int, int]()  # which of the words a passage holds, as bits
+    for at, numbers in enumerate(sets.values()):
+        bit = 1 << at
+        for number in numbers:
+            masks[number] = masks.get(number, 0) | bit
+    words = {one: [at for at in range(len(worth)) if one >> at & 1] for one in {*masks.values(), 0}}
+    found = _candidates(rows, masks, {one: sum(worth[at] for at in words[one]) for one in words})
+    found |= rows.at(exact)
+    rows.load(found.values())
+    around = {other for place in [*found.values()][:SURROUNDED] for other in rows.near(place)}
+    found |= {rows[at].numbers[0]: at for at in around if len(rows[at].numbers) == 1}
+    rows.load(found.values())
+    mean = sum(rows[place].length for place in found.values()) / max(1, len(found))
+    speakers = {rows[place].speaker for place in found.values()} - {""}
     named = [one for one in speakers if query.keys() & {*one.casefold().split()}]
-    for number, place in candidates.items():
-        if fit := _fit(catalog, number, place, sets, worth):
-            share, more = catalog.bonus(place)
-            more += NAMED * (named == [catalog.speaker(place)]) + EXACT * (number in exact)
-            scores[number] = (share * (fit / total + more), place)
-    least = WEAK * max((score for score, _ in scores.values()), default=0.0)
-    direct, matches = DIRECT * sum(rarity.values()), list[Match]()
-    for number, (score, place) in scores.items():
+    scores = dict[int, float]()
+    for number, place in found.items():
+        row, near = rows[place], rows.near(place)
+        lent, size, weight = [(masks.get(number, 0), 1.0)], row.length, 1.0
+        answers = row.links if row.act == "r" else ()
+        for other, share in near.items():
+            if passages := rows[other].lent(answers):
+                lent += [(masks[one], share) for one in passages if one in masks]
+                size += share * rows[other].length * len(passages)
+                weight += share
+        held_by = [(words[mask], share) for mask, share in lent]
+        if fit := _fit(held_by, size / weight / mean, worth):
+            share, more = _bonus(rows, place, near)
+            more += NAMED * (named == [row.speaker]) + EXACT * (number in exact)
+            scores[number] = share * (fit / whole + more)
+    least, rare = WEAK * max(scores.values(), default=0.0), [*rarity.values()]
+    matches = list[Match]()
+    for number, score in scores.items():
         if score >= least:
-            own = sum(rarity[word] for word, one in sets.items() if number in one)
-            passage = number - catalog.passages(place)[0]
-            matches.append(Match(place, passage, score, own >= direct))
+            own = sum(rare[at] for at in words[masks.get(number, 0)])
+            passage = number - rows[found[number]].numbers[0]
+            matches.append(Match(found[number], passage, score, own >= DIRECT * sum(rare)))
     return sorted(matches, key=lambda one: (-one.score, -one.place, one.passage))
 
 
-def _candidates(catalog: Catalog, sets: Held, worth: Mapping[str, float]) -> dict[int, int]:
-    """Return the passages that hold most of the words, by rarity, and the short ones near them.
+def _candidates(
+    rows: Rows, masks: Mapping[int, int], values: Mapping[int, float]
+) -> dict[int, int]:
+    """Return the passages that hold most of the words, by rarity, with their messages' places.
 
-    Of passages with the same words the shorter one is more about them, then the later one. Each
-    has the place of its message.
+    Of passages with the same words the shorter one is more about them, then the later one.
     """
-    sums: dict[int, float] = {}
-    for word, numbers in sets.items():
-        value = worth[word]
-        for number in numbers:
-            sums[number] = sums.get(number, 0.0) + value
-    fits: dict[int, tuple[float, int, int]] = {}
-    for number in heapq.nlargest(4 * CANDIDATES, sums, key=lambda number: (sums[number], number)):
-        if (place := catalog.place_of(number)) >= 0:
-            fit = sums[number] / (1 + K1 * _norm(catalog.length(place) / catalog.size))
-            fits[number] = (fit, number, place)
-    best = {number: place for _, number, place in heapq.nlargest(CANDIDATES, fits.values())}
-    around = {other for place in list(best.values())[:SURROUNDED] for other in catalog.near(place)}
-    short = {catalog.passages(at)[0]: at for at in around if len(catalog.passages(at)) == 1}
-    return best | short
+    alike: dict[int, list[int]] = {}
+    for number, mask in masks.items():
+        alike.setdefault(mask, []).append(number)
+    best = list[int]()
+    for mask in sorted(alike, key=lambda mask: -values[mask]):
+        best += heapq.nlargest(POOL - len(best), alike[mask])
+        if len(best) >= POOL:
+            break
+    places = rows.at(best)
+    sizes = {number: rows[place].length for number, place in places.items()}
+    mean = sum(sizes.values()) / max(1, len(sizes))
+    fits = {n: values[masks[n]] / (1 + K1 * _norm(size / mean)) for n, size in sizes.items()}
+    chosen = heapq.nlargest(CANDIDATES, fits, key=lambda number: (fits[number], number))
+    return {number: places[number] for number in chosen}
 
 
 def _norm(size: float) -> float:
     return 1 - B + B * size
 
 
-def _fit(
-    catalog: Catalog, number: int, place: int, sets: Held, worth: Mapping[str, float]
-) -> float:
-    """Return the fit with the words that a passage borrows: saturated, and by its length."""
-    lent, size = catalog.lenders(place)
-    lent.append((number, 1.0))
-    norm, fit = K1 * _norm(size / catalog.size), 0.0
-    for word, value in worth.items():
-        held = sets[word]
-        if shares := [share for one, share in lent if one in held]:
-            much = sum(shares)
-            fit += value * (much / (much + norm) + COVERED * math.sqrt(max(shares)))
-    return fit
+def _fit(lent: Iterable[tuple[Sequence[int], float]], size: float, worth: Sequence[float]) -> float:
+    """Return the fit with words that a passage has or borrows, each with a share: saturated.
+
+    `size` is that of the passage, 1 on average.
+    """
+    much, most = dict[int, float](), dict[int, float]()
+    for words, share in lent:
+        for word in words:
+            much[word] = much.get(word, 0.0) + share
+            most[word] = max(most.get(word, 0.0), share)
+    norm = K1 * _norm(size)
+    return sum(
+        worth[word] * (sum_ / (sum_ + norm) + COVERED * math.sqrt(most[word]))
+        for word, sum_ in much.items()
+    )
+
+
+def _bonus(rows: Rows, place: int, near: Iterable[int]) -> tuple[float, float]:
+    """Return what a message's score is multiplied with, and what is added, by who says it."""
+    row = rows[place]
+    if row.act not in "sS":
+        return 1.0, 0.0
+    short = len(row.numbers) == 1
+    before = next((rows[at].act for at in near if at < place), "")
+    stated = STATED * (row.users and short and row.act == "s")
+    return 1.0 if short or row.users else ADVICE, ANSWER * (before == "S") + stated
