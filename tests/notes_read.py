@@ -43,7 +43,7 @@ def cites(line: str) -> list[str]:
 def words(notes: str) -> list[str]:
     """Return what the user said as it is shown, without what stands for other words."""
     said = map(uncited, under(SAID, notes))
-    return [text for text in said if not text.startswith("(said again") and not FEWER.match(text)]
+    return [text for text in said if not FEWER.match(text)]
 
 
 def pieces(text: str) -> list[str]:

@@ -7,10 +7,10 @@ import pytest
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
-from conspectus.notes.lines import tallied, text_of
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
+from conspectus.notes.text import tallied, text_of
 from conspectus.notes.tools import ToolTable
 from histories import deed, user
 from notes_read import left_out

@@ -149,7 +149,8 @@ def test_words_that_bind_stand_where_a_model_cites_them_when_they_are_said_again
     rest = [user(" ".join(f"w{rng.randrange(4_000)}" for _ in range(40))) for _ in range(120)]
     first, again = read_messages([user("Go."), user(rule), *rest]), read_messages([user(rule)])
     binds = Answer(binding=[(BINDING[0], again[0].cite)])
-    notes = Notes([read_segment(first), read_segment([*again, *first[2:]], (), binds)])
+    before = read_segment(first)
+    notes = Notes([before, read_segment([*again, *first[2:]], (), binds, before=before)])
     assert BINDING[0] in notes.render(1_500, len)
 
 
@@ -219,7 +220,7 @@ def lines(draw: st.DrawFn) -> Line:
             draw(st.one_of(st.just(""), texts(20))),
             call=draw(st.sampled_from(["bash", "edit_file", "get"])),
             args=tuple((name, value.replace("\n", " ")) for name, value in args),
-            outcome=tuple(piece.replace("\n", " ") for piece in outcome),
+            outcome=" ⏎ ".join(piece.replace("\n", " ") for piece in outcome),
             effect=draw(st.sampled_from([True, False, None])),
             failed=draw(st.booleans()),
         )
@@ -252,7 +253,7 @@ def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
 
 
 def test_of_a_few_lines_one_is_shown_where_two_are_too_long():
-    outcome = ("module: pass  # some more lines of this module " * 7,)
+    outcome = "module: pass  # some more lines of this module " * 7
     calls = [Line("done", (f"m{n}",), call="look", outcome=outcome) for n in range(3)]
     finding = Line("found", ("m0",), "The work on the modules goes on.")
     for room in range(32, 400):

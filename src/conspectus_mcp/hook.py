@@ -95,8 +95,8 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     """
     from conspectus.messages.framing import as_notes
     from conspectus.messages.recalled import recalled_text
-    from conspectus.notes.cutting import cut, one_line
     from conspectus.notes.segment import Segment
+    from conspectus.notes.text import cut, one_line
     from conspectus.recall.layout import label
     from conspectus_mcp.grants import handle_of
 
@@ -111,7 +111,7 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     lines, left, room = [], 0, LONGEST
     noted = next((record.segment for record in reversed(chain) if record.segment), {})
     for one in reversed(Segment.from_json(noted).lines):
-        if one.kind == "said" and not one.like:
+        if one.kind == "said":
             line = f"- {as_notes(cut(one_line(one.text), STATEMENT))} [{label(one.ids[0])}]"
             room -= len(line) + 1
             stands = room > 0 and not one.times

@@ -24,10 +24,10 @@ from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.checks import FLOOR, cut_short, problems, wrong_with
-from conspectus.notes.cutting import cited, cut, one_line, section
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
+from conspectus.notes.text import cited, cut, one_line, section
 from conspectus.observe import observing
 from conspectus.observe.events import is_way_out
 
@@ -322,7 +322,7 @@ def _with_notes(
         material.entries,
         material.staying,
         answer,
-        user=material.notes.user,
+        before=material.notes,
         tools=engine.tools,
         skills=engine.settings.skills,
     )

@@ -60,7 +60,7 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5"
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
+_SPECIAL = re.compile(r"[^\t-\r\x1c-~]+")  # characters that look like others, or like none
 _ALIKE = (
     "aаɑα AАΑ bвЬ BВΒ cсϲ CС dԁɗ eеҽ EЕΕ fƒ gɡց hһ HНΗ iіıɩι IІΙ lӏⅼǀ mм MМΜ nոռη NΝ oоοօ"
     " OОΟ pрρ PРΡ qԛ rг sѕ SЅ tтτ TТΤ uυսʋ vνѵ wѡԝ yуγ YУΥ xх XХ <‹〈\u2329⟨❮❰˂ᐸ≺ >›〉\u232a⟩❯❱˃ᐳ≻"
@@ -166,9 +166,7 @@ def as_notes(text: str) -> str:
 
 def _shape(text: str) -> str:
     """Return the looks of a text in plain letters, position by position."""
-    if text.isascii() and not _CONTROL.search(text):
-        return text
-    return text.translate(_shapes())
+    return _SPECIAL.sub(lambda run: run[0].translate(_shapes()), text)
 
 
 @cache

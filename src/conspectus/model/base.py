@@ -100,7 +100,7 @@ class EmbeddedSummarizer:
     a model, that is recommended.
     """
 
-    name, identity = EMBEDDED, "embedded-6"
+    name, identity = EMBEDDED, "embedded-7"
     form: Form = "findings"
 
     def summarize(self, request: SummaryRequest) -> Summary:

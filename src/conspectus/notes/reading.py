@@ -1,20 +1,21 @@
 """Read the messages that leave the view as lines of the notes.
 
-Only structure counts: who spoke, which call, which result, in which order.
+Only structure counts: who spoke, which call, which result, in which order; and of a result its
+data: JSON objects become fields, lists of like records a table with its columns named once, other
+texts their lines. No tool, language or phrase is known here.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from conspectus.messages import Message, is_summary_message
 from conspectus.messages.message import Call, Result
-from conspectus.notes.cutting import GAP, cut, one_line
-from conspectus.notes.segment import Answer, Line, Segment
-from conspectus.notes.shapes import arguments, shape_of
+from conspectus.notes.segment import Answer, Kind, Line, Segment
+from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line
 from conspectus.notes.tools import Skills, Tool, ToolTable
 
 STORED = 4_000
@@ -23,8 +24,28 @@ STORED = 4_000
 BRIEF = 60
 """Characters of what a tool answers to a to-do list, which often repeats it."""
 
-MOST_PIECES = 400
-"""Pieces of one result that a line keeps at most, half of them from each end."""
+MOST_JSON = 2_000_000
+"""Characters of a text that is tried as JSON."""
+
+DEPTH = 4
+"""Levels of nested data that become fields; what lies deeper stands as JSON."""
+
+CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status")
+ERRORS = ("error", "errors", "error_code", "is_error", "isError")
+STATES = ("status", "state", "success", "ok")
+FIRST = frozenset((*CODES, *ERRORS, *STATES))
+"""Fields that say how a call ended; they come first."""
+
+HEAD = 4
+"""First lines of a text of which one may say how the program ended, as in `Exit code: 1`."""
+
+FAILED = ("error", "failed", "failure", "incomplete", "false")
+
+NOTHING = ("", "0", "false", "none", "null", "[]", "{}")
+"""Values of an error that say that there was none."""
+
+_TAGS = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
+_OPEN = re.compile(r"<(\w{1,40})>\n?")
 
 
 def read_segment(
@@ -32,7 +53,7 @@ def read_segment(
     kept: Sequence[Message] = (),
     answer: Answer | None = None,
     *,
-    user: str | None = None,
+    before: Segment | None = None,
     tools: ToolTable | None = None,
     skills: Skills | None = None,
 ) -> Segment:
@@ -43,78 +64,67 @@ def read_segment(
         kept: the messages that stay in view.
         answer: what a model has found in them; its lines take the place of the agent's own words
             to the user.
-        user: the name under which the user speaks; None to take it from the first one to speak.
+        before: the notes so far. The first to speak in them is the user.
         tools: what is known of tools.
         skills: which calls read skill files.
     """
-    whole = [*leaving, *kept]
+    before = before or Segment()
+    user = before.user
     if user is None:  # none where any message of the user has none
-        names = [one.name or "" for one in whole if one.role == "user"]
+        names = [one.name or "" for one in (*leaving, *kept) if one.role == "user"]
         user = "" if "" in names else next(iter(names), "")
-    reader = _Reader(whole, tools or ToolTable(), user, skills)
-    for place, message in enumerate(leaving):
+    reader = _Reader(tools or ToolTable(), user, skills)
+    start = max((line.span[-1] + 1 for line in before.lines), default=0)
+    for place, message in enumerate(leaving, start):
         if not is_summary_message(message.source):
             reader.read(message, place)
-    lines, files = reader.lines, tuple(reader.skill_files.values())
-    if answer is None:
-        return Segment(tuple(lines), todo=reader.todo, skills=files, user=user)
-    if answer.found:
-        lines = [line for line in lines if line.kind != "agent" or line.by]
-    quotes: dict[str, tuple[str, ...]] = {}
-    for quote, cite in answer.binding:
-        quotes[cite] = (*quotes.get(cite, ()), quote)
-    lines = [
-        replace(line, quotes=quotes[line.ids[0]])
-        if line.kind == "said" and line.ids[0] in quotes
-        else line
-        for line in lines
-    ]
-    lines += [Line("found", ids, one_line(text)) for text, ids in answer.found]
-    goal, following = tuple(answer.goal), tuple(answer.next)
+    lines, goal, following = reader.lines, tuple[str, ...](), tuple[str, ...]()
+    if answer is not None:
+        if answer.found:
+            lines = [line for line in lines if line.kind != "agent" or line.by]
+        for line in lines:
+            if line.kind == "said":
+                line.quotes = tuple(text for text, cite in answer.binding if cite == line.ids[0])
+        lines += [Line("found", ids, one_line(text)) for text, ids in answer.found]
+        goal, following = tuple(answer.goal), tuple(answer.next)
+    skill_files = tuple(reader.skill_files.values())
     return Segment(
-        tuple(lines), goal=goal, next=following, todo=reader.todo, skills=files, user=user
+        tuple(lines), goal=goal, next=following, todo=reader.todo, skills=skill_files, user=user
     )
 
 
 class _Reader:
     """The lines so far, and the calls that wait for their results."""
 
-    def __init__(
-        self, messages: Sequence[Message], tools: ToolTable, user: str, skills: Skills | None
-    ) -> None:
-        self._messages, self._tools, self._user, self._skills = messages, tools, user, skills
+    def __init__(self, tools: ToolTable, user: str, skills: Skills | None) -> None:
+        self._tools, self._user, self._skills = tools, user, skills
         self.lines: list[Line] = []
         self.todo: tuple[str, ...] | None = None
         self.skill_files: dict[str, str] = {}
-        self._calls: dict[str, list[int]] = {}
+        self._calls: dict[str, list[Line]] = {}
         self._todos: dict[str, tuple[str, ...]] = {}
 
     def read(self, message: Message, place: int) -> None:
         """Add what one message says, asks and answers."""
-        own = message.own.strip()
-        if own and not message.calls and message.role != "tool":
-            by: str = "" if message.role == "assistant" else message.role
-            if message.role == "user":
+        own, role = message.own.strip(), message.role
+        if own and not message.calls and role != "tool":
+            by: str = "" if role == "assistant" else role
+            if role == "user":
                 by = "" if message.name in (None, "", self._user) else str(message.name)
-            line = Line("said", (message.cite,), own, span=(place, place))
-            if message.role != "user" or by:
-                next_one = self._messages[place + 1 : place + 2]
-                answer = "".join(one.cite for one in next_one if one.role == "user" and one.own)
-                line = replace(line, kind="agent", by=by, answer=answer)
-            self.lines.append(line)
+            kind: Kind = "agent" if by or role != "user" else "said"
+            self.lines.append(Line(kind, (message.cite,), own, by, span=(place, place)))
         for number, call in enumerate(message.calls):
-            why = "" if number or message.role == "tool" else own
+            why = "" if number or role == "tool" else own
             self._call(message, call, place, why)
         for result in _results(message) if message.answers else ():
             self._result(message, result, place)
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool = self._tools[call.name]
-        args = tool.ordered(arguments(call.args))
+        args = tool.ordered(_arguments(call.args))
         if tool.todo and (items := _items(call, tool)) is not None:
             self._todos[call.id] = items  # the newest list is shown under what is open
             args = [(tool.todo, GAP)]
-        self._calls.setdefault(call.id, []).append(len(self.lines))
         line = Line(
             "done",
             (message.cite,),
@@ -124,37 +134,27 @@ class _Reader:
             effect=tool.effect,
             span=(place, place),
         )
+        self._calls.setdefault(call.id, []).append(line)
         self.lines.append(line)
 
     def _result(self, message: Message, result: Result, place: int) -> None:
         # Ids may come again: the first call without an answer has it, else the last one.
-        calls = self._calls.get(result.call, [])
-        at = next((n for n in calls if not self.lines[n].outcome), calls[-1] if calls else None)
-        if at is None:
-            at = len(self.lines)
-            self._calls[result.call] = [at]
-            self.lines.append(Line("done", call="result", span=(place, place)))
-        line, tool = self.lines[at], self._tools[self.lines[at].call]
-        pieces, fields, says_failed = shape_of(result.text)
-        failed = result.failed or (says_failed and tool.effect is not False)
+        calls = self._calls.setdefault(result.call, [])
+        if not calls:
+            calls.append(Line("done", call="result", span=(place, place)))
+            self.lines += calls
+        line = next((one for one in calls if not one.outcome), calls[-1])
+        tool, shape = self._tools[line.call], shape_of(result.text)
+        failed = result.failed or (shape.failed and tool.effect is not False)
         if self._skills is not None and not result.failed:
             self.skill_files |= self._skills.read(line.call, line.args)
-        if len(pieces) > MOST_PIECES:
-            pieces = (*pieces[: MOST_PIECES // 2], GAP, *pieces[-MOST_PIECES // 2 :])
-        if len(result.text) > STORED:
-            pieces = tuple(cut(piece, STORED) for piece in pieces)
-        pieces = pieces or ("(empty)",)
         if tool.todo:
-            pieces = (cut(" ".join(pieces), BRIEF),)
             self.todo = self.todo if failed else self._todos.get(result.call, self.todo)
-        self.lines[at] = replace(
-            line,
-            ids=tuple(dict.fromkeys((*line.ids, message.cite))),
-            outcome=(*line.outcome, *pieces),
-            fields=fields,
-            failed=line.failed or failed,
-            span=(line.span[0], place),
-        )
+        outcome = cut(shape.text, BRIEF if tool.todo else STORED) or "(empty)"
+        line.outcome = f"{line.outcome}{BREAK}{outcome}" if line.outcome else outcome
+        line.ids = tuple(dict.fromkeys((*line.ids, message.cite)))
+        line.fields, line.failed = shape.fields, line.failed or failed
+        line.span = (line.span[0], place)
 
 
 def _results(message: Message) -> Sequence[Result]:
@@ -178,3 +178,108 @@ def _items(call: Call, tool: Tool) -> tuple[str, ...] | None:
         return None
     fields = (row.values() if isinstance(row, Mapping) else [row] for row in rows)
     return tuple(one_line(" | ".join(map(str, row))) for row in fields)
+
+
+# What a tool was given and what it answered, by the shape of the data
+
+
+class Shape(NamedTuple):
+    """A result in one line, whether that is data, and whether it says that the call failed."""
+
+    text: str
+    fields: bool
+    failed: bool
+
+
+def shape_of(text: str) -> Shape:
+    """Take a result apart.
+
+    Example:
+        >>> shape_of('{"id": 7, "beds": [{"n": 1, "kind": "twin"}, {"n": 2, "kind": "king"}]}')[0]
+        'id=7; beds (n | kind): 1 | twin; 2 | king'
+    """
+    text = text.strip()
+    data = _data(text)
+    if isinstance(data, list) and len(data) == 1 and isinstance(data[0], Mapping):
+        data = data[0]
+    if data:
+        fields = data if isinstance(data, Mapping) else {}
+        fields = dict(sorted(fields.items(), key=lambda one: one[0] not in FIRST))
+        pieces = FIELD.join(_pieces("", fields or data)).replace(f":{FIELD}", ": ")
+        return Shape(pieces, True, _says_failed(fields))
+    # A frame of tags, as shells for agents print: short values, then what the program printed.
+    fields, at = {}, 0
+    while tag := _TAGS.match(text, at):
+        fields[tag[1]] = one_line(tag[2])
+        at = tag.end()
+    rest = text[at:]
+    if (tag := _OPEN.match(rest)) and rest.endswith(f"</{tag[1]}>"):
+        rest = rest[tag.end() : -len(tag[1]) - 3]
+    lines = [line for line in map(str.strip, rest.split("\n")) if line]
+    ends = [f"{name}={value}" for name, value in fields.items() if not lines or value != "0"]
+    heads = (line.partition(":") for line in lines[:HEAD])
+    codes = {name.strip().lower().replace(" ", "_"): value for name, _, value in heads}
+    fields |= {name: codes[name] for name in CODES if name in codes}
+    return Shape(BREAK.join((*ends, *lines)), False, _says_failed(fields))
+
+
+def _arguments(args: str) -> list[tuple[str, str]]:
+    """Return the arguments of a call, each a name and a value in one line; JSON stays JSON."""
+    data = _data(args.strip())
+    if not isinstance(data, Mapping):
+        return [("", one_line(args))] if args.strip() else []
+    return [(str(name), _plain(value)) for name, value in data.items()]
+
+
+def _data(text: str) -> Any:
+    if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]") or len(text) > MOST_JSON:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, list) and not any(isinstance(one, (list, Mapping)) for one in value):
+        return ", ".join(map(_plain, value)) if len(value) != 1 else f"[{_plain(value[0])}]"
+    return one_line(json.dumps(value, ensure_ascii=False))
+
+
+def _pieces(name: str, value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield a value as one piece, as its fields, or as a table."""
+    if isinstance(value, Mapping) and value and depth <= DEPTH:
+        for key, part in value.items():
+            yield from _pieces(f"{name}.{key}" if name else str(key), part, depth + 1)
+    elif isinstance(value, list) and (columns := _columns(value)):
+        yield f"{name} ({' | '.join(columns)}):".strip()
+        for row in value:
+            yield " | ".join(_plain(row.get(column, "")) for column in columns)
+    elif isinstance(value, list) and any(isinstance(one, (Mapping, list)) for one in value):
+        for place, one in enumerate(value):
+            yield from _pieces(f"{name}[{place}]", one, depth + 1)
+    elif isinstance(value, list):
+        yield f"{name}={', '.join(map(_plain, value)) or 'none'}".lstrip("=")
+    else:
+        yield f"{name}={_plain(value)}".lstrip("=")
+
+
+def _columns(rows: list[Any]) -> list[str]:
+    """Return the columns of a list of two or more like records; empty where they are not alike."""
+    if len(rows) < 2 or not all(isinstance(row, Mapping) and row for row in rows):
+        return []
+    columns = list(dict.fromkeys(str(name) for row in rows for name in row))
+    filled = sum(len(row) for row in rows)
+    return columns if filled * 2 >= len(columns) * len(rows) else []
+
+
+def _says_failed(fields: Mapping[str, Any]) -> bool:
+    said = {name: str(value).strip().lower() for name, value in fields.items() if name in FIRST}
+    error = any(name in ERRORS and value not in NOTHING for name, value in said.items())
+    inside = (part for part in fields.values() if isinstance(part, Mapping))
+    said |= {name: str(part[name]).strip() for part in inside for name in CODES if name in part}
+    codes = (value.partition(" ")[0] for name, value in said.items() if name in CODES)
+    error = error or any(code.lstrip("-").isdecimal() and code.strip("-0") for code in codes)
+    return error or any(name in STATES and value in FAILED for name, value in said.items())

@@ -1,16 +1,22 @@
-"""Render the notes within their room."""
+"""Render the notes within their room.
+
+Where not all lines fit they give way step by step: they get shorter by half, and at last are
+counted. `WEIGHTS` says which kind takes its next step first. The user's words have a share of their
+own, in which the longest are cut first; then those are left out whose words others have, too.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
+from itertools import chain
+from math import sqrt
 
-from conspectus.notes.cutting import LEAST, cut, section
-from conspectus.notes.giving_way import GivingWay
-from conspectus.notes.lines import fitted, shown, tallied
 from conspectus.notes.segment import Kind, Line, Segment
+from conspectus.notes.text import LEAST, cut, fitted, section, shown, tallied
 
 HEADINGS: dict[Kind, str] = {
     "said": "Said by the user",
@@ -27,10 +33,10 @@ MORE, KEPT, WORDS_KEPT = 2, 300, 8_000
 """How much more than it shows of a line a record keeps, and the characters of a line, and of one of
 the user's words, that it keeps at least."""
 
-MANY, MANY_WORDS = 64, 256
-"""Lines that are left out before they are counted for good, and words of the user's."""
+MANY = 64
+"""Lines that are left out before they are counted for good: as many words of the user's again."""
 
-FILLED, ENOUGH, TRIES = 0.98, 0.95, 8
+FILLED, ENOUGH, TRIES = 0.97, 0.94, 8
 """The share of its room that a text is to fill where something is cut, the share that is enough,
 and how often it is tried."""
 
@@ -40,6 +46,48 @@ CHARACTERS = 4
 AROUND = 0.6
 """The share of the room that texts of a caller's own may take."""
 
+SHARE = 0.5
+"""The share of the room that the user's words may take where other lines need the rest."""
+
+LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)
+"""The characters of a line, step by step."""
+
+SHORTEST, ENDS = 300, (150, 75, 40)
+"""Characters to which words of the user are cut before some are left out; and those to which the
+first and the newest are cut after that, which always stay."""
+
+FEW = 3
+"""Words that are added to those of a message, so that one of a few words is no rare one."""
+
+BRIEF = 120
+"""Characters below which a line is not cut, but counted."""
+
+OUTLASTS = 3.0
+"""By how much a call that changes something outlasts others, in few characters."""
+
+RECENT = 24
+"""Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age / RECENT).
+"""
+
+LONG = 600
+"""Characters of an outcome above which a call of an unknown tool counts as a look."""
+
+WEIGHTS: tuple[tuple[Callable[[Line], object], float], ...] = (
+    (lambda line: line.kind == "found", 50.0),
+    (lambda line: line.kind == "agent", 5.0),
+    (lambda line: line.failed or line.acts, 1.5),
+    (lambda line: line.effect is False or len(line.outcome) > LONG, 0.6),
+    (lambda line: True, 1.0),
+)
+"""What a line weighs, by the first test that it passes. So looks give way first, then calls, those
+that changed something or failed, what the agent said, and last a model's findings."""
+
+UNSPACED = 0x0E00
+"""The first character of the scripts that are written without spaces, from Thai on."""
+
+_TERM = re.compile(r"[^\W_]+")
+
+Steps = list[tuple[int, int]]  # the place of a line, and the characters that it is left
 Parts = Sequence[Sequence[tuple[Line, float]]]  # lines, each with its characters
 Count = Callable[[str], int]
 
@@ -88,7 +136,7 @@ class Notes:
             parts = [tuple(line for line in part if line.kind in kinds) for part in parts]
         lines = [line for part in parts for line in part]
         before, end = self._around(int(room * AROUND) if lines else room, count)
-        way, self._rooms = GivingWay(lines), []
+        way, self._rooms = _GivingWay(lines), []
         whole = float(sum(way.sizes))
         low, high, best, last = 0.0, whole, None, -1
         chars = whole if whole <= 2 * CHARACTERS * room else CHARACTERS * room
@@ -117,15 +165,14 @@ class Notes:
         """
         if not self._rooms:
             return self.segment
-        said = [line.kind == "said" for line in self.segment.lines]
-        gone = Counter(words for words, room in zip(said, self._rooms, strict=True) if not room)
-        stay = {False: gone[False] <= MANY, True: gone[True] <= MANY_WORDS}
-        rooms = [room or stay[words] for words, room in zip(said, self._rooms, strict=True)]
+        pairs = [*zip(self.segment.lines, self._rooms, strict=True)]
+        gone = Counter(line.kind == "said" for line, room in pairs if not room)
+        rooms = [room or gone[line.kind == "said"] <= MANY for line, room in pairs]
         parts = [
             [_stored(line, room) for line, room in part]
             for part in _shared_out(self.segment.each_part(), rooms)
         ]
-        lines = tuple(line for part in parts for line in part)
+        lines = tuple(chain.from_iterable(parts))
         return replace(self.segment, lines=lines, parts=tuple(map(len, parts)))
 
     def _around(self, room: int, count: Count) -> tuple[str, str]:
@@ -160,16 +207,17 @@ def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Part
         return [[(line, line.size) for line in part] for part in parts if part]
     groups, each = list[list[tuple[Line, float]]](), iter(rooms)
     for part in filter(None, parts):
-        pairs = [(line, next(each)) for line in part]
-        few = groups and sum(room > 0 for line, room in groups[-1] if not line.times) < PART
-        groups = [*groups[:-1], groups[-1] + pairs] if few else [*groups, pairs]
-    shown = list[list[tuple[Line, float]]]()
-    for pairs in groups:
+        pairs = [*zip(part, each, strict=False)]
+        if groups and sum(room > 0 and not line.times for line, room in groups[-1]) < PART:
+            groups[-1] += pairs
+        else:
+            groups.append(pairs)
+    for at, pairs in enumerate(groups):
         gone = [line for line, room in pairs if line.times or not room]
         kinds = ([line for line in gone if line.kind == kind] for kind in HEADINGS)
         counts = [(tallied(same), 1.0) for same in kinds if same]
-        shown.append([*counts, *((line, room) for line, room in pairs if room and not line.times)])
-    return shown
+        groups[at] = [*counts, *(pair for pair in pairs if pair[1] and not pair[0].times)]
+    return groups
 
 
 def _body(parts: Parts, archived: bool) -> str:
@@ -202,3 +250,100 @@ def _within(text: str, room: int, count: Count) -> str:
         size = min(size - 1, int(size * max(room, 0) / tokens))
         part = cut(text, size)
     return part
+
+
+class _GivingWay:
+    """Lines that share one room.
+
+    Attributes:
+        sizes: the characters of each line when nothing of it is cut.
+    """
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.sizes = [line.size for line in lines]
+        places = [place for place, line in enumerate(lines) if not line.times]
+        words = [place for place in places if lines[place].kind == "said"]
+        works = [place for place in places if lines[place].kind != "said"]
+        self._words, self._works = (sum(self.sizes[p] for p in some) for some in (words, works))
+        self._said = {place: lines[place] for place in words}
+        self._work_steps = _steps_of_works([(place, lines[place]) for place in reversed(works)])
+
+    @cached_property
+    def _word_steps(self) -> Steps:
+        return _steps_of_words(self._said)
+
+    def rooms(self, room: float) -> list[float]:
+        """Return the characters of each line so that all take so many; 0 for one that is counted.
+
+        The user's words take their share, the others what is left, and the words what these leave.
+        """
+        words = min(self._words, max(room * SHARE, room - self._works))
+        rooms = [*map(float, self.sizes)]
+        left = self._give_way(rooms, self._work_steps, room - words - self._works)
+        if (left := words + left - self._words) < 0:
+            self._give_way(rooms, self._word_steps, left)
+        return rooms
+
+    def _give_way(self, rooms: list[float], steps: Steps, left: float) -> float:
+        """Take steps while too little is left; return what the last lines to give way leave."""
+        taken = 0
+        while left < 0 and taken < len(steps):
+            place, level = steps[taken]
+            left += rooms[place] - level
+            rooms[place] = level
+            taken += 1
+        for place, _ in reversed(steps[:taken]):
+            if left > 0 and rooms[place]:
+                more = min(left, self.sizes[place] - rooms[place])
+                rooms[place] += more
+                left -= more
+        return max(left, 0.0)
+
+
+def _steps_of_works(lines: Sequence[tuple[int, Line]]) -> Steps:
+    """Return the steps of lines that are not the user's, the newest line first."""
+    steps = list[tuple[float, int, int]]()
+    for age, (place, line) in enumerate(lines):
+        weight = next(weight for test, weight in WEIGHTS if test(line))
+        weight /= 1.0 if line.kind == "found" else sqrt(1.0 + age / RECENT)
+        steps += [(-level / weight, place, level) for level in LEVELS if level < line.size]
+        last = min(BRIEF, line.size) / (OUTLASTS if line.acts or line.failed else 1.0)
+        steps.append((-last / weight, place, 0))
+    return [(place, level) for _, place, level in sorted(steps)]
+
+
+def _steps_of_words(lines: dict[int, Line]) -> Steps:
+    """Return the steps of the user's words: cuts, then of the first, then who is left out.
+
+    Those are left out first whose words most other messages have, too: what is said once would be
+    lost, what is said often is still there.
+    """
+    terms = {place: _terms(line) for place, line in lines.items()}
+    times = Counter(chain.from_iterable(terms.values()))
+    rare = {term: 1 / number for term, number in times.items()}
+    steps, ends = list[tuple[int, float, int, int]](), (min(lines), max(lines))
+    for place, line in lines.items():
+        cuts = [level for level in LEVELS if SHORTEST <= level < line.size]
+        steps += [(int(place == ends[0]), -level, place, level) for level in cuts]
+        if place in ends or line.quotes:
+            steps += [(3, -level, place, level) for level in ENDS if level < line.size]
+        else:
+            own = terms[place]
+            share = sum(map(rare.__getitem__, own)) / (len(own) + FEW)
+            steps.append((2, share, place, 0))
+    return [(place, level) for *_, place, level in sorted(steps)]
+
+
+def _terms(line: Line) -> tuple[str, ...]:
+    """Return the words of a line, each once; of scripts without spaces, pairs of characters."""
+    if (terms := line.texts.get("terms")) is None:
+        words = _TERM.findall(line.text.casefold())
+        if not line.text.isascii():
+            words = [*chain.from_iterable(map(_pairs, words))]
+        terms = line.texts["terms"] = tuple(dict.fromkeys(words))
+    return terms
+
+
+def _pairs(word: str) -> list[str]:
+    spaced = word.isascii() or len(word) < 3 or ord(max(word)) < UNSPACED
+    return [word] if spaced else [word[n : n + 2] for n in range(len(word) - 1)]

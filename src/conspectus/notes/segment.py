@@ -10,29 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from sys import intern
 from typing import Any, Literal
 
 from conspectus.core.records import from_plain, to_plain
-from conspectus.notes.cutting import GAP, terms
 
 Kind = Literal["said", "done", "agent", "found"]
 
-NAMES = ("ids", "kind", "call", "by", "answer", "like")
+NAMES = ("ids", "kind", "call", "by")
 """Parts of a line that are names, and not what somebody has said."""
 
 CITED, SOURCES = 4, 8
 """Names of messages that a line cites at most, and one that a model has written."""
 
-AGAIN = 24
-"""Characters up to which words are said again as they are."""
-
 SILENT, RECEIPT = 24, 240
 """Characters of a text, and of the fields of data, that a call has returned which counts as one
 that changed something, where nobody knows: whatever changes something says little."""
-
-NEAR = 3
-"""Lines at the end of what a program printed that most often say how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +53,16 @@ class Line:
         ids: names of the messages that it is about; they recall the originals.
         text: the words: the user's, the agent's, a finding, or why the agent made a call.
         by: who said it, where that is neither the user nor the agent.
-        answer: the message of the user that follows the words of an agent.
         call: the name of the tool that was called.
         args: its arguments, each a name and a value, what names the thing first.
-        outcome: what came of the call, in pieces: lines, fields or rows.
-        fields: whether the pieces are fields or rows of data.
+        outcome: what came of the call, in one line; empty without a result.
+        fields: whether that is data, as fields and rows.
         failed: whether the result says that the call failed.
         effect: whether the call changes anything; None where nobody knows.
         quotes: statements in the user's words that bind, by a model's word; they are cut last.
-        like: the message that says the same, letter for letter, in the place of the words.
         span: the places of its first and its last message among all that have left.
         times: how many lines it stands for that are only counted any more: `ids` are the first and
-            the last, `args` the calls of each tool, `outcome` what calls with an effect were about;
+            the last, `args` the calls of each tool, `about` what calls with an effect were about;
             0 for a line.
         failures: how many of these failed.
     """
@@ -81,65 +71,40 @@ class Line:
     ids: tuple[str, ...] = ()
     text: str = ""
     by: str = ""
-    answer: str = ""
     call: str = ""
     args: tuple[tuple[str, str], ...] = ()
-    outcome: tuple[str, ...] = ()
+    outcome: str = ""
     fields: bool = False
     failed: bool = False
     effect: bool | None = None
     quotes: tuple[str, ...] = ()
-    like: str = ""
     span: tuple[int, ...] = (0, 0)
     times: int = 0
+    about: tuple[str, ...] = ()
     failures: int = 0
 
     @property
     def cites(self) -> tuple[str, ...]:
         """The names that the line cites."""
-        ids = self.ids[: SOURCES if self.kind == "found" else CITED]
-        return (*ids, f"answer {self.answer}") if self.answer else ids
+        return self.ids[: SOURCES if self.kind == "found" else CITED]
 
     @cached_property
     def size(self) -> int:
         """Characters that the line takes when nothing of it is cut."""
         args = sum(len(name) + len(value) + 3 for name, value in self.args)
-        outcome = sum(len(piece) + 3 for piece in self.outcome)
-        return 16 + len(self.text) + len(self.call) + args + outcome + self.cited
+        cited = sum(map(len, self.cites)) + 2 * len(self.cites)
+        return 16 + len(self.text) + len(self.call) + args + len(self.outcome) + cited
 
     @property
-    def cited(self) -> int:
-        """Characters of the names that the line cites."""
-        return sum(map(len, self.cites)) + 2 * len(self.cites)
-
-    @cached_property
-    def terms(self) -> tuple[str, ...]:
-        """The terms of the text, each once; lines share them, as a long thread has many."""
-        return tuple(map(intern, dict.fromkeys(terms(self.text))))
-
-    @cached_property
     def acts(self) -> bool:
         """Whether the call changes something, by its tool or as it says little."""
         most = RECEIPT if self.fields else SILENT
-        brief = self.effect is None and len("".join(self.outcome)) <= most
+        brief = self.effect is None and len(self.outcome) <= most
         return bool(self.outcome) and not self.failed and (self.effect or brief)
 
     @cached_property
-    def order(self) -> list[int]:
-        """The places of the pieces of the outcome, those that say most first.
-
-        The first and the last, the end of what a program printed, and the rest from both sides. Of
-        data, the end says no more than the middle.
-        """
-        last = len(self.outcome) - 1
-        if self.fields:
-            return [*range(last + 1)]
-        ends = {0: -1, last: -1} | dict.fromkeys(range(last - NEAR + 1, last), 0)
-        return sorted(range(last + 1), key=lambda at: (ends.get(at, 1), min(at, last - at)))
-
-    @cached_property
-    def texts(self) -> dict[tuple[float, bool], str]:
-        """Its texts, by their length and whether they cite: each is rendered once."""
+    def texts(self) -> dict[Any, Any]:
+        """What was derived from it."""
         return {}
 
     @cached_property
@@ -201,20 +166,10 @@ class Segment:
         if new.anew:
             parts = [tuple(line for line in part if line.kind != "found") for part in parts]
         lines = tuple(line for part in parts for line in part)
-        said = {line.text: line for line in reversed(lines) if line.kind == "said"}
-        added, before = [], max((line.span[-1] + 1 for line in lines), default=0)
-        for line in new.lines:
-            if before and not line.times:
-                line = replace(line, span=tuple(place + before for place in line.span))
-            first = said.setdefault(line.text, line) if line.kind == "said" else line
-            again = first is not line and not line.quotes  # those stand in words that stand
-            if again and len(line.text) > AGAIN and GAP not in line.text:
-                line = replace(line, text="", quotes=(), like=first.ids[0])
-            added.append(line)
         text = "" if new.summary and self.edited else self.text
         return Segment(
-            (*lines, *added),
-            tuple(filter(None, (*map(len, parts), *(new.parts or (len(added),))))),
+            (*lines, *new.lines),
+            tuple(filter(None, (*map(len, parts), *(new.parts or (len(new.lines),))))),
             new.goal or self.goal,
             new.next,
             self.todo if new.todo is None else new.todo,

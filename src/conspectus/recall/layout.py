@@ -9,7 +9,7 @@ from conspectus.archive.passages import last_end
 from conspectus.archive.values import Archived
 from conspectus.messages.framing import as_notes
 from conspectus.messages.message import sendable
-from conspectus.notes.cutting import shared
+from conspectus.notes.text import shared
 
 LEAST = 16  # Least characters of a message that are shown
 MISSES = 12  # Messages in a row that do not fit, after which no other is tried

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.messages.message import message_of
 from conspectus.observe import log
-from conspectus.tokens.estimate import estimate, family_of
+from conspectus.tokens.estimate import Family, estimate, family_of
 from conspectus.tokens.media import media_tokens
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 313 or 346 by model); other providers document none."""
 
 REMEMBERED = 16_384  # Sizes of messages cached, about 3 MB
+LONG, LONGEST = 4_000, 400_000  # Characters of texts whose estimates are cached, 32 of them
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """Bounds of the correction. A report below the least measures something else, such as one without
@@ -121,7 +122,7 @@ class TokenMeter:
         self.family, self.maker = family_of(name)
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
-        self._text: Callable[[str], int] = partial(estimate, family=self.family)
+        self._text: Callable[[str], int] = partial(_estimated, family=self.family)
         # Meters that count alike share the sizes that are remembered with messages.
         self._way: object = f"{counter} {self.family} {self.maker}"
         if isinstance(counter, str):
@@ -195,6 +196,14 @@ class TokenMeter:
         # Several short texts cost several times as much to estimate as one.
         size = self._text("\n".join(filter(None, texts)))
         return PER_MESSAGE + PER_CALL * len(message.calls) + size + media
+
+
+def _estimated(text: str, family: Family) -> int:
+    """Estimate a text; what is long, such as a summary, is remembered, as it is asked for often."""
+    return (_long if LONG < len(text) < LONGEST else estimate)(text, family)
+
+
+_long = lru_cache(maxsize=32)(estimate)
 
 
 def _warn_unknown(model: Any, name: str) -> None:

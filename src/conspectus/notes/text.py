@@ -1,20 +1,36 @@
-"""One line of the notes: cut to a length, as text, or counted with others."""
+"""Texts cut to a length, visibly; a line of the notes as such a text, or counted with others."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from conspectus.notes.cutting import BREAK, GAP, LEAST, cited, cut, cut_value, one_line, shared
 from conspectus.notes.segment import Line
 
-TEXTS = 16
-"""Texts of one line, each of another length, that are in memory at most."""
+GAP = "…"
+"""Marks what is left out of a text."""
+
+BREAK, FIELD = " ⏎ ", "; "
+"""Stand for the end of a line inside a line of the notes, and between fields and rows of data."""
+
+LEAST = 24
+"""Characters below which a part of a text says nothing."""
+
+BOTH_ENDS = 64
+"""Characters from which on a value is cut to both its ends; in less room its beginning says more.
+"""
+
+FAR = 80
+"""Characters by which a text may be cut shorter than it must be, to end in a better place."""
 
 ENDED = 40
 """Characters of an outcome that any line shows."""
+
+TEXTS = 8
+"""Texts of one line, each of another length, that are in memory at most."""
 
 KEY = 60
 """Characters of the argument that names the thing, which are cut last."""
@@ -23,13 +39,90 @@ TOOLS, ABOUT, NAME = 8, 8, 40
 """Of calls that are counted: the tools that are named, the newest calls that changed something,
 which are named too, and the characters of what each was about."""
 
+_ENDS = ("\n", BREAK, ". ", "。", "! ", "? ", "！", "？", "; ", ", ", "、", "，", " ")
+"""Where a text may be cut, the best places first."""
+
+_SPACES = re.compile(r"(?<![ \t])[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+
+
+def one_line(text: str) -> str:
+    """Return a text in one line, the ends of its own lines marked."""
+    return _SPACES.sub(BREAK, text.strip())
+
+
+def shared(sizes: Iterable[float], room: float) -> float:
+    """Return the largest size up to which all fit when the larger ones are cut to it.
+
+    Example:
+        >>> shared([10, 100, 200], 110)
+        50.0
+    """
+    ordered, left = sorted(sizes), float(room)
+    for place, size in enumerate(ordered):
+        each = left / (len(ordered) - place)
+        if size > each:
+            return max(each, 0.0)
+        left -= size
+    return float(ordered[-1]) if ordered else left
+
+
+def cut(text: str, room: float, head: float = 0.6) -> str:
+    """Return the beginning and the end of a text with a mark between them.
+
+    Args:
+        text: the text; one that fits comes back as it is.
+        room: characters of the result at most.
+        head: share of the beginning.
+
+    Example:
+        >>> cut("one two three four five six seven eight nine ten", 30)
+        'one two three … nine ten'
+    """
+    if len(text) <= room:
+        return text
+    most = int(room) - len(GAP) - 2
+    if most < LEAST // 3:
+        return (text[: max(most, 0)].rstrip() + GAP)[: int(room)] if room >= 1 else ""
+    first = int(most * head)
+    last = len(text) - (most - first)
+    begin, end = first - min(FAR, first // 3), last + min(FAR, (len(text) - last) // 3)
+    first = next((p + len(m) for m in _ENDS if (p := text.rfind(m, begin, first)) >= 0), first)
+    last = next((p + len(m) for m in _ENDS if (p := text.find(m, last, end)) >= 0), last)
+    return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".rstrip()
+
+
+def cut_value(text: str, room: float) -> str:
+    """Return an argument cut to a length: of a path the end, which names the file.
+
+    Example:
+        >>> cut_value("packages/agent/src/core/session.ts", 22)
+        '…/src/core/session.ts'
+    """
+    if len(text) <= room or "/" not in text or "://" in text or len(text.split()) > 1:
+        return cut(text, room, 1.0 if room < BOTH_ENDS else 0.6)
+    end = text[len(text) - max(int(room) - len(GAP), 0) :]
+    return GAP + end[max(end.find("/"), 0) :]
+
+
+def cited(text: str, ids: Sequence[str]) -> str:
+    """Return a text with the names of the messages that it is about."""
+    return f"{text} [{', '.join(ids)}]" if ids else text
+
+
+def section(name: str, lines: Sequence[str]) -> list[str]:
+    """Return a heading with lines below it; nothing without lines."""
+    if not lines:
+        return []
+    return [f"## {name}", *("- " + "\n  ".join(line.splitlines()) for line in lines)]
+
 
 def shown(line: Line, room: float, archived: bool) -> str:
     """Return a line as text of so many characters, or little more."""
-    if (text := line.texts.get((room, archived))) is None:
+    key = (min(room, line.size), archived)
+    if (text := line.texts.get(key)) is None:
         if len(line.texts) >= TEXTS:  # a line that stands for long is cut to ever other lengths
             line.texts.clear()
-        text = line.texts[room, archived] = text_of(fitted(line, room), archived)
+        text = line.texts[key] = text_of(fitted(line, room), archived)
     return text
 
 
@@ -37,31 +130,28 @@ def fitted(line: Line, room: float) -> Line:
     """Return a line with its parts cut so that it takes so many characters, or little more.
 
     Its reason, its call and its outcome share the room; of a call, what names the thing is cut
-    last.
+    last. Of data the beginning stays, of what a program printed both ends.
     """
     if line.size <= room or line.times:
         return line
-    room -= line.cited + 4
+    room -= sum(map(len, line.cites)) + 2 * len(line.cites) + 4
     if line.kind != "done":
         return replace(line, text=cut(line.text, room - len(line.by)))
-    line = replace(line, args=_changed(line.args))
-    joint = len("; " if line.fields else BREAK)
-    room = max(room - len(line.call) - 5 - sum(len(name) + 3 for name, _ in line.args), 0)
-    outcome = sum(len(piece) + joint for piece in line.outcome)
-    each = shared([len(line.text), *(len(value) for _, value in line.args), outcome], room)
-    most = [max(each, KEY), *[max(each, LEAST)] * len(line.args)]
-    args = tuple(
-        (name, cut_value(text, n)) for (name, text), n in zip(line.args, most, strict=False)
-    )
+    args = _changed(line.args)
+    room = max(room - len(line.call) - 5 - sum(len(name) + 3 for name, _ in args), 0)
+    sizes = [len(line.text), *(len(value) for _, value in args), len(line.outcome)]
+    each = shared(sizes, room)
+    most = [max(each, KEY), *[max(each, LEAST)] * len(args)]
+    args = tuple((name, cut_value(text, n)) for (name, text), n in zip(args, most, strict=False))
     left = room - sum(len(value) for _, value in args)
-    pieces = _chosen(line, max(each, ENDED, left - len(line.text)), joint)
-    left -= sum(len(piece) + joint for piece in pieces)
-    return replace(
-        line,
-        text=cut(line.text, left) if left > 2 * LEAST else "",
-        args=args,
-        outcome=tuple(pieces),
-    )
+    most_outcome = max(each, ENDED, left - len(line.text))
+    if line.fields or BREAK in line.outcome:
+        outcome = cut(line.outcome, most_outcome, 1.0 if line.fields else 0.5)
+    else:
+        outcome = cut_value(line.outcome, most_outcome)
+    left -= len(outcome)
+    text = cut(line.text, left) if left > 2 * LEAST else ""
+    return replace(line, text=text, args=args, outcome=outcome)
 
 
 def _changed(args: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
@@ -90,50 +180,23 @@ def _alike(one: str, other: str) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _chosen(line: Line, room: float, joint: int) -> list[str]:
-    """Return the pieces of an outcome that say most, with a mark where others are left out."""
-    if sum(map(len, line.outcome)) + joint * len(line.outcome) <= room:
-        return [*line.outcome]
-    ends, kept, left = 1 if line.fields else 2, dict[int, str](), room
-    for number, place in enumerate(line.order):
-        piece = line.outcome[place]
-        if len(piece) + joint > left and (number < ends or left > 4 * LEAST):
-            each = room / min(ends, len(line.outcome))
-            piece = cut_value(piece, min(left - joint, each))
-        if len(piece) + joint <= left:
-            kept[place] = piece
-            left -= len(piece) + joint
-        if left <= LEAST:
-            break
-    pieces, before = list[str](), -1
-    for place in sorted(kept):
-        pieces += [GAP] if place > before + 1 else []
-        pieces.append(kept[place])
-        before = place
-    return pieces if before == len(line.outcome) - 1 else [*pieces, GAP]
-
-
 def text_of(line: Line, archived: bool = True) -> str:
     """Return a line as text: words, or a call with its reason and its outcome.
 
     Example:
-        >>> text_of(Line("done", ("m2",), call="read", args=(("path", "a.py"),), outcome=("ok",)))
+        >>> text_of(Line("done", ("m2",), call="read", args=(("path", "a.py"),), outcome="ok"))
         'read(a.py) → ok [m2]'
     """
     ids = line.cites if archived else ()
     if line.times:
         return counted(line, archived)
-    if line.like:
-        return cited(f"(said again{f': {line.like}' if archived else ''})", ids)
     if line.kind != "done":
         missing = (quote for quote in line.quotes if quote not in line.text)
         said = f" {GAP} ".join([line.text, *missing])
         return cited(f"{line.by}: {said}" if line.by else said, ids)
     many = len(line.args) > 1
     args = (f"{name}={value}" if many and name else value for name, value in line.args)
-    joint = "; " if line.fields else BREAK
-    outcome = joint.join(line.outcome).replace(f"{joint}{GAP}", f" {GAP}").replace(":; ", ": ")
-    outcome = f"{'failed: ' * line.failed}{outcome}" if line.outcome else "(no result)"
+    outcome = f"{'failed: ' * line.failed}{line.outcome}" if line.outcome else "(no result)"
     why = f"{one_line(line.text)} " if line.text else ""
     return cited(f"{why}{line.call}({', '.join(args)}) → {outcome}", ids)
 
@@ -150,7 +213,7 @@ def counted(line: Line, archived: bool) -> str:
     rest = sum(count for _, count in calls[TOOLS:])
     named = [*calls[:TOOLS], *([("others", rest)] if rest else [])]
     tools = ", ".join(f"{name} {count}" for name, count in named)
-    among = f"; among them {', '.join(line.outcome)}" if line.outcome else ""
+    among = f"; among them {', '.join(line.about)}" if line.about else ""
     failed = f"; {line.failures} of them failed" if line.failures else ""
     return f"({line.times} more calls: {tools}{among}{failed}{where})"
 
@@ -161,7 +224,7 @@ def tallied(lines: Sequence[Line]) -> Line:
     for line in lines:
         if line.times:
             calls.update({name: int(count) for name, count in line.args})
-            about |= dict.fromkeys(line.outcome)
+            about |= dict.fromkeys(line.about)
             continue
         calls[line.call] += 1
         if line.acts:
@@ -173,7 +236,7 @@ def tallied(lines: Sequence[Line]) -> Line:
         first.kind,
         () if first.kind == "found" else ends,  # findings cite messages in any order
         args=tuple((name, str(count)) for name, count in calls.items()),
-        outcome=tuple(about)[-ABOUT:],
+        about=tuple(about)[-ABOUT:],
         span=(first.span[0], last.span[-1]),
         times=sum(line.times or 1 for line in lines),
         failures=sum(line.failures if line.times else line.failed for line in lines),
