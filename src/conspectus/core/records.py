@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from types import UnionType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from conspectus.core.items import Size
@@ -276,7 +275,7 @@ def _read(hint: Any, value: Any) -> Any:
     if is_dataclass(hint):
         return from_plain(cast("type[Any]", hint), value)
     origin, args = get_origin(hint), get_args(hint)
-    if origin is UnionType:
+    if origin is type(int | None):
         return None if value is None else _read(args[0], value)
     if origin is Literal and value in args:
         return value
