@@ -170,7 +170,8 @@ class Exchanges:
         group: for each item, the first one of the part between two such cuts that it is in; its own
             index for an orphan and a late result.
         pending: groups with an unanswered call.
-        under_way: the agent's newest answer, if it makes such a call, which may yet be carried out.
+        whole: items that are shown whole or not at all: instructions, and the agent's newest answer
+            if it makes such a call, which may yet be carried out with all of its arguments.
         orphans: results without a call before them; a provider rejects them.
         late: second results of calls, once the agent has spoken again, with the place of the call.
     """
@@ -178,7 +179,7 @@ class Exchanges:
     cuts: tuple[bool, ...]
     group: tuple[int, ...]
     pending: frozenset[int]
-    under_way: frozenset[int]
+    whole: frozenset[int]
     orphans: frozenset[int]
     late: dict[int, int]
 
@@ -228,11 +229,10 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     begins = accumulate((i if cuts[i] else 0 for i in range(len(items))), max)
     group = tuple(i if i in orphans or i in late else begin for i, begin in enumerate(begins))
     open_calls = {i for i, calls in waiting.items() if calls}
-    under_way = frozenset(
-        i for i, begin in enumerate(step) if begin == newest_call and begin in open_calls
-    )
+    under_way = (i for i, begin in enumerate(step) if begin == newest_call in open_calls)
+    whole = frozenset((*under_way, *(i for i, item in enumerate(items) if item.role == "system")))
     pending = frozenset(group[i] for i in open_calls)
-    return Exchanges(cuts, group, pending, under_way, frozenset(orphans), late)
+    return Exchanges(cuts, group, pending, whole, frozenset(orphans), late)
 
 
 def newest_user(items: Sequence[Item]) -> int | None:
@@ -246,15 +246,6 @@ def newest_user(items: Sequence[Item]) -> int | None:
 def leading(items: Sequence[Item]) -> int:
     """Return the number of leading system messages, which are instructions and no history."""
     return next((i for i, item in enumerate(items) if item.role != "system"), len(items))
-
-
-def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
-    """Return items that are shown whole or not at all.
-
-    Those are instructions, and calls that may yet be carried out, which must not lose half of their
-    arguments.
-    """
-    return ex.under_way | {i for i, item in enumerate(items) if item.role == "system"}
 
 
 def must_stay(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:

@@ -16,7 +16,6 @@ from conspectus.core.items import (
     highest,
     leading,
     must_stay,
-    never_clipped,
 )
 from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
@@ -109,7 +108,7 @@ class Ladder:
         self.cuts = self.ex.cuts
         self.fixed = must_stay(items, self.ex)
         users = frozenset(i for i, item in enumerate(items) if item.role == "user")
-        self.whole = never_clipped(items, self.ex) | (frozenset() if words else users)
+        self.whole = self.ex.whole | (frozenset() if words else users)
         self.theirs = users | {i for i, item in enumerate(items) if item.pinned}
         self.tokens = sum(item.tokens for item in items)
         self.standing = sum(item.tokens for item in items if item.summary)

@@ -23,7 +23,6 @@ from conspectus.core.items import (
     exchanges,
     leading,
     must_stay,
-    never_clipped,
 )
 from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, OLDEST_FIRST, Ladder
 from conspectus.core.policy import (
@@ -199,7 +198,7 @@ def _old_arguments(
     if not how.fired(size, limit):
         return {}
     old = how.old([item.kept_as for item in items], limit)
-    whole = never_clipped(items, exchanges(items))
+    whole = exchanges(items).whole
     short: dict[int, Item] = {}
     for i, item in enumerate(items[:old]):
         if item.clipped or item.pinned or i in whole:
