@@ -106,6 +106,8 @@ def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_
         "You passed 40001 input tokens and requested 0 output tokens. However, the model's context "
         "length is only 40000 tokens",
         "Current length is 9000 while limit is 8192",
+        "the maximum supported sequence length is just 8192!",
+        "Prompt tokens limit exceeded: 24000 > 8192. To increase, visit your settings",
         "the max input characters is 20000",
         "输入内容过长，请缩短后重试",
         "输入的 tokens 总数超过模型限制",
@@ -119,6 +121,10 @@ def test_what_providers_say_about_a_full_window_is_understood(text):
     assert is_overflow(_Status(503, text))  # relays, and servers of one's own
     assert not is_overflow(_Status(429, text))
     assert isinstance(explained(ValueError(text), "m", None), SummarizerOverflow)
+
+
+def test_one_request_with_more_tokens_than_a_minute_has_is_too_long():
+    assert is_overflow(_Status(429, "Request too large for m on TPM: Limit 30, Requested 48."))
 
 
 @pytest.mark.parametrize(

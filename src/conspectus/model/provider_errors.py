@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.bridge import StepTimeout
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.messages.blocks import blocks_of
 from conspectus.observe.events import is_way_out
 
 # Words for a request that is too long, and whose they are. Bars stand between alternatives; both
@@ -43,6 +44,7 @@ OVERFLOWS = (
     ("exceed the available context|exceeds the available context", "llama.cpp's server"),
     ("too long to fit into the model|you passed + input tokens + context length", "vLLM"),
     ("current length is + while limit is|maximum sequence length", "Cerebras, NVIDIA"),
+    ("maximum supported sequence length|prompt tokens limit exceeded", "SambaNova, OpenRouter"),
     ("prompt length exceed|request body too large + tokens", "AI21, GitHub"),
     ("max input characters|prompt tokens too long", "Baidu"),
     ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
@@ -92,9 +94,10 @@ def is_overflow(error: BaseException) -> bool:
     return any(
         status == 413 or any(all(part in said for part in way) for way in ways)
         for status, about, said in map(_read, _chain(error))
-        # "too many tokens" in a minute is a rate limit, whatever its status. Relays and servers of
-        # one's own tell of a request that is too long with any 5xx.
-        if "ratelimit" not in about and (status in (None, 400, 413, 422) or status >= 500)
+        # "too many tokens" in a minute is a rate limit, whatever its status, unless one request has
+        # too many alone. Relays and servers of one's own tell of one that is too long with any 5xx.
+        if ("request too large for" in said and "requested" in said)
+        or ("ratelimit" not in about and (status in (None, 400, 402, 413, 422) or status >= 500))
     )
 
 
@@ -155,7 +158,7 @@ def text_of(answer: object, name: str) -> str:
     if isinstance(details := about.get("incomplete_details"), Mapping):
         ends.append(details.get("reason"))
     reasons = {end.lower().removeprefix("finishreason.") for end in ends if isinstance(end, str)}
-    blocks = [b for b in answer.content if isinstance(b, Mapping) and b.get("type") == "refusal"]
+    blocks = [block for block in blocks_of(answer) if block.get("type") == "refusal"]
     why = [answer.additional_kwargs.get("refusal"), *(b.get("refusal", "refusal") for b in blocks)]
     why = [*filter(None, why), *sorted(reasons & REFUSED)]
     # These two say why a stream ended; others, and fakes, often do not.
