@@ -24,7 +24,7 @@ from conspectus.engine.compaction import compact
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import fold
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.langchain.overflow import TRIES, read_overflow
+from conspectus.langchain.overflow import TRIES
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import newest_user
 from conspectus.model.provider_errors import is_overflow
@@ -311,12 +311,12 @@ class Fitter:
 
     async def _shrink(self, x: Exchange, error: Exception) -> bool:
         """Make a refused request smaller; False if that is impossible."""
-        overflow, sent = read_overflow(error), x.sent + x.recalled
-        refused = x.refused.and_again(sent, x.beside, overflow)
+        sent = x.sent + x.recalled
+        refused = x.refused.and_again(sent, x.beside, error)
         if refused.tries > TRIES:
             return False
         x.refused = refused
-        if overflow.limit is not None or x.room is None:
+        if refused.named or x.room is None:
             most = refused.having_tried(refused.budget, sent).most
             x.learned.refused = most + x.beside
         await self._compact(x, Window(refused.budget + x.beside, x.beside))

@@ -123,7 +123,7 @@ class Stored:
         return replace(self, **changes)
 
 
-_adapter: Callable[[type[Any]], TypeAdapter[Any]] = cache(TypeAdapter)
+_adapter: Any = cache(TypeAdapter)
 
 
 def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
