@@ -34,6 +34,12 @@ TokenCounter = Callable[[Any], int]
 
 KEY = "running_summary"  # in `context` of a node's state
 
+LOST = (
+    "the state did not bring back the running summary, so that the same messages are summarised "
+    "again: its schema needs a key such as `context: dict[str, Any]`, and without a checkpointer "
+    "each run must be given the context of the last one"
+)
+
 
 @spelt()
 def summarize_messages(
@@ -240,6 +246,7 @@ class SummarizationNode(Attributes, RunnableCallable):
         _check(given)  # what is invalid is refused before the archive is opened
         RunnableCallable.__init__(self, self._summarise, self._asummarise, name=name, trace=False)
         vars(self).update(given, archive=open_archive(archive))
+        self._latest: tuple[Any, int] = (None, 0)  # summarised message, and messages in all
         self._is_built = True
 
     def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -265,6 +272,10 @@ class SummarizationNode(Attributes, RunnableCallable):
         made = await _call(vars(self), messages, running, thread, named=same)
         if made.running_summary is None:
             return {self.output_messages_key: made.messages}
+        names, (last, count) = [(thread, one.id) for one in messages], self._latest
+        if running is None and last in names and count < len(names):
+            log("summary_lost", LOST)
+        self._latest = (thread, made.running_summary.last_summarized_message_id), len(names)
         first = [RemoveMessage(REMOVE_ALL_MESSAGES)] if same else []
         update = {**context, KEY: made.running_summary}
         return {self.output_messages_key: [*first, *made.messages], "context": update}
