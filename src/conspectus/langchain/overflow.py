@@ -35,6 +35,9 @@ batch of results may be ten times too large. The last is the smallest possible."
 TRIES = len(STEPS)
 """Most further tries."""
 
+LEARNED = 0.9
+"""Share of the limit named by the provider to which messages may grow again."""
+
 
 class StillTooLong(StuckError, ContextOverflowError):
     """A request that nothing makes fit; caught as LangChain's error and as ours."""
@@ -72,6 +75,7 @@ class Refused:
     first: int = 0  # tokens of the first one's messages
     budget: int = 0  # most tokens of the next one's
     most: int = 0  # and of later requests'
+    named: bool = False
 
     def and_again(self, size: int, beside: int, error: BaseException) -> Refused:
         """Add a refusal: the tokens of messages and of the rest, and what the provider said."""
@@ -86,10 +90,12 @@ class Refused:
             # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
             most = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
             budget = most if tries == 1 else min(budget, most)
-        return Refused(tries, first, max(1, budget), self.most)
+        return Refused(tries, first, max(1, budget), self.most, named is not None)
 
     def having_tried(self, budget: int, refused: int) -> Refused:
         """Set the most for later requests, from the size sent and the size refused."""
+        if self.named:
+            return replace(self, most=int(budget / RESCUE * LEARNED))
         # As small as it goes leaves no room for another message: there may well be some.
         smallest = self.tries == TRIES or budget > self.budget
         return replace(self, most=max(budget, int(refused * RESCUE)) if smallest else budget)
