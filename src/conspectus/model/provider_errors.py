@@ -17,7 +17,7 @@ OVERFLOWS = (
     ("prompt is too long|request too large|request is too large", "Anthropic"),
     ("exceed + context limit|range of input length", "Anthropic, DashScope"),
     ("exceed + model token limit|prompt exceed + token limit", "Moonshot, gateways"),
-    ("input is too long|input too long|messages are too long", "Bedrock"),
+    ("input is too long|input too long|messages are too long|expected maxlength", "Bedrock"),
     ("prompt too long|context too long|conversation is too long", "Ollama, Perplexity"),
     ("maximum context length|exceed + context length|reduce the length of", "OpenAI, Azure, Groq"),
     ("exceed + context window|content': string too long|content: string too long", "OpenAI"),
@@ -45,6 +45,7 @@ OVERFLOWS = (
     ("too long to fit into the model|you passed + input tokens + context length", "vLLM"),
     ("current length is + while limit is|maximum sequence length", "Cerebras, NVIDIA"),
     ("maximum supported sequence length|prompt tokens limit exceeded", "SambaNova, OpenRouter"),
+    ("max tokens of + exceeded|prompt token count + cannot be", "Snowflake, Databricks"),
     ("prompt length exceed|request body too large + tokens", "AI21, GitHub"),
     ("max input characters|prompt tokens too long", "Baidu"),
     ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
@@ -97,7 +98,10 @@ def is_overflow(error: BaseException) -> bool:
         # "too many tokens" in a minute is a rate limit, whatever its status, unless one request has
         # too many alone. Relays and servers of one's own tell of one that is too long with any 5xx.
         if ("request too large for" in said and "requested" in said)
-        or ("ratelimit" not in about and (status in (None, 400, 402, 413, 422) or status >= 500))
+        or (
+            not ("ratelimit" in about or "rate limit" in said)
+            and (status in (None, 400, 402, 413, 422) or status >= 500)
+        )
     )
 
 
