@@ -209,7 +209,7 @@ def test_a_token_a_variable_and_a_digest_name_a_client(tmp_path, monkeypatch):
             f"""
 clients:
   ann: {{token: {SECRET}, tenants: [ann, team]}}
-  bob: {{token_env: BOBS_TOKEN, threads: {{team: [plans, 会话]}}}}
+  bob: {{token: $BOBS_TOKEN, threads: {{team: [plans, 会话]}}}}
   eve: {{token_sha256: {eves}, tenants: [eve], threads: {{eve: [one], ann: []}}}}
 """,
         )
@@ -236,7 +236,7 @@ clients:
         (f"clients: {{ann: {{token: {SECRET}, tenants: [7]}}}}", "clients.ann.tenants.0"),
         ("clients: {ann: {token: s3cret, tenants: [a]}}", "clients.ann.token: .*at least 16"),
         ("clients: {ann: {token_sha256: s3cret, tenants: [a]}}", "clients.ann.token_sha256"),
-        ("clients: {ann: {token_env: NOT_SET_HERE, tenants: [a]}}", "NOT_SET_HERE"),
+        ("clients: {ann: {token: $NOT_SET_HERE, tenants: [a]}}", "NOT_SET_HERE"),
         (
             f"clients: {{a: &a {{token: {SECRET}, tenants: [a]}}, b: *a}}",
             "a token of its own",

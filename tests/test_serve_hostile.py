@@ -281,20 +281,6 @@ def test_an_archive_in_a_missing_folder_is_what_the_error_is_about(tmp_path):
     assert "secret" not in done.stderr
 
 
-def test_the_command_names_the_tenant_of_a_key(tmp_path, monkeypatch):
-    monkeypatch.setenv("SOME_KEY", KEY)
-    archive = str(tmp_path / "a.db")
-    line = ["serve", "--upstream", "http://127.0.0.1:9", "--archive", archive, "--tenant-of"]
-    assert CliRunner().invoke(app, [*line, "SOME_KEY"]).stdout.strip() == "local"
-    many = tmp_path / "serve.yaml"
-    many.write_text("serve: {tenants: key}")
-    told = CliRunner().invoke(app, [*line, "SOME_KEY", "--config", str(many)])
-    assert told.stdout.strip() == secret_beside(archive, None).tenant(f"Bearer {KEY}")
-    unset = CliRunner().invoke(app, [*line, "NO_KEY"])
-    assert unset.exit_code == 2
-    assert "--tenant-of NO_KEY" in unset.stderr
-
-
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_client_that_leaves_ends_the_upstreams_answer(tmp_path, method):
     ended = threading.Event()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,24 +56,21 @@ class _Client(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     token: Annotated[str, Field(min_length=SHORTEST)] | None = None
-    token_env: str | None = None
     token_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     tenants: list[str] = []
     threads: dict[str, list[str]] = {}
 
     @model_validator(mode="after")
     def _has_a_token_and_a_grant(self) -> Self:
-        if sum(one is not None for one in (self.token, self.token_env, self.token_sha256)) != 1:
-            raise ValueError("give one of token, token_env and token_sha256")
+        if (self.token is None) == (self.token_sha256 is None):
+            raise ValueError("give one of token and token_sha256")
         if not self.tenants and not any(self.threads.values()):
             raise ValueError("grants nothing; name tenants, or threads of a tenant")
-        if self.token_env and len(os.environ.get(self.token_env, "")) < SHORTEST:
-            raise ValueError(f"the environment variable {self.token_env} holds no token; set it")
         return self
 
     @property
     def digest(self) -> str:
-        return self.token_sha256 or digest(self.token or os.environ[self.token_env or ""])
+        return self.token_sha256 or digest(self.token or "")
 
     @property
     def grant(self) -> Grant:
@@ -85,7 +81,7 @@ class _Client(BaseModel):
 def read_grants(path: Path) -> dict[str, Grant]:
     """Read the YAML file of clients: their grants by the digests of their tokens.
 
-    Under `clients` each name has one of `token`, `token_env` (a variable of the environment) and
+    Under `clients` each name has one of `token` (`$NAME` for a variable of the environment) and
     `token_sha256`, and `tenants` (a list of names), `threads` (of a tenant, a list of names), or
     both.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
-import os
 import socket
 import sys
 from pathlib import Path
@@ -56,13 +56,6 @@ def serve(
     window: Annotated[
         int | None, tokens("Input limit of models that the file does not name.")
     ] = None,
-    tenant_of: Annotated[
-        Text,
-        typer.Option(
-            metavar="VARIABLE",
-            help="Print the tenant of the client's key in this environment variable, and end.",
-        ),
-    ] = None,
 ) -> None:
     """Keep the histories of any client inside its model's window, on their way to a provider.
 
@@ -77,20 +70,11 @@ def serve(
         need = f"the endpoint needs the extra `serve` ({error.name} is missing)"
         raise InputError(f"{need}; install it with {install_command('serve')}") from error
     from conspectus_serve.settings import load_settings
-    from conspectus_serve.tenants import LOCAL, secret_beside
 
     given = {"upstream": upstream, "listen": listen, "token": token, "archive": archive}
     settings, summarization = load_settings(
         config, {**given, "secret_file": secret_file, "window": window}
     )
-    if tenant_of is not None:
-        if not (key := os.environ.get(tenant_of)):
-            raise InputError(f"--tenant-of {tenant_of}: no such variable; export it with the key")
-        secret = (
-            None if settings.by == "one" else secret_beside(settings.where, settings.secret_file)
-        )
-        typer.echo(LOCAL if secret is None else secret.tenant(key))
-        return
     with _listening(settings.host, settings.port) as listening:
         app = make_app(settings, summarization)
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
@@ -112,6 +96,8 @@ def serve(
             timeout_keep_alive=75,  # longer than clients keep an unused connection
         )
         sys.setswitchinterval(SWITCH)
+        gc.collect()
+        gc.freeze()  # what is loaded for good need not be looked through again and again
         uvicorn.Server(about).run(sockets=[listening])
 
 

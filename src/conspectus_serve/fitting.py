@@ -42,7 +42,7 @@ from conspectus_serve.upstream import RefusedByUpstream
 logger = logging.getLogger("conspectus.serve")
 
 LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
-TURNS = 1_024  # turns whose recalled originals are remembered
+TURNS = 256  # turns whose recalled originals are remembered
 MODELS = 100  # models of which the log says that their window is not known
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
@@ -72,7 +72,7 @@ class Fitter:
         self._held, self._originals = Held(archive), Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
         self._chosen, self._warned = Chosen(TURNS), set[str]()
-        self._locks = Newest[Scope, asyncio.Lock](1_024)
+        self._locks = Newest[Scope, asyncio.Lock](256)
 
     @contextmanager
     def _refusing(self, x: Exchange) -> Iterator[None]:

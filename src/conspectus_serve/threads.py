@@ -118,7 +118,7 @@ def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
     return hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()[:24] if first else ""
 
 
-THREADS, CHARACTERS, EACH = 512, 32_000_000, 1_000
+THREADS, CHARACTERS, EACH = 256, 32_000_000, 1_000
 """Threads whose newest request is remembered, and characters of all of these; each message counts
 for so many more."""
 

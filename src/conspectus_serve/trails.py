@@ -35,7 +35,7 @@ _PART = re.compile(r"[A-Za-z0-9]{8,}+")
 
 NEWEST, SPARSE = 32, 16  # answers by which a thread is looked for; of those before, each 16th
 TOGETHER = 4  # messages that name an answer, with those before it
-KNOWN = 32_768  # messages whose marks are kept: clients send most of them again
+KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
 
 PLAIN = frozenset(("user", "assistant", "system", "developer"))
 """Roles of messages that the engine understands if their content is text or blocks."""
