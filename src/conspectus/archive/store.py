@@ -262,15 +262,13 @@ class Archive:
         """Return every sound record, abandoned branches too; parents before children."""
         bodies = self.backend.read(scope, "record", None)
         sound = [one for name in sorted(bodies) if (one := record_in(name, bodies[name]))]
-        parents = {one.id: one.parent for one in sound}
-
-        def depth(record: Record) -> int:
-            name, steps = record.parent, 0
-            while name in parents and steps < len(parents):
-                name, steps = parents[name], steps + 1
-            return steps
-
-        return tuple(sorted(sound, key=depth))
+        names, children = {one.id for one in sound}, dict[str | None, list[Record]]()
+        for one in sound:
+            children.setdefault(one.parent if one.parent in names else None, []).append(one)
+        ordered = children.get(None, [])
+        for one in ordered:  # which grows meanwhile
+            ordered += children.get(one.id, ())
+        return tuple(ordered)
 
     @observed("move_head")
     def set_head(self, scope: Scope, record_id: str | None) -> None:

@@ -43,8 +43,8 @@ FAILED_BEFORE = (
 )
 ANOTHER = (
     "the history sent for thread %r does not go on from its summaries: it went back to before "
-    "them, or is another conversation; recall searches this history alone from now on; give each "
-    "conversation a thread_id of its own"
+    "them, is another conversation, or the archive is an older copy of itself; recall searches "
+    "this history alone from now on; give each conversation a thread_id of its own"
 )
 
 THREADS, TOKENS = 256, 16_000_000
