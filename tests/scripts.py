@@ -1,6 +1,5 @@
 """Modules out of folders that are no packages, such as the benchmarks, and whole programs."""
 
-import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,17 +18,6 @@ def folder_of_scripts(folder: str = "benchmarks") -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / folder)
         yield
-
-
-def imported(name: str, folder: str = "benchmarks") -> Any:
-    """Make a fixture that is a module of a folder, by its name."""
-
-    @pytest.fixture(scope="module")
-    def module() -> Iterator[Any]:
-        with folder_of_scripts(folder):
-            yield importlib.import_module(name)
-
-    return module
 
 
 def ran(*arguments: object, **how: Any) -> subprocess.CompletedProcess[Any]:

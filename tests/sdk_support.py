@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from anthropic import Anthropic
 from openai import OpenAI
@@ -85,16 +85,6 @@ def until_large(step: Callable[[int], None], history: Sequence[Any]) -> None:
 # Loops around real clients
 
 
-class Server(Protocol):
-    """What answers: a provider, or an endpoint before one."""
-
-    @property
-    def openai_url(self) -> str: ...
-
-    @property
-    def anthropic_url(self) -> str: ...
-
-
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -103,7 +93,7 @@ class Chat:
 
     model, beside = "gpt-4o", {"tools": [OPENAI_TOOL]}
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Any) -> None:
         self.client = OpenAI(base_url=server.openai_url, api_key="k", max_retries=0)
         self.history: list[Any] = [{"role": "system", "content": PROMPT}]
 
@@ -128,7 +118,7 @@ class Responses(Chat):
 
     beside: ClassVar = {"system": PROMPT, "tools": [RESPONSES_TOOL]}
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Any) -> None:
         super().__init__(server)
         self.history = []
 
@@ -151,7 +141,7 @@ class Messages(Chat):
     system: ClassVar = [{"type": "text", "text": PROMPT, **MARK}]
     beside: ClassVar = {"system": system, "tools": [ANTHROPIC_TOOL], "answer_tokens": 200}
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Any) -> None:
         self.anthropic = Anthropic(base_url=server.anthropic_url, api_key="k", max_retries=0)
         self.history = []
 

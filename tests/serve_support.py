@@ -86,20 +86,6 @@ def between(
         yield upstream, endpoint
 
 
-def talked_about(asked: str, detail: str, long: str, turns: int = 30) -> list[Any]:
-    """A pasted log with one detail in its middle, which no notes hold, and much after it."""
-    rows = [f"2031-01-02 10:00:{n:02} INFO cage {n} was cleaned" for n in range(40)]
-    rows[20] = f"2031-01-02 10:00:20 INFO {detail}"
-    made: list[Any] = [
-        {"role": "user", "content": "\n".join(["The log:", *rows])},
-        {"role": "assistant", "content": f"I have read it. {long * 2}"},
-    ]
-    for turn in range(turns):
-        made.append({"role": "user", "content": f"Question {turn}."})
-        made.append({"role": "assistant", "content": f"Answer {turn}. {long}"})
-    return [*made, {"role": "user", "content": asked}]
-
-
 @contextmanager
 def running(app: Any) -> Iterator[str]:
     """An ASGI application on a free port, in a thread."""

@@ -264,17 +264,13 @@ def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
     model = Stopped.at_once()
     given = Archive.open(tmp_path / "given.db")
     with compactor(model, archive=given) as own:
-        compact_outcome(own, DUE)
+        compact(own, DUE)
     assert given.threads("local") is not None
     with compactor(model, archive=tmp_path / "own.db") as own:
         opened = own.archive
     with pytest.raises(Exception, match="closed"):
         opened.threads("local")
     given.close()
-
-
-def compact_outcome(own: Any, messages: list[Any]) -> str:
-    return str(own.compact(messages, thread_id="t").outcome)
 
 
 # Processes

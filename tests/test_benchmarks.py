@@ -16,7 +16,7 @@ from rich.console import Console
 
 from conspectus.archive import Archive
 from observe_support import alone
-from scripts import imported
+from scripts import folder_of_scripts
 
 
 def test_a_value_over_its_limit_ends_the_command_with_1(script, capsys):
@@ -109,7 +109,10 @@ def test_it_runs_as_a_program_and_ends(example, capsys):
 # The demo transcript keeps its promises, and the demo proves its case
 
 
-demo_module = imported("demo", "examples")
+@pytest.fixture
+def demo_module() -> Iterator[ModuleType]:
+    with folder_of_scripts("examples"):
+        yield importlib.import_module("demo")
 
 
 @pytest.mark.slow

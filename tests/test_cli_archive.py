@@ -20,6 +20,7 @@ from cli_support import read_json, refused, run, write_json
 from conspectus import Compactor
 from conspectus.cli.failures import Program
 from conspectus.errors import NotFoundError, install_command
+from histories import assistant, tool, user
 from scripts import ran
 
 
@@ -163,26 +164,13 @@ def test_forget_deletes_one_thread_for_good(archive):
 # `conspectus tokens`: the numbers add up, and broken pairs are found
 
 
-def call(call_id: str) -> dict[str, Any]:
-    function = {"name": "ls", "arguments": "{}"}
-    return {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
-    }
-
-
-def result_of(call_id: str, content: str = "a.py") -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
-
-
 def counted(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
     path.write_text(json.dumps(messages), encoding="utf-8")
     return read_json("tokens", path)
 
 
 def test_broken_pairs_are_named_by_their_place(tmp_path):
-    messages = [result_of("c0"), {"role": "user", "content": "Go on."}, call("c1")]
+    messages = [tool("c0", "a.py"), user("Go on."), assistant("", ("c1", "ls"))]
     data = counted(tmp_path / "a.json", messages)
     assert data["results_without_call"] == [0]
     assert data["calls_without_result"] == [2]

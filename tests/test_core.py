@@ -295,29 +295,19 @@ R1 = record(None, "a", "b")
 R2 = record(R1, "c", "d")
 
 
-@pytest.mark.parametrize(
-    ("history", "in_view", "chain"),
-    [
-        (sent("s", "a", "b", "c", "d", "e"), "s e", [R1, R2]),
-        (sent("s", "e", "f", summary=R2), "s e f", [R1, R2]),
-        (sent("a", "b", "c2", "d", "e"), "c2 d e", [R1]),
-        (sent("a2", "b", "c", "d", "e"), "a2 b c d e", []),
-        (sent("a", "c", "d", "e"), "a c d e", []),
-        (sent("b", "a", "e"), "b a e", []),
-        (sent("c", "q", summary=R1), "c q", [R1]),
-        (sent("a", "e", summary=R1), "a e", [R1]),
-    ],
-    ids=[
-        "a whole history sent again",
-        "what was given back and is sent again",
-        "an edited message drops the records that cover it and all after them",
-        "an edit of the first one drops all",
-        "a deleted message is not brought back by a summary",
-        "messages in another order are another history",
-        "going back to an earlier summary drops the later record",
-        "what comes after a summary is never dropped",
-    ],
-)
+FIT = {
+    "a whole history sent again": (sent("s", "a", "b", "c", "d", "e"), "s e", [R1, R2]),
+    "what was given back and is sent again": (sent("s", "e", "f", summary=R2), "s e f", [R1, R2]),
+    "an edit drops the records of it and all after": (sent("a", "b", "c2", "d"), "c2 d", [R1]),
+    "an edit of the first one drops all": (sent("a2", "b", "c", "d"), "a2 b c d", []),
+    "a summary brings no deleted message back": (sent("a", "c", "d"), "a c d", []),
+    "another order is another history": (sent("b", "a", "e"), "b a e", []),
+    "an earlier summary drops the later record": (sent("c", "q", summary=R1), "c q", [R1]),
+    "what comes after a summary stays": (sent("a", "e", summary=R1), "a e", [R1]),
+}
+
+
+@pytest.mark.parametrize(("history", "in_view", "chain"), FIT.values(), ids=FIT)
 def test_which_records_fit(history, in_view, chain):
     view = fold([R1, R2], history)
     assert shown(view, history) == in_view.split()

@@ -32,11 +32,6 @@ import pytest
 import yaml
 
 import conspectus
-import conspectus_lab
-import conspectus_mcp
-import conspectus_sdk
-import conspectus_secrets
-import conspectus_serve
 from conspectus.engine import compaction
 from fault_server import FaultServer
 from scripts import ran
@@ -53,6 +48,9 @@ PROVIDERS = "serve sdk".split()
 """Pages whose clients ask a provider, by the addresses and keys of their environment."""
 
 
+PACKAGES = sorted(path.parent.name for path in (ROOT / "src").glob("*/__init__.py"))
+
+
 def _has_examples(module: pkgutil.ModuleInfo) -> bool:
     spec = module.module_finder.find_spec(module.name, None)  # not imported before it has to be
     assert spec.origin is not None
@@ -61,14 +59,7 @@ def _has_examples(module: pkgutil.ModuleInfo) -> bool:
 
 MODULES = sorted(
     module.name
-    for package in (
-        conspectus,
-        conspectus_lab,
-        conspectus_mcp,
-        conspectus_sdk,
-        conspectus_secrets,
-        conspectus_serve,
-    )
+    for package in map(importlib.import_module, PACKAGES)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__") and _has_examples(module)
 )

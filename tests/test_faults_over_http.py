@@ -10,17 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import CompactionResult, ContextGuard, SummarizationMiddleware
 from conspectus.core.policy import EMBEDDED
 from engine import check_nothing_missing, engine
 from fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired
-from graph_support import check_nothing_lost, look, thread
+from graph_support import Bench, check_nothing_lost, thread
 
 MARK = "zebra"
 """A word in all that a failing provider says."""
@@ -154,39 +151,20 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
 # In an agent
 
 
-class Agent:
+def agent_of(wires: Wires, protocol: str, streaming: bool = False, guarded: bool = True) -> Bench:
     """A real agent: the model that answers, the one that summarises, one server for both."""
+    middle = SummarizationMiddleware(
+        wires.model(protocol, "sums", streaming), trigger=("messages", 500), keep=("messages", 4)
+    )
+    own = [middle, ContextGuard(middle)] if guarded else []
+    return Bench(wires.model(protocol, "answers", streaming), *own)
 
-    def __init__(
-        self,
-        wires: Wires,
-        protocol: str,
-        *,
-        streaming: bool = False,
-        on_loop: bool = False,
-        guarded: bool = True,
-        **settings: Any,
-    ) -> None:
-        self.wires, self.on_loop = wires, on_loop
-        model = wires.model(protocol, "answers", streaming)
-        settings = {"trigger": ("messages", 500), "keep": ("messages", 4), **settings}
-        window = settings.pop("window", None)
-        middle = SummarizationMiddleware(wires.model(protocol, "sums", streaming), **settings)
-        own = [middle, ContextGuard(middle, window=window)] if guarded else []
-        self.store = InMemoryStore()
-        self.graph = create_agent(
-            model, [look], middleware=own, checkpointer=InMemorySaver(), store=self.store
-        )
 
-    def step(self, *messages: BaseMessage) -> Any:
-        given: Any = {"messages": list(messages)} if messages else None
-        if self.on_loop:
-            return self.wires.run(self.graph.ainvoke(given, thread()))
-        return self.graph.invoke(given, thread())
-
-    @property
-    def messages(self) -> list[BaseMessage]:
-        return self.graph.get_state(thread()).values["messages"]
+def step(bench: Bench, wires: Wires, on_loop: bool, *messages: BaseMessage) -> Any:
+    given: Any = {"messages": list(messages)} if messages else None
+    if on_loop:
+        return wires.run(bench.graph.ainvoke(given, thread()))
+    return bench.graph.invoke(given, thread())
 
 
 def by_model(**replies: Any) -> Callable[[Request], Reply]:
@@ -202,10 +180,11 @@ def by_model(**replies: Any) -> Callable[[Request], Reply]:
 # The answering model
 
 
-def outcome(agent: Agent) -> tuple[Any, ...]:
+def outcome(agent: Bench, wires: Wires, on_loop: bool) -> tuple[Any, ...]:
     """What comes of one step: the error as it reaches the caller, or the answer as it is kept."""
     try:
-        answer = agent.step(*said(2), HumanMessage("and now?", id="new"))["messages"][-1]
+        asked = (*said(2), HumanMessage("and now?", id="new"))
+        answer = step(agent, wires, on_loop, *asked)["messages"][-1]
     except Exception as error:
         return type(error), str(error).partition("request_id")[0]
     told = {k: v for k, v in answer.response_metadata.items() if k.endswith("_reason")}
@@ -221,15 +200,15 @@ def test_a_fault_of_the_answering_model_goes_through_untouched(wires, protocol, 
         seen = []
         for guarded in (False, True):
             wires.server.restart([fault])
-            agent = Agent(wires, protocol, streaming=streaming, on_loop=on_loop, guarded=guarded)
-            found = outcome(agent)
+            agent = agent_of(wires, protocol, streaming, guarded)
+            found = outcome(agent, wires, on_loop)
             assert len(wires.server.requests) == 1  # nobody tries again in its place
-            seen.append((found, [(m.id, m.content) for m in agent.messages[:9]]))
+            seen.append((found, [(m.id, m.content) for m in agent.values["messages"][:9]]))
             if isinstance(found[0], type):
-                assert len(agent.messages) == 9
+                assert len(agent.values["messages"]) == 9
                 wires.server.restart(["Here I am again."])
-                agent.step()
-                assert agent.messages[-1].text == "Here I am again."
+                step(agent, wires, on_loop)
+                assert agent.values["messages"][-1].text == "Here I am again."
         assert seen[0] == seen[1]
 
 
@@ -246,9 +225,10 @@ def test_a_request_that_is_too_long_is_rescued_once(protocol, streaming, on_loop
     with wired() as wires:
         wires.server.window = WINDOW if says == "context length" else None
         wires.server.restart(by_model(answers=answer, sums=GOOD))
-        agent = Agent(wires, protocol, streaming=streaming, on_loop=on_loop)
+        agent = agent_of(wires, protocol, streaming)
         for n in range(7):
-            agent.step(*said(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
+            more = (*said(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
+            step(agent, wires, on_loop, *more)
         answered = [one for one in wires.server.requests if one.model == "answers"]
         over = [one for one in answered if one.tokens > WINDOW]
         assert len(over) == 1

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -185,3 +186,28 @@ def test_paths_that_leave_the_folder_are_refused(files, path):
     if path not in ("", "."):
         with pytest.raises(Refusal):
             files.listed(path)
+
+
+def test_no_link_is_followed_neither_at_the_end_nor_on_the_way(files, tmp_path):
+    secret = tmp_path / "secret.txt"
+    (files.root / "workspace" / "file").symlink_to(secret)
+    (files.root / "workspace" / "folder").symlink_to(tmp_path)
+    (files.root / "workspace" / "within").symlink_to(files.root / "outputs")
+    other = tmp_path / "other.txt"
+    other.write_text("the other secret")
+    os.link(other, files.root / "workspace" / "hard")
+    for path in ("file", "folder/secret.txt", "within/a.txt", "hard"):
+        with pytest.raises(Refusal) as told:
+            files.read(f"workspace/{path}")
+        assert str(tmp_path) not in str(told.value)
+        with pytest.raises(Refusal):
+            files.write(f"workspace/{path}", "overwritten")
+    for path in ("folder", "within"):
+        with pytest.raises(Refusal):
+            files.listed(f"workspace/{path}")
+        with pytest.raises(Refusal):
+            files.write(f"workspace/{path}/new.txt", "x")
+    assert secret.read_text() == "the secret"
+    assert other.read_text() == "the other secret"
+    assert not list((files.root / "outputs").iterdir())
+    assert sum("refused" in line for line in files.listed("workspace")) == 4

@@ -31,8 +31,8 @@ from graph_support import (
     steps,
     thread,
 )
+from redaction_support import stored
 from scripted_models import ScriptedChatModel
-from stored_values import stored
 
 
 def task() -> Any:

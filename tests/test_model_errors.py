@@ -150,6 +150,17 @@ def test_another_error_is_no_full_window(text):
     assert not is_overflow(_Status(400, text))
 
 
+def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised():
+    said = f"{'word ' * 58}key sk-{'A1b2' * 12} was turned down"
+    assert "sk-" in said[:300]
+    told = str(explained(ValueError(said), "m", None))
+    assert "word key ...)" in told
+    assert "sk-" not in told
+    assert "bad key)" in str(explained(ValueError("bad key"), "m", None))
+    chinese = "密钥无效，请检查。" * 40
+    assert f"{chinese[:300]}...)" in str(explained(ValueError(chinese), "m", None))
+
+
 class Busy(ConnectionError):
     response: object = None
 

@@ -163,15 +163,17 @@ def talk() -> list[BaseMessage]:
     return [*said, HumanMessage("And now?", id="last")]
 
 
-def by_middleware(model: Any) -> None:
+def own_of(model: Any) -> SummarizationMiddleware:
     settings: Any = {"trigger": ("messages", 4), "keep": ("messages", 2), "on_failure": "raise"}
-    SummarizationMiddleware(model, **settings).before_model({"messages": talk()}, Runtime())
+    return SummarizationMiddleware(model, **settings)
+
+
+def by_middleware(model: Any) -> None:
+    own_of(model).before_model({"messages": talk()}, Runtime())
 
 
 def by_middleware_on_a_loop(model: Any) -> None:
-    settings: Any = {"trigger": ("messages", 4), "keep": ("messages", 2), "on_failure": "raise"}
-    own = SummarizationMiddleware(model, **settings)
-    asyncio.run(own.abefore_model({"messages": talk()}, Runtime()))
+    asyncio.run(own_of(model).abefore_model({"messages": talk()}, Runtime()))
 
 
 def by_compactor(model: Any) -> None:

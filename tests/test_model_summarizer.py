@@ -311,20 +311,3 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
     assert 150 < estimate(result.summary) <= 300
     assert result.record.cut == estimate(LONG) - estimate(result.summary)
     assert Record.from_json(result.record.to_json()) == result.record
-
-
-def test_a_trigger_that_counts_messages_leaves_the_notes_room_in_a_large_window():
-    compactor = Compactor(trigger=("messages", 50), keep=("messages", 20), window=128_000)
-    talk = [
-        {"role": role, "content": text, "id": f"{role[0]}{n}"}
-        for n in range(25)
-        for role, text in (
-            ("user", f"Book the hotel near street {n * 7} for guest Person{n}."),
-            ("assistant", "I have arranged this as asked. " * 120),
-        )
-    ]
-    result = compactor.compact(talk, thread_id="t")
-    assert result.outcome == "compacted", result.reason
-    assert result.tokens_after < result.tokens_before * 3 // 4
-    shown = "\n".join(str(message["content"]) for message in result.messages)
-    assert [n for n in range(25) if f"Person{n}." not in shown] == []

@@ -90,30 +90,32 @@ def test_a_short_edit_shows_what_is_new_and_its_file():
     assert text.count("import a;") < 4
 
 
-def test_a_changed_line_keeps_its_beginning_once():
-    """Both texts begin alike: the old one says where the change is, the new one what it is."""
-    begin = "def summary_text(body: str, *, archived: bool"
-    edit = {
-        "path": "src/a.py",
-        "old": f"{begin}) -> str:",
-        "new": f"{begin}, quiet: bool = False):",
-    }
-    text = notes(*deed("edit_file", edit, "ok", "m1"), room=160)
-    assert "old=def summary_text(" in text
-    assert "new=…bool, quiet: bool" in text
+BEGIN, LINES = "def summary_text(body: str, *, archived: bool", "a line that stays " * 9
+SHOWN = {
+    "what a changed line begins with stands once": (
+        {"path": "src/a.py", "old": f"{BEGIN}) -> str:", "new": f"{BEGIN}, quiet: bool = False):"},
+        160,
+        ("old=def summary_text(", "new=…bool, quiet: bool"),
+    ),
+    "a word that becomes longer is whole": (
+        {"path": "a.py", "old": f"{LINES}beta gamma", "new": f"{LINES}betas gamma"},
+        200,
+        ("new=…betas",),
+    ),
+    "other arguments keep what they share": (
+        {"subject": "status " * 9, "to": "ann\nbob", "cc": "bob"},
+        180,
+        ("to=ann ⏎ bob, cc=bob",),
+    ),
+}
 
 
-def test_a_word_that_an_edit_makes_longer_is_shown_whole():
-    begin = "the first lines of a file that nobody changes " * 4
-    edit = {"path": "a.py", "old": f"{begin}beta gamma", "new": f"{begin}betas gamma"}
-    text = notes(*deed("edit_file", edit, "ok", "m1"), room=200)
-    assert "new=…betas" in text
-
-
-def test_arguments_that_are_no_old_and_new_text_keep_what_they_share():
-    send = {"subject": "status " * 9, "to": "ann\nbob", "cc": "bob"}
-    text = notes(*deed("send", send, "ok " * 60, "m1"), room=180)
-    assert "to=ann ⏎ bob, cc=bob" in text
+@pytest.mark.parametrize(("args", "room", "parts"), SHOWN.values(), ids=SHOWN)
+def test_what_two_texts_share_is_cut_first_in_an_edit_alone(args, room, parts):
+    tool, result = ("edit_file", "ok") if "old" in args else ("send", "ok " * 60)
+    text = notes(*deed(tool, args, result, "m1"), room=room)
+    for part in parts:
+        assert part in text
 
 
 def test_the_range_of_counted_lines_runs_forward():

@@ -16,7 +16,6 @@ from conspectus_lab.billing import (
     FIVE_MINUTES,
     Bill,
     Block,
-    CacheRules,
     CacheUse,
     PrefixCache,
     Till,
@@ -182,13 +181,6 @@ LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
                 (LONGER, 1_800, CacheUse(read=2_100, written=100)),
                 ([ASKED[0], Block("other", 100)], 1_801, CacheUse(written=2_100)),
                 (LONGER, 3_601, CacheUse(written=2_200)),
-            ],
-        ),
-        (
-            CacheRules(least=10),
-            [
-                ([Block("abc", 12)], 0, None),
-                ([Block("abc", 12), Block("d", 1)], 1, CacheUse(12, 0, 1)),
             ],
         ),
     ],

@@ -111,27 +111,14 @@ def test_a_record_that_was_read_in_one_thread_is_not_there_in_another():
     assert archive.chain(two) == ()
 
 
-HERON = "The secret word of the heron branch is QUARTZ-7781."
-ASK = "What is the secret word of the heron branch, LOOK"
-
-
-def lookups(name: str) -> dict[str, list[list[dict[str, Any]]]]:
-    """Every way to ask for one message."""
-    ways = [recall(query="secret word heron QUARTZ-7781"), recall(id=name)]
-    return {"LOOK": [[*ways, recall(id=name, until=name)]]}
-
-
-def told(**more: Any) -> RecallingAgent:
-    agent = RecallingAgent(lookups("heron-1"), **more)
-    agent.graph.invoke({"messages": [HumanMessage(HERON, id="heron-1")]}, agent.config)
-    agent.fill()
-    return agent
-
-
 def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away():
-    agent = told(history="preserve")
+    said = "The secret word of the heron branch is QUARTZ-7781."
+    ways = [recall(query="secret word heron"), recall(id="heron-1")]
+    agent = RecallingAgent({"LOOK": [ways]}, history="preserve")
+    agent.graph.invoke({"messages": [HumanMessage(said, id="heron-1")]}, agent.config)
+    agent.fill()
     agent.calls = {}
-    stopped: Any = {"messages": [HumanMessage(ASK, id="ask")]}
+    stopped: Any = {"messages": [HumanMessage("What is the secret word, LOOK", id="ask")]}
     for _ in agent.graph.stream(stopped, agent.config, interrupt_before=["model"]):
         pass
     state = agent.graph.get_state(agent.config)

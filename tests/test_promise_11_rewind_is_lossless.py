@@ -8,15 +8,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveError, Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
 from engine import Scripted, compacted, engine, short
-from graph_support import agent, check_nothing_lost, check_sent, middleware, said, steps, thread
+from graph_support import Bench, check_nothing_lost, check_sent, middleware, said, steps, thread
 from histories import assistant, talk, tool, user
-from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -157,14 +155,12 @@ class RewindIsLosslessAgent(AgentWorld):
 TestRewindIsLosslessThroughAgents = budgeted(RewindIsLosslessAgent, short=2, long=100)
 
 
-class Bench:
+class Rewinding(Bench):
     """An agent whose model goes on as it is told; modules are named `m0`, `m1` and so on."""
 
     def __init__(self) -> None:
         self.script: list[Any] = []
-        self.model = ScriptedChatModel(answers=lambda _: self.script.pop(0))
-        self.store = InMemoryStore()
-        self.graph, _ = agent(self.model, middleware(), store=self.store)
+        super().__init__(lambda _: self.script.pop(0), middleware())
 
     def go(self, count: int, prefix: str, config: Any = None) -> None:
         """Take a new task, or go on from a checkpoint."""
@@ -189,7 +185,7 @@ class Bench:
 
 
 def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on():
-    bench = Bench()
+    bench = Rewinding()
     bench.go(14, "m")
     assert "module m9" in bench.reachable()
     assert "m9" in bench.recalled("module m9")
@@ -206,7 +202,7 @@ def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on():
 
 
 def test_going_back_before_the_first_compaction_leaves_nothing_to_recall():
-    bench = Bench()
+    bench = Rewinding()
     bench.go(14, "m")
     first = next(s for s in reversed(bench.history()) if len(s.values) == 1)
     bench.go(0, "f", first.config)

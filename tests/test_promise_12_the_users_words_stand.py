@@ -174,18 +174,7 @@ def test_without_an_archive_nothing_is_claimed_of_a_recall():
     )
 
 
-WORDS = (
-    "window",
-    "harbour",
-    "Tisch",
-    "mesa",
-    "修复登录页面",
-    "テスト",
-    "проверь",
-    "मॉड्यूल",
-    "f.py:17",
-    "42.5",
-)
+WORDS = "window harbour Tisch mesa 修复登录页面 テスト проверь मॉड्यूल f.py:17 42.5".split()
 
 
 SMALL = 48

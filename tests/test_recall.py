@@ -6,7 +6,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import key_bytes
 from conspectus.bridge import run
@@ -15,7 +14,7 @@ from conspectus.messages import Message, Source, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.tokens import estimate
 from conspectus_lab.archive_conformance import record_of, talk
-from stored_values import words_in
+from redaction_support import words_in
 
 SCOPE = Scope("ann", "thread")
 MESSAGES: list[Source] = [
@@ -215,33 +214,6 @@ def test_recalled_text_has_no_authority(archive):
     result.text.encode()
 
 
-def test_a_question_that_stayed_in_view_stands_before_the_work_that_left_first():
-    compactor = Compactor(window=2_000, keep=("messages", 4), archive="memory:")
-    view: list[Any] = [said("user", "Find the port.", id="question")]
-
-    def add(*messages: dict[str, Any]) -> list[str]:
-        view[:] = compactor.compact([*view, *messages], thread_id="t").messages
-        return [row["id"] for row in compactor.archive.export(Scope("local", "t"))]
-
-    def look(n: int) -> list[dict[str, Any]]:
-        call = {"id": f"call{n}", "function": {"name": "look", "arguments": "{}"}}
-        text = f"nothing {n} " * 60
-        return [
-            said("assistant", "", id=f"asks{n}", tool_calls=[call]),
-            said("tool", text, id=f"is{n}", tool_call_id=f"call{n}"),
-        ]
-
-    first = [add(*look(n)) for n in range(12)][-1]
-    assert first
-    assert "question" not in first
-    add(said("user", "Thanks. And the host?", id="next"), *look(12))
-    order = [add(*look(n)) for n in range(13, 20)][-1]
-    work = [name for n in range(12) for name in (f"asks{n}", f"is{n}")]
-    assert order[: len(work) + 1] == ["question", *work]
-    hits = compactor.recall(range=("question", "is1"), thread_id="t")
-    assert ids(hits) == ["question", "asks0", "is0", "asks1", "is1"]
-
-
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -305,18 +277,6 @@ def test_an_abandoned_branch_is_not_recalled(archive):
     archive.commit(SCOPE, record_of([right], first))
     assert found(archive, "secret") == {"the right secret"}
     assert found(archive, "start") == {"we start"}
-
-
-def test_an_archive_that_has_seen_another_branch_ranks_as_a_new_one():
-    store = InMemoryStore()
-    archive, root = Archive(store), talk("we start with an apple", "a pear follows", "some tea")
-    left, right = talk(*[f"apple {n}" for n in range(30)]), talk("the apple juice", "a pear cake")
-    archive.put(SCOPE, [*root, *left, *right])
-    archive.commit(SCOPE, first := record_of(root))
-    archive.commit(SCOPE, record_of(left, first))
-    assert found(archive, "apple pear")
-    archive.commit(SCOPE, record_of(right, first))
-    assert recall(archive, query="apple pear") == recall(Archive(store), query="apple pear")
 
 
 def test_what_others_say_changes_nothing(archive, monkeypatch):

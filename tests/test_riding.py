@@ -1,13 +1,11 @@
 """Summaries that ride the cache: the agent's last request and one instruction."""
 
-import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_anthropic.middleware import AnthropicPromptCachingMiddleware
 from langchain_core.language_models import BaseChatModel
@@ -15,8 +13,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.memory import InMemoryStore
 from pydantic import PrivateAttr
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
@@ -24,7 +20,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
 from conspectus.engine import cached_request
 from conspectus.errors import PolicyError
-from graph_support import calls, check_nothing_lost, look, said, summariser, thread
+from graph_support import Bench, calls, check_nothing_lost, look, summariser
 from scripted_models import ScriptedChatModel
 
 PAUSE = "The work pauses here."
@@ -65,25 +61,11 @@ def ours(model: Any, **more: Any) -> SummarizationMiddleware:
     return SummarizationMiddleware(model, **more)
 
 
-def look_at_all(agent: Any, on_loop: bool) -> None:
-    if on_loop:
-        asyncio.run(agent.ainvoke(said("Look at all modules."), thread()))
-    else:
-        agent.invoke(said("Look at all modules."), thread())
-
-
-def run_agent(
-    model: ScriptedChatModel, *own: Any, on_loop: bool = False, **more: Any
-) -> tuple[Any, InMemoryStore, list[Record]]:
-    """A run of a real agent; its state, its store and the records in force."""
-    store = InMemoryStore()
-    more.setdefault("tools", [look])
-    more.setdefault("system_prompt", "You look at modules, one at a time.")
-    agent: Any = create_agent(
-        model, middleware=list(own), checkpointer=InMemorySaver(), store=store, **more
-    )
-    look_at_all(agent, on_loop)
-    return agent, store, list(Archive(store).chain(SCOPE))
+def run_agent(model: ScriptedChatModel, *own: Any, way: str = "sync") -> tuple[Bench, list[Record]]:
+    """A run of a real agent, and the records in force."""
+    bench = Bench(model, *own, system_prompt="You look at modules, one at a time.")
+    bench.say("Look at all modules.", way)
+    return bench, list(Archive(bench.store).chain(SCOPE))
 
 
 def rides(model: ScriptedChatModel) -> list[int]:
@@ -112,9 +94,8 @@ def kinds(records: Sequence[Record]) -> set[str]:
 def test_the_request_is_the_agents_last_one_and_one_instruction(guarded, on_loop, history):
     model = model_of()
     own = ours(model, history=history)
-    agent, store, records = run_agent(
-        model, own, *([ContextGuard(own)] if guarded else []), on_loop=on_loop
-    )
+    guard = [ContextGuard(own)] if guarded else []
+    bench, records = run_agent(model, own, *guard, way="async" if on_loop else "sync")
     found = rides(model)
     assert len(found) == len(records) >= 2
     assert kinds(records) == {"cached"}
@@ -127,7 +108,7 @@ def test_the_request_is_the_agents_last_one_and_one_instruction(guarded, on_loop
         assert "nostream" in asked.tags
         assert "nostream" not in before.tags
     if history == "replace":
-        check_nothing_lost(agent, store)
+        check_nothing_lost(bench.graph, bench.store)
     assert "every module so far is sound" in records[-1].summary
 
 
@@ -187,12 +168,12 @@ def test_elsewhere_the_smallest_request_is_sent(why, monkeypatch, caplog):
     caplog.set_level("DEBUG", "conspectus")
     reason, settings = REFUSED[why]
     model = model_of()
-    agent, store, records = run_agent(model, ours(model, **settings(monkeypatch)))
+    bench, records = run_agent(model, ours(model, **settings(monkeypatch)))
     assert records
     assert rides(model) == []
     assert "cached" not in kinds(records)
     assert reason in caplog.text
-    check_nothing_lost(agent, store)
+    check_nothing_lost(bench.graph, bench.store)
 
 
 # A loop of one's own
@@ -286,20 +267,12 @@ def payloads(model: Any, *between: Any) -> tuple[list[dict[str, Any]], list[int]
     ours = SummarizationMiddleware(
         model, trigger=("messages", 12), keep=("messages", 4), summary_request="cached"
     )
-    store = InMemoryStore()
-    agent: Any = create_agent(
-        model,
-        tools=[write, look],
-        system_prompt="You look at modules, one at a time.",
-        middleware=[ours, *between, ContextGuard(ours)],
-        checkpointer=InMemorySaver(),
-        store=store,
-    )
-    agent.invoke(said("Look at all modules."), thread())
+    bench = Bench(model, ours, *between, ContextGuard(ours), tools=[write, look])
+    bench.say("Look at all modules.")
     sent = model._payloads
     said_last = [(one.get("messages") or one["input"])[-1] for one in sent]
     asked = [n for n, one in enumerate(said_last) if PAUSE in json.dumps(one)]
-    return sent, asked, {record.request for record in Archive(store).chain(SCOPE)}
+    return sent, asked, {record.request for record in Archive(bench.store).chain(SCOPE)}
 
 
 def blocks(message: dict[str, Any]) -> list[Any]:

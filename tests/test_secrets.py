@@ -17,13 +17,13 @@ from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 from conspectus_secrets import SecretRedactor
 from made_secrets import Made, no_secrets, provider_secrets, said_secrets
+from redaction_support import stored
 from stateful.budgets import budgeted
 from stateful.compactor_talk import CALL_IDS
 from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
 from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
-from stored_values import stored
 
 REDACTOR = SecretRedactor()
 MADE = Made()

@@ -190,7 +190,6 @@ def test_two_instances_serve_the_same_conversations():
 FAULTS: dict[str, Any] = {
     "none": "This is an answer.",
     "context_length": faults.context_length(100, 200),
-    "too_long": faults.too_long(),
     "too_large": faults.too_large(),
     "bad_request": faults.bad_request("no such parameter"),
     "not_found": faults.not_found("the model"),
@@ -214,7 +213,7 @@ FAULTS: dict[str, Any] = {
     "lying_usage": faults.lying_usage(0, 0),
 }
 PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}
-OVERFLOW = ("context_length", "too_long", "too_large")
+OVERFLOW = ("context_length", "too_large")
 """After these the endpoint sends less, which the provider refuses here too."""
 
 

@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+import serve_support
 from conspectus.archive import Archive
 from conspectus.cli.app import app
 from conspectus.errors import ConfigError
@@ -44,13 +46,7 @@ def endpoint(upstream: FaultServer, tmp_path: Path) -> Iterator[Serving]:
         yield made
 
 
-def post(endpoint: Serving, path: str, content: bytes, **headers: str) -> httpx.Response:
-    return httpx.post(
-        endpoint.url + path,
-        content=content,
-        headers={"authorization": f"Bearer {KEY}", **headers},
-        timeout=120,
-    )
+post = partial(serve_support.post, authorization=f"Bearer {KEY}")
 
 
 @pytest.mark.sampled(6)

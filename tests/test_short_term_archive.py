@@ -5,12 +5,11 @@ import functools
 import inspect
 import pickle
 from collections import Counter
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -62,7 +61,7 @@ def test_what_was_summarised_is_archived_and_recalled_over_rounds():
 
 def test_the_thread_is_that_of_the_graphs_config():
     archive = Archive(InMemoryStore())
-    graph, seen = node_graph(InMemorySaver(), archive=archive)
+    graph = node_graph(archive=archive)
     for n in range(12):
         graph.invoke(said(n), config("mine"))
         graph.invoke(said(n), config("yours"))
@@ -74,7 +73,6 @@ def test_the_thread_is_that_of_the_graphs_config():
         assert {m.id for m in originals(archive, name)} == summarised(
             state["context"]["running_summary"]
         )
-    assert seen
 
 
 @pytest.mark.slow
@@ -162,33 +160,21 @@ class State(MessagesState):
     context: dict[str, Any]
 
 
-class Seen(TypedDict):
-    summarized_messages: list[AnyMessage]
-    context: dict[str, Any]
-
-
 def numbered() -> PlainModel:
     number = iter(range(10_000))
     return PlainModel(lambda messages: f"Summary number {next(number)} of all that was said.")
 
 
-def node_graph(
-    saver: BaseCheckpointSaver[Any] | None, model: Any = None, **more: Any
-) -> tuple[Any, list[list[Any]]]:
-    """A node that summarises, then one that answers; and what that one was shown."""
-    seen: list[list[Any]] = []
-
-    def call_model(state: Seen) -> dict[str, Any]:
-        seen.append(state["summarized_messages"])
-        return {"messages": [AIMessage("so " * 20)]}
+def node_graph(model: Any = None, schema: Any = None, **more: Any) -> Any:
+    """A node that summarises, then one that answers."""
 
     node = ours.SummarizationNode(model=model or numbered(), **(LIMITS | more))
-    builder = StateGraph(State)
-    builder.add_node("summarize", node)
-    builder.add_node("call_model", call_model)
-    builder.add_edge(START, "summarize")
-    builder.add_edge("summarize", "call_model")
-    return builder.compile(checkpointer=saver), seen
+    builder = StateGraph(schema or State)
+    builder.add_node(node)
+    builder.add_node("call_model", lambda state: {"messages": [AIMessage("so " * 20)]})
+    builder.add_edge(START, "summarization")
+    builder.add_edge("summarization", "call_model")
+    return builder.compile(checkpointer=InMemorySaver())
 
 
 def config(name: str = "t") -> dict[str, Any]:
@@ -200,17 +186,8 @@ def said(n: int) -> dict[str, Any]:
 
 
 def test_one_key_for_both_replaces_the_history():
-    class Own(MessagesState):
-        context: dict[str, Any]
-
     model = numbered()
-    node = ours.SummarizationNode(model=model, output_messages_key="messages", **LIMITS)
-    builder = StateGraph(Own)
-    builder.add_node(node)
-    builder.add_node("answer", lambda state: {"messages": [AIMessage("so " * 20)]})
-    builder.add_edge(START, "summarization")
-    builder.add_edge("summarization", "answer")
-    graph = builder.compile(checkpointer=InMemorySaver())
+    graph = node_graph(model, output_messages_key="messages")
     graph.invoke({"messages": [SystemMessage("Be brief.", id="s"), *said(0)["messages"]]}, config())
     names = set()
     for n in range(1, 24):
@@ -249,31 +226,6 @@ def test_a_node_can_be_copied_and_pickled_as_langmems_can():
     expected = node.invoke({"messages": talk(8)})
     for again in (copy.copy(node), copy.deepcopy(node), pickle.loads(pickle.dumps(node))):
         assert again.invoke({"messages": talk(8)}) == expected
-
-
-class Bare(MessagesState):
-    summarized_messages: list[AnyMessage]
-
-
-@pytest.mark.parametrize(("schema", "again"), [(Bare, True), (State, False)])
-def test_a_state_without_a_key_for_the_running_summary_is_warned_about(schema, again, caplog):
-    model = numbered()
-    builder = StateGraph(schema)
-    builder.add_node(ours.SummarizationNode(model=model, **LIMITS))
-    builder.add_node("answer", lambda state: {"messages": [AIMessage("so " * 20)]})
-    builder.add_edge(START, "summarization")
-    builder.add_edge("summarization", "answer")
-    graph = builder.compile(checkpointer=InMemorySaver())
-    for thread in ("t", "u"):  # another conversation is not the same one, longer
-        for n in range(12):
-            graph.invoke(said(n), config(thread))
-            before = list(graph.get_state_history(config(thread)))[:8]
-    warned = ["context: dict[str, Any]" in one.message for one in caplog.records]
-    assert any(warned) == again
-    caplog.clear()
-    for checkpoint in before:
-        graph.invoke(None, checkpoint.config)
-    assert again or not caplog.records
 
 
 # Summarisers that fail, odd histories, odd settings

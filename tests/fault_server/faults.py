@@ -92,16 +92,6 @@ def context_length(limit: int, sent: int) -> HttpError:
     )
 
 
-TOO_LONG = (
-    "Your input exceeds the context window of this model. Please adjust your input and try again."
-)
-"""A refusal of a request that is too long, without a number."""
-
-
-def too_long(message: str = TOO_LONG) -> HttpError:
-    return HttpError(400, message)
-
-
 def bad_request(message: str) -> HttpError:
     return HttpError(400, message)
 

@@ -98,10 +98,6 @@ class FaultServer:
         self._thread.daemon = True
 
     @property
-    def open_connections(self) -> int:
-        return len(self._server.open)
-
-    @property
     def openai_url(self) -> str:
         """The `base_url` for a client of OpenAI."""
         return f"{self.anthropic_url}/v1"
