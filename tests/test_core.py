@@ -212,8 +212,8 @@ CUTS = {
         [0, 1, 6, 7],
     ),
     "what needs a call stays with it": (
-        [*PROGRAM, replace(a(), answers=("p",)), u()],
-        [0, 1, 6, 7],
+        [*PROGRAM, u()],
+        [0, 1, 5, 6],
     ),
     "an exchange that is tied to another brings the results that it had": (
         [a("1"), a("2", "3"), t("2"), t("1", "3"), u()],
