@@ -63,39 +63,44 @@ def estimate(text: str, family: Family = "unknown") -> int:
     """
     if not text:
         return 0
-    tables, per_rare = _data()[2][family]
-    steps = 0
+    steps, (weights, per_rare) = 0, _data()[2][family]
     for start in range(0, len(text), BLOCK):
         views, rare = _coded(text[start : start + BLOCK])
-        costs = b"".join(map(bytes.translate, views, tables))
+        costs = b"".join(map(bytes.translate, views, weights))
         # Half of adler32 is one more than the sum of at most 256 bytes, and faster than sum().
         for at in range(0, len(costs), 256):
             steps += (adler32(costs[at : at + 256]) & 0xFFFF) - 1
-        steps += sum(map(mul, rare, per_rare))
+        if rare:
+            steps += sum(map(mul, rare, per_rare))
     return max(1, round(steps * UNIT))
 
 
 def _coded(text: str) -> tuple[list[bytes], list[int]]:
     """Return the views of a text, and its numbers of rare Han and Hangul characters."""
     tables, common, _ = _data()
-    raw, rare = text.encode("latin-1", "ignore"), list[int]()
-    kind, shape, letter, *pairs = [
-        int.from_bytes(raw.translate(table), "little") for table in tables[:5]
-    ]
-    views = [kind | kind << 12, shape | shape << 10 | shape << 20 | shape << 30]
+    raw, number = text.encode("latin-1", "ignore"), int.from_bytes
+    kind, shape, letter, one, two = [number(raw.translate(t), "little") for t in tables[:5]]
+    shape |= shape << 10
     low, high = _MASKS
-    for pair in pairs:  # two classes of the character before, three bits each
-        views += letter | (pair & low) << 13, letter | (pair & high) << 10
-    coded = [view.to_bytes(len(raw) + 4, "little")[: len(raw)] for view in views]
-    if len(raw) < len(text):
+    views = (
+        kind | kind << 12,
+        shape | shape << 20,
+        letter | (one & low) << 13,  # two classes of the character before, three bits each
+        letter | (one & high) << 10,
+        letter | (two & low) << 13,
+        letter | (two & high) << 10,
+    )
+    size, rare = len(raw), list[int]()
+    coded = [view.to_bytes(size + 4, "little")[:size] for view in views]
+    if size < len(text):
         wide, (column, script) = text.encode("utf-16-le", "surrogatepass"), tables[5:]
         scripts = wide[1::2].translate(script)
-        here = int.from_bytes(scripts, "little")
-        above = int.from_bytes(wide[::2].translate(column), "little")
+        here = number(scripts, "little")
+        above = number(wide[::2].translate(column), "little")
         for view in (above | here << 4, here << 4 | here << 8):
             coded.append(view.to_bytes(len(wide), "little")[: len(wide) // 2])
-        for number, some in common:
-            count = scripts.count(number)
+        for group, some in common:
+            count = scripts.count(group)
             rare.append(count and count - sum(map(len, some.findall(text))))
     return coded, rare
 
