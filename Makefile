@@ -69,7 +69,7 @@ clean:
 
 # Speed beside LangChain's middleware and SQLite's FTS5: make bench [ONLY="loops steps"] [QUICK=1].
 # What recorded sessions leave in view: make bench-views [WRITE=1], which writes docs/views.md.
-# Archives, HTTP, kills, a soak: make bench-faults [ONLY="stores soak"] [KILLS=1000] [MINUTES=1].
+# Archives, HTTP, kills, the endpoint, a soak: make bench-faults [ONLY="stores soak"] [KILLS=1000] [MINUTES=1].
 # Each fails where a value breaks its limit.
 .PHONY: bench bench-views bench-faults
 bench: $(READY)

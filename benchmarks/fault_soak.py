@@ -179,7 +179,8 @@ class AgentLife(Life):
         middleware.close()
 
 
-def _megabytes() -> float:
+def megabytes() -> float:
+    """Return the memory of this process that is in use."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
@@ -198,10 +199,10 @@ def rows(minutes: float) -> Iterator[Row]:
         for thread in threads:
             thread.start()
         time.sleep(30 * minutes)
-        half = _megabytes()
+        half = megabytes()
         for thread in threads:
             thread.join()
-        end = _megabytes()
+        end = megabytes()
     wrong = [text for life in lives for text in life.wrong]
     detail = (
         f"{sum(life.steps for life in lives):,} steps, {sum(life.checked for life in lives):,} "

@@ -2,8 +2,9 @@
 
     make bench-faults [ONLY="stores kills"] [KILLS=1000] [MINUTES=1]
 
-Archives that fail, summarisers that fail over HTTP, workers that are killed at random moments, and
-a soak with all of it at random. Ends with 1 if a message is lost or a promise breaks.
+Archives that fail, summarisers that fail over HTTP, workers that are killed at random moments, an
+endpoint with thousands of conversations, and a soak with all of it at random. Ends with 1 if a
+message is lost or a promise breaks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import fault_http
 import fault_kills
+import fault_serve
 import fault_soak
 import fault_stores
 from fault_thread import warm_up
@@ -26,6 +28,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Row]]] = {
     "stores": lambda given: fault_stores.rows(),
     "kills": lambda given: fault_kills.rows(given.kills),
     "http": lambda given: fault_http.rows(given.quick),
+    "serve": lambda given: fault_serve.rows(100 if given.quick else 2_000),
     "soak": lambda given: fault_soak.rows(given.minutes),
 }
 """The parts that fork come first, before this process has threads."""
