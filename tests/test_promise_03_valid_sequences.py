@@ -388,3 +388,15 @@ def test_recalled_text_stands_between_no_call_and_its_result():
     newest = HumanMessage([result, {"type": "text", "text": "And now?"}])
     recalled = recalled_message("an old text", "turn")
     assert with_recalled([asks, newest], recalled) == [asks, newest, recalled]
+
+
+def test_a_kind_of_call_that_nobody_knows_stays_with_its_result():
+    items: list[Any] = [{"type": "message", "role": "user", "content": "Book a flight."}]
+    for n in range(20):
+        items.append({"type": "browser_call", "call_id": f"c{n}", "action": "click"})
+        items.append({"type": "browser_call_output", "call_id": f"c{n}", "output": "a page"})
+    for most in range(12, len(items) + 1):
+        compactor = Compactor(trigger=("messages", 10), keep=("messages", 3))
+        kept: list[Any] = compactor.compact(items[:most], thread_id="t").messages
+        asked = {one["call_id"] for one in kept if one.get("type") == "browser_call"}
+        assert {one["call_id"] for one in kept if "output" in one} <= asked

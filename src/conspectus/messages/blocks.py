@@ -160,7 +160,15 @@ KEYS = ("text", "toolUse", "toolResult", "json")
 ITEM_ENDINGS = ("_call", "_output", "_request", "_response", "_tools", "_reference")
 """Endings of the types of OpenAI's Responses items, known to the table or not."""
 
-OPAQUE = Kind()  # A kind that the table does not name
+ENDINGS = {
+    "_tool_use": Kind(asks=("id",), needs=CALLER, name="name"),
+    "_tool_result": Kind(answers=TOOL_USE),
+    "_call": _call(asks=("call_id",)),  # one without is carried out by the server
+    "_output": _output(),
+}
+"""Kinds that the table does not name, by the end of it: providers go on naming new ones alike."""
+
+OPAQUE = Kind()
 
 CACHE = "cache_control"  # Anthropic's mark for its cache
 
@@ -180,7 +188,11 @@ def kind_name(block: Mapping[str, Any]) -> str:
 
 def kind_of(block: Mapping[str, Any]) -> Kind:
     """Look a block up in the table."""
-    return KINDS.get(kind_name(block), OPAQUE)
+    name = kind_name(block)
+    known = KINDS.get(name)
+    if known is None and "_" in name:
+        known = next((kind for end, kind in ENDINGS.items() if name.endswith(end)), None)
+    return known or OPAQUE
 
 
 def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from conspectus.core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import (
     CACHE,
+    KINDS,
     OPAQUE,
     TOOL_USE,
     UNTYPED,
@@ -54,7 +55,7 @@ FUNCTION = "function:"
 """Opens the id of a call in OpenAI's first form, which had none; the function's name follows."""
 
 _NO_RESULT = frozenset(
-    ("type", "id", "call_id", "is_error", "status", "approval_request_id", *TOOL_USE)
+    [*"type id call_id is_error status approval_request_id content output".split(), *TOOL_USE]
 )
 """Fields of an answer that are no part of what it says."""
 
@@ -166,7 +167,8 @@ class Parts:
             inner.block(content)
         elif content is not None:
             inner.content(content)
-        elif rest := {key: part for key, part in block.items() if key not in _NO_RESULT}:
+        rest = {key: part for key, part in block.items() if key not in _NO_RESULT}
+        if rest and (content is None or kind_name(block) not in KINDS):
             inner.say(as_text(rest))
         if answered := first_id(block, kind.answers):
             failed = block.get("is_error") is True or bool(block.get("error"))
