@@ -122,8 +122,12 @@ class _Search:
                 read = self._archive.find(self._scope, keys)
             if (one := read.get(self._keys[place])) is None:
                 continue
-            parts, whole = spans(one.text, one.calls), len(one.text) <= WHOLE_UP_TO
-            span = None if whole else parts[min(passage, len(parts) - 1)][:2]
+            parts = spans(one.text, one.calls)
+            first = min(passage, len(parts) - 1)
+            # What fits best is shown with the passage after it: the words of a question often head
+            # what answers it.
+            last = min(first + 1, len(parts) - 1) if at == 0 else first
+            span = None if len(one.text) <= WHOLE_UP_TO else (parts[first][0], parts[last][1])
             hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
             if hit.text not in said and self._room.offer(hit):
                 said.add(hit.text)
