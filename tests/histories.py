@@ -123,3 +123,15 @@ def histories(draw: st.DrawFn, *, broken: bool = False) -> list[dict[str, Any]]:
                 ),
             )
     return [dict(message) for message in out]
+
+
+def orphans(messages: list[dict[str, Any]]) -> int:
+    """Tool results whose call is not in the history before them, ids matched within their turn."""
+    open_calls: set[str] = set()
+    bad = 0
+    for message in messages:
+        open_calls |= {call["id"] for call in message.get("tool_calls") or ()}
+        if message["role"] == "tool":
+            bad += message["tool_call_id"] not in open_calls
+            open_calls.discard(message["tool_call_id"])
+    return bad
