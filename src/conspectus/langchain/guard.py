@@ -99,10 +99,9 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
         if on_stuck not in ("raise", "send"):
             raise PolicyError(f'on_stuck must be "raise" or "send", not {on_stuck!r}')
         if summarization is not None and not isinstance(summarization, SummarizationMiddleware):
-            kind = type(summarization)  # LangChain's own has the same name
             raise PolicyError(
                 "summarization must be a conspectus SummarizationMiddleware, not "
-                f"{kind.__module__}.{kind.__name__}; leave it out to guard an agent without one"
+                f"{type(summarization)}; leave it out to guard an agent without one"
             )
         if summarization is not None and settings:
             raise PolicyError(
