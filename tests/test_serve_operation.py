@@ -1,15 +1,17 @@
 """Whose requests are whose, what waits for what, and what an operator sees."""
 
 import base64
-import html
 import json
 import logging
-import re
+import shutil
 import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -260,22 +262,25 @@ def test_the_page_is_for_this_machine_or_for_who_has_the_token(tmp_path):
         assert httpx.get(endpoint.url + page, headers=from_there).status_code == 403
 
 
+@pytest.mark.slow
 def test_a_person_sees_what_was_compacted_and_searches_the_archive(tmp_path):
     history = talk()
     history[4]["content"] += " The relay of Oslo answers on port 48213. <script>alert(1)</script>"
     with before(lambda asked: chat(), tmp_path, tenants=None) as (_, endpoint):
         post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
-        with httpx.Client(base_url=endpoint.url) as client:
-            threads = client.get("/conspectus/").text
-            assert "Threads of local" in threads
-            [link] = re.findall(r'<td><a href="([^"]+)"', threads)
-            thread = client.get(f"/conspectus/{html.unescape(link)}")
-            asked = {"q": "port of the relay of Oslo"}
-            found = client.get(str(thread.url), params={**thread.url.params, **asked}).text
-    assert "module_" in thread.text.partition('id="notes"')[2]
-    assert "48213" in found.partition('id="found"')[2]
-    assert "&lt;script&gt;alert" in found
-    assert "<script>" not in found
+        with browser(tmp_path / "profile") as driver:
+            driver.get(endpoint.url + "/conspectus/")
+            assert "Threads of local" in driver.page_source
+            driver.find_element("css selector", "td a").click()
+            assert "module_" in driver.find_element("id", "notes").text
+            field = driver.find_element("name", "q")
+            field.send_keys("port of the relay of Oslo")
+            field.submit()
+            assert "48213" in driver.find_element("id", "found").text
+            wrong = [one for one in driver.get_log("browser") if one["level"] == "SEVERE"]
+            assert [one for one in wrong if "favicon" not in one["message"]] == []
+    with Archive.open(tmp_path / "a.db") as archive:
+        assert len(archive.threads("local")) == 1
     listed = CliRunner().invoke(app, ["archive", "list", "--archive", str(tmp_path / "a.db")])
     assert "t-" in listed.stdout
 
@@ -321,3 +326,39 @@ def test_thoughts_behind_new_notes_are_dropped_as_the_provider_allows(
     if knows_switch:
         assert again.headers["anthropic-beta"].startswith("one,")
         assert b'"thinking":"Hm' in again.raw
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+
+
+def browser_paths() -> tuple[str, str] | None:
+    """The browser and its driver, if both are on this machine."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    driver = shutil.which("chromedriver")
+    return (browser, driver) if browser and driver else None
+
+
+@contextmanager
+def browser(profile: Path) -> Iterator[Any]:
+    """A browser with an empty profile; skips where there is none."""
+    paths = browser_paths()
+    if paths is None:
+        pytest.skip("NO BROWSER IS INSTALLED; on Debian: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = paths[0]
+    for option in (*OPTIONS, f"--user-data-dir={profile}"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(paths[1]))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+if __name__ == "__main__":  # for scripts: whether there is a browser
+    sys.exit(0 if browser_paths() else 1)
