@@ -53,7 +53,7 @@ class Talk:
 
     def ask(self, *turns: Any) -> None:
         for turn in turns:
-            self.graph.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
+            self.graph.invoke({"messages": [("user", f"Question {turn}")]}, THREAD)
 
     @property
     def seen(self) -> list[str]:
