@@ -22,9 +22,9 @@ NAMES = ("ids", "kind", "call", "by")
 CITED, SOURCES = 4, 8
 """Names of messages that a line cites at most, and one that a model has written."""
 
-SILENT, RECEIPT = 24, 240
-"""Characters of a text, and of the fields of data, that a call has returned which counts as one
-that changed something, where nobody knows: whatever changes something says little."""
+SILENT = 24
+"""Characters of a text that a call has returned which counts as one that changed something, where
+nobody knows: whatever changes something says little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,12 @@ class Line:
 
     @property
     def acts(self) -> bool:
-        """Whether the call changes something, by its tool or as it says little."""
-        most = RECEIPT if self.fields else SILENT
-        brief = self.effect is None and len(self.outcome) <= most
-        return bool(self.outcome) and not self.failed and (self.effect or brief)
+        """Whether the call changes something, by its tool, as it says little, or as it is data.
+
+        Tools that only look up data are known by their names.
+        """
+        unknown = self.effect is None and (self.fields or len(self.outcome) <= SILENT)
+        return bool(self.outcome) and not self.failed and (self.effect or unknown)
 
     @cached_property
     def texts(self) -> dict[Any, Any]:
