@@ -42,12 +42,14 @@ def recall(
         output.print_json(asdict(result))
         return
     for hit in result.hits:
-        head = " ".join(part for part in (f"[{hit.cite}]", hit.role, hit.name, hit.date) if part)
+        note = f"({hit.note})" if hit.note else ""
+        parts = (f"[{hit.cite}]", hit.role, hit.name, hit.date, note)
+        head = " ".join(part for part in parts if part)
         output.say(head, "bold")
         output.say(f"{hit.text}\n")
     if result.truncated:
         last = result.text.rpartition("\n")[2]
         rest = f" {last}" if last.startswith("(") else ""
-        output.say(f"Something was shortened or left out; raise --tokens for more.{rest}")
+        output.say(f"More was found than fits; raise --tokens, or read on with --id and --at.{rest}")
     elif not result.hits:
         output.say("Nothing was found; try other words, or recall by --id.")

@@ -129,8 +129,15 @@ class _Search:
             last = min(first + 1, len(parts) - 1) if at == 0 else first
             span = None if len(one.text) <= WHOLE_UP_TO else (parts[first][0], parts[last][1])
             hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
-            if hit.text not in said and self._room.offer(hit):
-                said.add(hit.text)
+            if hit.text in said or not self._room.offer(hit):
+                continue
+            said.add(hit.text)
+            # What came of a call says more than the call; of several, each result has its own rank.
+            for result in self._results(place, one) if len(one.calls) == 1 else ():
+                if len(result.text) <= WHOLE_UP_TO and result.key not in said:
+                    at_result = self._places[result.key]
+                    self._room.offer(hit_of(result, place=at_result, neighbour=True))
+                    said |= {result.key, result.text}
 
     def _naming(self, rows: Rows, name: str, numbers: Collection[int]) -> set[int]:
         """Return which of some passages hold a name as it stands.

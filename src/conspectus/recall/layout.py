@@ -55,11 +55,9 @@ class Hit:
         """Whether only a part is shown."""
         return bool(self.begin or self.end < self.whole)
 
-    def line(self, cited: bool) -> str:
-        """Return the message with its frame, which is short, as it is paid for each time."""
-        who = self.role + (f"/{label(self.name)}" if self.name else "")
-        date = f" · {label(self.date)}" if self.date else ""
-        name = f"{label(self.cite)} " if cited or self.short else ""
+    @property
+    def note(self) -> str:
+        """What of the message is shown, and where to read on; empty for a whole one."""
         notes: list[str] = []
         if self.short and not self.text:
             notes.append(f"the message ends at character {self.whole:,}")
@@ -68,7 +66,14 @@ class Hit:
             notes += [f"next: at={self.end}"] if self.end < self.whole else []
         if self.columns:
             notes.append(f"columns: {label(self.columns)}")
-        note = f" ({'; '.join(notes)})" if notes else ""
+        return "; ".join(notes)
+
+    def line(self, cited: bool) -> str:
+        """Return the message with its frame, which is short, as it is paid for each time."""
+        who = self.role + (f"/{label(self.name)}" if self.name else "")
+        date = f" · {label(self.date)}" if self.date else ""
+        name = f"{label(self.cite)} " if cited or self.short else ""
+        note = f" ({self.note})" if self.note else ""
         # Lines after the first are indented, so that none can pass for the line of another message.
         text = "\n  ".join(as_notes(sendable(self.text)).splitlines())
         return f"[{name}{who}{date}]{note} {text}".rstrip()

@@ -28,8 +28,9 @@ ANSWER = 0.06  # Bonus of what is said after a question
 STATED = 0.1
 """Bonus of a user's short statement: an assistant elaborates on it at length in the same words."""
 
-ADVICE = 0.65
-"""Share that stays of the score of a long answer: it says something about each word of a talk."""
+ADVICE, BRIEF = 0.65, 2
+"""Share that stays of the score of a long answer, which says something about each word of a talk,
+and of a user's text of more passages than that, which is pasted."""
 
 DIRECT = 0.3  # Share of a query, by rarity, from which on a message is no mere neighbour
 WEAK = 0.2  # Share of the best score below which nothing is shown
@@ -153,4 +154,5 @@ def _bonus(rows: Rows, place: int, near: Iterable[int]) -> tuple[float, float]:
     short = len(row.numbers) == 1
     before = next((rows[at].act for at in near if at < place), "")
     stated = STATED * (row.users and short and row.act == "s")
-    return 1.0 if short or row.users else ADVICE, ANSWER * (before == "S") + stated
+    brief = short or (row.users and len(row.numbers) <= BRIEF)
+    return 1.0 if brief else ADVICE, ANSWER * (before == "S") + stated
