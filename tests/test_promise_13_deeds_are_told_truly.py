@@ -99,8 +99,9 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
     ]
     history = [{"role": "assistant", "content": calls}, {"role": "user", "content": results[::-1]}]
     lines = lines_of(history)
+    told = [said[0], f"failed: {said[1]}", said[2]]
     assert [line.partition(" [")[0] for line in lines] == [
-        f"book(S{n}) → {text}" for n, text in enumerate(said)
+        f"book(S{n}) → {text}" for n, text in enumerate(told)
     ]
 
 

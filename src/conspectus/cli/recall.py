@@ -50,6 +50,7 @@ def recall(
     if result.truncated:
         last = result.text.rpartition("\n")[2]
         rest = f" {last}" if last.startswith("(") else ""
-        output.say(f"More was found than fits; raise --tokens, or read on with --id and --at.{rest}")
+        more = "More was found than fits; raise --tokens, or read on with --id and --at."
+        output.say(f"{more}{rest}")
     elif not result.hits:
         output.say("Nothing was found; try other words, or recall by --id.")

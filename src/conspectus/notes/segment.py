@@ -22,7 +22,7 @@ NAMES = ("ids", "kind", "call", "by")
 CITED, SOURCES = 4, 8
 """Names of messages that a line cites at most, and one that a model has written."""
 
-SILENT = 24
+SILENT = 80
 """Characters of a text that a call has returned which counts as one that changed something, where
 nobody knows: whatever changes something says little."""
 
