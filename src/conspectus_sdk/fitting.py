@@ -172,6 +172,8 @@ class Fitter:
 
     def _made(self, model: str) -> tuple[Engine, int]:
         """Return the engine of a model, and its window."""
+        if not isinstance(model, str):
+            raise PolicyError(f"model must be the name of the model that answers, not {model!r}")
         windows = self._windows
         given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
         window = given or profile_of(model)

@@ -127,5 +127,5 @@ def _listening(host: str, port: int) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             why = "another program listens there"
             cure = "end that program, or choose another with --listen"
-        typer.echo(f"cannot listen on {host}:{port}: {why}; {cure}", err=True)
+        typer.echo(f"conspectus: error: cannot listen on {host}:{port}: {why}; {cure}", err=True)
         raise typer.Exit(CANNOT_LISTEN) from None

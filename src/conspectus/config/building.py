@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -120,6 +121,8 @@ def create_middleware(
             raise PolicyError(f"{taken}; pass the agent's model as model=")
     summarization = create_summarization_middleware(config, **settings)
     if summarization is None:
+        why = "summarisation is switched off: the section has no enabled: true"
+        log("switched_off", why, level=logging.INFO)
         return list(between)
     return [summarization, *between, ContextGuard(summarization, on_stuck=on_stuck)]
 

@@ -91,10 +91,17 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             return super()._kept_in(scope)
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
+    def _is_written(self, channel: Channel) -> bool:
+        held, last = channel.held, channel.state.get(MIRRORED)
+        return self._backend is None or held.head is None or last == held.head_id
+
+    def _is_quiet(self, channel: Channel) -> bool:
+        return self._is_written(channel) and super()._is_quiet(channel)
+
     async def _written(self, channel: Channel) -> dict[str, Any]:
         """Write the files of the records in force; return an update of the state."""
-        backend, held, last = self._backend, channel.held, channel.state.get(MIRRORED)
-        if backend is None or held.head is None or last == held.head_id:
+        backend, last = self._backend, channel.state.get(MIRRORED)
+        if backend is None or self._is_written(channel):
             return {}
         try:
             chain = await channel.thread(None).chain()

@@ -284,12 +284,12 @@ class SummarizationMiddleware(
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
         channel = Channel(self._setup, state, runtime)
-        return None if is_quiet(channel) else run(self._step(channel))
+        return None if self._is_quiet(channel) else run(self._step(channel))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
         channel = Channel(self._setup, state, runtime)
-        return None if is_quiet(channel) else await arun(self._step(channel))
+        return None if self._is_quiet(channel) else await arun(self._step(channel))
 
     def _step(self, channel: Channel, focus: str | None = None) -> Awaitable[Update | None]:
         return heard_by(channel.setup.engine.listeners, self._stepped(channel, focus))
@@ -372,8 +372,7 @@ class SummarizationMiddleware(
             return await send_thoughtful(shown, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
-        setup = self._setup
-        channel = Channel(setup, request.state, request.runtime)
+        channel = Channel(self._setup, request.state, request.runtime)
         if channel.held.head is not None:  # a run may begin here, in another process
             name_messages(channel.messages)
         # With the model's turn: `before_model` has not seen what went before.
@@ -388,11 +387,13 @@ class SummarizationMiddleware(
             request = request.override(messages=cast("list[AnyMessage]", messages))
         return channel, request
 
-    # What Deep Agents' middleware does beside
-
     def _kept_in(self, scope: Scope) -> str:
         """Return the location of originals in a clip, where no archive has them."""
         return KEPT
+
+    def _is_quiet(self, channel: Channel) -> bool:
+        """Return whether a step has nothing to do."""
+        return is_quiet(channel)
 
     async def _written(self, channel: Channel) -> dict[str, Any]:
         """Write what the record in force asks for; return an update of the state."""

@@ -71,7 +71,9 @@ class Caller:
                 begins = f"it begins with {text[: 4 * BEGINS].strip()[:BEGINS]!r}"
                 said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; {begins}; "
                 how = "ChatModelSummarizer" if self.kind else "CallableSummarizer"
-                said += f"use another one, or accept any text with {how}(..., min_tokens=0)"
+                said += "use another one"
+                if text.strip():
+                    said += f", or accept any text with {how}(..., min_tokens=0)"
                 raise SummaryRejected(said, wrong)
             if self.kind:
                 again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
