@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.runtime import Runtime
 
+from conspectus import Compactor
+from conspectus.langchain import SummarizationMiddleware
 from conspectus.messages import decode, encode, read_messages
 from conspectus.messages.framing import as_notes
 from histories import user
@@ -123,12 +126,22 @@ def test_a_line_of_code_or_a_log_stays_as_it_is(line):
     assert as_notes(f"before\n{line}\nafter") == f"before\n{line}\nafter"
 
 
-def test_what_is_remembered_of_histories_is_bounded_by_their_characters():
+@pytest.mark.parametrize("way", ["text", "image", "compactor", "agent"])
+def test_what_is_remembered_of_histories_is_bounded_by_their_characters(way):
+    compactor = Compactor(trigger=("tokens", 10_000_000), keep=("messages", 20))
+    middleware = SummarizationMiddleware("embedded", trigger=("tokens", 10_000_000))
     tracemalloc.start()
     try:
         for number in range(14):
-            content = f"{number} " * 5_000_000
-            read_messages([{"role": "user", "content": content}], thread=f"large-{number}")
+            content: Any = f"{number} " * 5_000_000
+            if way != "text":
+                content = [{"type": "image_url", "image_url": {"url": f"data:,{content}"}}]
+            if way == "compactor":
+                compactor.compact([HumanMessage(content)], thread_id=f"large-{number}")
+            elif way == "agent":
+                middleware.before_model({"messages": [HumanMessage(content)]}, Runtime())
+            else:
+                read_messages([{"role": "user", "content": content}], thread=f"{way}-{number}")
         del content
         kept, _ = tracemalloc.get_traced_memory()
     finally:

@@ -47,8 +47,8 @@ ANOTHER = (
     "this history alone from now on; give each conversation a thread_id of its own"
 )
 
-THREADS, TOKENS = 256, 16_000_000
-"""Most sessions in memory, and most tokens of histories that were read, beside the newest."""
+THREADS, CHARACTERS = 256, 64_000_000
+"""Most sessions in memory, and most characters of histories that were read, beside the newest."""
 
 KEPT = 8  # Drafts, and chains, in memory for each session
 LONGEST_LOOK = 600.0  # Seconds after which the task of another worker is taken to be lost
@@ -99,7 +99,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
-        self.histories: Newest[Scope, Seen] = Newest(THREADS, TOKENS, attrgetter("tokens"))
+        self.histories: Newest[Scope, Seen] = Newest(THREADS, CHARACTERS, attrgetter("characters"))
 
     def of(self, scope: Scope) -> SessionMemory:
         return self._sessions.get_or_make(scope, SessionMemory)

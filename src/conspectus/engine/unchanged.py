@@ -30,8 +30,6 @@ from conspectus.messages import (
 )
 from conspectus.tokens import Report, TokenMeter
 
-EACH = 250  # Tokens that each message counts for in memory, beside its own
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -44,7 +42,7 @@ class Seen:
     result: CompactionResult
     sizes: list[int]  # tokens of the messages in view, without a correction
     reports: list[Report] | None  # the models' reports of usage; None after another's summary
-    tokens: int  # of the messages in view, and what all messages count for beside them
+    characters: int  # of all messages, images included
 
     def followed(self, messages: Sequence[Source], meter: TokenMeter) -> Seen | None:
         """Return the history with the messages after those that were sent.
@@ -90,7 +88,7 @@ class Seen:
             result=replace(self.result, messages=view, kept=kept),
             sizes=sizes,
             reports=reports,
-            tokens=sum(sizes) + EACH * (count + len(later)),
+            characters=self.characters + sum(entry.memo["size"] for entry in entries),
         )
 
 
@@ -124,9 +122,9 @@ async def remember(
         pointer=pointer,
         head=history.head,
         result=replace(result, messages=list(result.messages)),  # a caller may go on with its own
-        sizes=(sizes := [item.tokens for item in history.items]),
+        sizes=[item.tokens for item in history.items],
         reports=None if history.foreign else history.reports(),
-        tokens=sum(sizes) + EACH * len(entries),
+        characters=sum(entry.memo["size"] for entry in entries),
     )
     engine.memory.histories.put(thread.scope, seen)
 

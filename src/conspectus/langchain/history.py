@@ -24,16 +24,16 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus.messages import is_summary_message
+from conspectus.messages import characters, is_summary_message
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
 from conspectus.tokens.meter import LEAST_GROWTH, MessageCounter
 
 Count = Callable[[BaseMessage], int]
 
-HISTORIES, MESSAGES = 256, 65_536
-"""Most histories in memory, and most messages of all of them; a longer history stays alone. The
-least recently used goes first."""
+HISTORIES, CHARACTERS, EACH = 256, 64_000_000, 1_000
+"""Most histories in memory, and most characters of all of them, images included; each message
+counts for so many more. A longer history stays alone. The least recently used goes first."""
 
 MOST_SCALE = 1.25  # LangChain's limit for scaling its approximation up by reported usage
 ANTHROPIC_CHARACTERS = 3.3  # characters a token in LangChain's count for Anthropic's models
@@ -100,6 +100,7 @@ class History:
     def _begin(self) -> None:
         """Forget all messages."""
         self._messages: list[BaseMessage] = []
+        self.characters = 0
         # New lists, as the sizes of the step before go on reading the old ones.
         self._sums = [array("q") for _ in self._counts]
         self._answers: list[Answer] = []
@@ -108,9 +109,6 @@ class History:
         self._mixed = False
         self._folded: tuple[str, int, Any] = ("", 0, None)
         self.is_foreign = False  # it begins with a summary, which may be another library's
-
-    def __len__(self) -> int:
-        return len(self._messages)
 
     def follow(self, messages: Sequence[BaseMessage], *columns: int) -> Sizes:
         """Look at a whole history again; count messages that are new, or all after an edit."""
@@ -135,6 +133,7 @@ class History:
 
     def _note(self, messages: Iterable[BaseMessage], start: int) -> None:
         for place, message in enumerate(messages, start):
+            self.characters += EACH + characters(message.content)
             if not isinstance(message, AIMessage):
                 continue
             usage: Mapping[str, object] = message.usage_metadata or {}

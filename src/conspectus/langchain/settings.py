@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -27,7 +28,7 @@ from conspectus.core.policy import (
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError, WrongType
-from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
+from conspectus.langchain.history import CHARACTERS, HISTORIES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.calls import profile_window
@@ -70,7 +71,7 @@ class Setup:
     model: str
     keeps: Callable[[Scope], str] | None  # where originals of clips are without an archive
     histories: Newest[tuple[str, ...], History] = field(
-        default_factory=lambda: Newest(HISTORIES, MESSAGES, len)
+        default_factory=lambda: Newest(HISTORIES, CHARACTERS, attrgetter("characters"))
     )
     tools: Newest[tuple[int, ...], Any] = field(default_factory=lambda: Newest(TOOL_SETS))
     wraps_calls: bool = False  # a request has passed its middleware on the way to the model

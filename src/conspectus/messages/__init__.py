@@ -12,6 +12,7 @@ from conspectus.messages.message import (
     Call,
     Message,
     Source,
+    characters,
     decode,
     encode,
     name_entries,
@@ -27,6 +28,13 @@ from conspectus.messages.shortening import (
 )
 
 __all__ = ["ARCHIVED", "POINTER", "SUMMARY_LINE", "Call", "Message", "Source", "as_data"]
-__all__ += ["clip", "decode", "encode", "has_long_arguments", "is_summary_message", "name_entries"]
-__all__ += ["occurrences", "read_message", "read_messages", "smallest_clip", "summary_message"]
+__all__ += ["characters", "clip", "decode", "encode", "has_long_arguments", "is_summary_message"]
+__all__ += [
+    "name_entries",
+    "occurrences",
+    "read_message",
+    "read_messages",
+    "smallest_clip",
+    "summary_message",
+]
 __all__ += ["summary_text", "with_short_arguments"]

@@ -17,12 +17,12 @@ from weakref import ref
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.errors import MessageError
-from conspectus.messages.message import Message, Source, name_entries, tagged
+from conspectus.messages.message import Message, Source, characters, name_entries, tagged
 from conspectus.messages.reading import read
 
 THREADS, CHARACTERS, EACH = 256, 64_000_000, 1_000
-"""Most threads, and most characters of dicts in all of them, whose reading is remembered; each
-message counts for so many more. A thread with more is remembered alone."""
+"""Most threads, and most characters of dicts in all of them, images included, whose reading is
+remembered; each message counts for so many more. A thread with more is remembered alone."""
 
 _rest = attrgetter(*(field.name for field in fields(Message)[1:]))
 _of_dicts = Newest[Hashable, tuple[int, list[Message]]](THREADS, CHARACTERS, itemgetter(0))
@@ -68,7 +68,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     name_entries(result)
     if thread is not None:
         dicts = [message for message in result if type(message.source) is dict]
-        _of_dicts.put(thread, (sum(map(_size, dicts)), dicts))
+        _of_dicts.put(thread, (sum(message.memo["size"] for message in dicts), dicts))
     return result
 
 
@@ -78,10 +78,6 @@ def read_message(message: Source, index: int = 0) -> Message:
     if known is not None and known() is message and _equal(rest[-1]["copy"], vars(message)):
         return Message(message, *rest)
     return _newly_read(message, index)
-
-
-def _size(message: Message) -> int:
-    return EACH + len(message.text) + sum(len(call.args) for call in message.calls)
 
 
 def _equal(copy: Any, content: Any) -> bool:
@@ -112,7 +108,7 @@ def _newly_read(source: Any, index: int) -> Message:
             f"message {index} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
-    message.memo["copy"] = copy
+    message.memo["copy"], message.memo["size"] = copy, EACH + characters(copy)
     if not plain and copy is not None:
         name = id(source)
         _of_objects[name] = ref(source, lambda _: _of_objects.pop(name, None)), _rest(message)

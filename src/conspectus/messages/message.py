@@ -308,6 +308,17 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
     return {TAG: "placeholder", "value": instead}
 
 
+def characters(value: Any) -> int:
+    """Return the characters that content holds: images and files are most of it."""
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if not isinstance(value, (list, tuple)):
+        return 0
+    return sum(len(one) if type(one) is str else characters(one) for one in value if one)
+
+
 def too_deep(value: Any, inside: tuple[int, ...]) -> str | None:
     """Say why a part is not kept inside the parts with these identities; None if it is."""
     if id(value) in inside:
