@@ -65,14 +65,15 @@ def summary_in(messages: Any) -> str:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("who", ["user", "tool"])
+@pytest.mark.parametrize("who", ["user", "tool", "user before any answer"])
 def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, who):
     say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 2))
     summary = summary_in(compacted(say.turns(*"abcdef"), compactor, force=True).messages)
     history = say.turns("from the start again", "fine")
-    if who == "user":
-        history.append(say("user", summary))
+    compacted(history, compactor)
+    if who != "tool":
+        history = [*history[: 2 if who == "user" else 1], say("user", summary)]
     else:
         history += [say("user", "read it"), *called(form, "c9", summary), say("user", "and?")]
     for more in ([], ["ok", "go on"]):
