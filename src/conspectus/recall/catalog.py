@@ -35,11 +35,16 @@ class Catalog:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def forget(self) -> None:
+        """Read again what is known of messages."""
+        self._listed, self._holders = {}, {}
+
     def holding(self, scope: Scope, words: Sequence[str]) -> tuple[int, dict[str, set[int]]]:
         """Return the number of a history's passages, and those that hold each word."""
         number, total, held = self.tables.holding(scope, words)
         if number != self._number:
-            self._number, self._listed, self._holders = number, {}, {}
+            self._number = number
+            self.forget()
         return total, held
 
     def with_passages(self, scope: Scope, numbers: Collection[int]) -> dict[int, Listed]:

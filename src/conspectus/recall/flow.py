@@ -16,7 +16,7 @@ from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.catalog import Row, Rows, catalog_of
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import ranked
+from conspectus.recall.ranking import Match, ranked
 from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
@@ -104,22 +104,27 @@ class _Search:
     def by_query(self, text: str, without: Collection[str]) -> None:
         """Show the passages that fit words, the best first."""
         query, names = _query(text), names_of(text)
-        rows = Rows(self._catalog, self._scope, without)
         total, held = self._catalog.holding(self._scope, [*query, *names.values()])
         # Words that too many passages hold say little.
         rarer = {word: held[word] for word in query if len(held[word]) < MOST}
         kept = rarer if any(rarer.values()) else {word: held[word] for word in query}
-        exact = set[int]()
-        for name, words in names.items():
-            exact |= self._naming(rows, name, held[words])
-        matches = ranked(rows, query, total, kept, exact)
-        said = set[str]()
+        matches, best, said = list[Match](), list[str](), set[str]()
+        read: dict[str, Archived] = {}
+        for _ in range(2):
+            rows, exact = Rows(self._catalog, self._scope, without), set[int]()
+            for name, words in names.items():
+                exact |= self._naming(rows, name, held[words])
+            matches = ranked(rows, query, total, kept, exact)
+            best = [self._keys[one.place] for one in matches]
+            read = self._archive.find(self._scope, best[:AT_ONCE])
+            if read.keys() >= {*best[:AT_ONCE]}:
+                break
+            self._catalog.forget()  # some have expired, and others are found in their place
         for at, (place, passage, score, direct) in enumerate(matches):
             if self._room.full:
                 break
-            if at % AT_ONCE == 0:
-                keys = [self._keys[one.place] for one in matches[at : at + AT_ONCE]]
-                read = self._archive.find(self._scope, keys)
+            if at and at % AT_ONCE == 0:
+                read = self._archive.find(self._scope, best[at : at + AT_ONCE])
             if (one := read.get(self._keys[place])) is None:
                 continue
             parts = spans(one.text, one.calls)
