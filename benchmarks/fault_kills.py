@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fault_thread import SURFACES, TURNS, finished, forked, lost, strings, tenant_of
+from fault_thread import SURFACES, TURNS, finished, forked, lost, strings
 from tables import Row
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -95,5 +95,5 @@ def _judged(name: str, run: Callable[[Path], list[Any]], folder: Path) -> list[s
     view = json.loads((folder / "view").read_text())
     if len(view) > 5 * TURNS:
         return ["nothing was compacted, so that nothing was tried"]
-    missing = lost(folder, strings(view), tenant_of(name, folder))
+    missing = lost(folder, strings(view))
     return [f"missing: {', '.join(missing)}"] if missing else []

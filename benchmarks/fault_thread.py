@@ -275,15 +275,12 @@ def finished(work: Callable[[], object], folder: Path) -> str:
     return said
 
 
-def lost(
-    folder: Path, view: Sequence[str], tenant: str = "local", gone: Collection[str] = ()
-) -> list[str]:
+def lost(folder: Path, view: Sequence[str], gone: Collection[str] = ()) -> list[str]:
     """List what was said and is neither in the view nor in the archive, as the command exports it.
 
     Args:
         folder: of the archive.
         view: the texts in view.
-        tenant: whose originals.
         gone: ids of messages that need not be there.
 
     Raises:
@@ -294,7 +291,7 @@ def lost(
     hidden = {n: text for n, text in said.items() if text not in shown and n not in gone}
     if not hidden:
         return []
-    where = ("--archive", str(folder / "archive.db"), "--tenant", tenant)
+    where = ("--archive", str(folder / "archive.db"))
     finished(lambda: command("archive", "check", *where), folder)
     exported = folder / "originals.jsonl"
     exported.unlink(missing_ok=True)
@@ -319,12 +316,3 @@ def strings(data: object) -> list[str]:
 
 def _joined(text: str) -> str:
     return " ".join(text.split())
-
-
-def tenant_of(surface: str, folder: Path) -> str:
-    """Return the tenant under which a surface archives."""
-    if surface != "serve":
-        return "local"
-    os.environ["BENCH_KEY"] = KEY
-    words = ("--upstream", "http://127.0.0.1:1", *_places(folder), "--tenant-of", "BENCH_KEY")
-    return finished(lambda: command("serve", *words), folder).split()[-1]
