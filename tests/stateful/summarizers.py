@@ -15,9 +15,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus.bridge import StepTimeout, io
+from conspectus.core.policy import EMBEDDED
+from conspectus.core.records import Draft
 from conspectus.engine import writing
 from conspectus.errors import SummarizerOverflow
-from conspectus.model.base import EmbeddedSummarizer
 from scripted_models import ScriptedChatModel
 from stateful.messages import words_in
 from stateful.oracle import plain
@@ -195,15 +196,16 @@ def reading_of(request: SummaryRequest, by: str) -> Reading:
 @contextmanager
 def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
     """Note what the embedded summariser reads; and no try waits for the next one."""
-    real = writing._answer
+    real = writing._with_notes
 
-    async def answer(material: Any, by: str, request: SummaryRequest) -> Any:
-        if isinstance(material.thread.engine.summarizers[by], EmbeddedSummarizer):
-            readings().append(reading_of(request, "embedded"))
-        return await real(material, by, request)
+    def with_notes(material: Any, draft: Draft, *more: Any) -> Draft:
+        if draft.by == EMBEDDED:
+            originals = tuple(plain(entry.source) for entry in material.entries)
+            readings().append(Reading(EMBEDDED, "\n".join(originals), originals))
+        return real(material, draft, *more)
 
     with (
-        patch.object(writing, "_answer", answer),
+        patch.object(writing, "_with_notes", with_notes),
         patch("conspectus.engine.writing.pause", lambda seconds: io(lambda: None)),
     ):
         yield

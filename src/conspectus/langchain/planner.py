@@ -27,6 +27,7 @@ from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import (
     FORKED,
     Asked,
+    Recalled,
     Requested,
     name_messages,
 )
@@ -119,6 +120,14 @@ def room_for(
     return max(0, int(min(tokens, free * RECALL_SHARE)))
 
 
+def _recalled(channel: Channel, requested: Requested, view: Sequence[BaseMessage]) -> int:
+    """Return the tokens of what the turn is shown again, or may be where it has just begun."""
+    setup, known = channel.setup, Recalled.read(channel.state)
+    if known is None or known.turn != channel.turn:
+        return room_for(setup, setup.recalled, requested, view)
+    return 0 if known.message is None else setup.engine.meter.message(known.message)
+
+
 class Step:
     """A history at one step: its sizes, and what they ask for."""
 
@@ -130,7 +139,7 @@ class Step:
         self._room = setup.room(requested)
         if self._room is not None:
             beside = setup.counting.base
-            beside += room_for(setup, setup.recalled, requested, view)
+            beside += _recalled(channel, requested, view) if setup.recalled else 0
             self._room = replace(self._room, reserved=self._room.reserved + beside)
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = self._room is not None and not setup.engine.meter.exact
