@@ -48,7 +48,7 @@ class Step:
     within: Literal["aim", "roomy", "tight", "budget"]
     summary: float
     cut: Literal["keep", "later", "last"]
-    clips: Literal["none", "giants", "all"] = "giants"
+    clips: Literal["giants", "all"] = "giants"
     whole: bool = False
 
 
@@ -64,12 +64,6 @@ LADDER = (
 
 KEEP_FIRST = (Step("roomy", 0, "keep"), Step("tight", 0, "keep"), *LADDER)
 """The same where the size of `keep` is a caller's own choice."""
-
-OLDEST_FIRST = (
-    *(Step("budget", part, "later", "none") for part in (1, 0.5, 0)),
-    Step("budget", 0, "last", "all"),
-)
-"""LangMem's order."""
 
 
 class Ladder:
@@ -189,8 +183,7 @@ class Ladder:
         for step in steps:
             if step.clips == "all" and not clip:
                 break
-            giant = self.budget // GIANT if clip else BOUNDLESS
-            level = {"none": BOUNDLESS, "giants": giant, "all": 1}[step.clips]
+            level = 1 if step.clips == "all" else self.budget // GIANT if clip else BOUNDLESS
             spared = lasting if step.whole else frozenset[int]()
             room, sizes = self.rooms[step.within], self.sizes(level, spared)
             for cut in cuts[step.cut]:

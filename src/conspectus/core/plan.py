@@ -24,7 +24,7 @@ from conspectus.core.items import (
     leading,
     must_stay,
 )
-from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, OLDEST_FIRST, Ladder
+from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, Ladder
 from conspectus.core.policy import (
     REARM,
     SMALLEST_SUMMARY,
@@ -271,10 +271,17 @@ def oldest_first(
     legal = [cut for cut in range(1, len(items)) if ladder.cuts[cut]] or [0]
     later = [cut for cut in legal if at is not None and cut > at] or legal[-1:]
     cause = f"{reach:,} tokens have gathered"
-    found = ladder.climb(OLDEST_FIRST, later[0], clip=clip)
-    if isinstance(found, Compact):
-        return replace(found, cause=cause)
+    for part in (1, 0.5, 0):  # of its share, which the summary gets at least
+        for cut in filter(ladder.leaves, later):
+            wanted = min(longest, max(floor, tokens - ladder.kept[cut]))
+            room = min(wanted, most - ladder.kept[cut])
+            if room >= min(wanted, max(floor, int(share * part))):
+                return replace(ladder.compact(*ladder.divide(cut), (), room), cause=cause)
     leave, stay = ladder.divide(legal[-1])
+    beside = floor if leave else ladder.standing
+    clips = ladder.clips(stay, most - beside, 1) if clip and over else None
+    if clips is not None:
+        return replace(ladder.compact(leave, stay, clips, floor if leave else 0), cause=cause)
     plan = ladder.compact(leave, stay, (), share) if leave else None
     needed = plan.at_most if plan else tokens
     if plan is not None and tokens - needed >= tokens // GAIN:
