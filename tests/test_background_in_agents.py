@@ -13,6 +13,8 @@ from background_support import Stopped, until
 from conspectus.archive import Archive, Scope
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.engine import background as preparation
+from conspectus.engine.thread import Thread
+from conspectus.errors import ArchiveError
 from graph_support import (
     acheck_nothing_lost,
     agent,
@@ -118,6 +120,27 @@ def test_an_agent_never_waits(heard, history, loop, kind):
     steps_seen = [one.name for one in heard.all]
     assert steps_seen[:3] == ["began", "finished", "swapped_in"]
     assert heard.all[2].extra["waited"] < 1
+
+
+def test_a_preparation_that_fails_at_once_waits_until_the_history_has_grown(
+    heard, monkeypatch, caplog
+):
+    fold = Thread.fold
+
+    async def away(self: Thread, entries: Any) -> Any:
+        if threading.current_thread().name == "conspectus-background":
+            raise ArchiveError("the disk is away")
+        return await fold(self, entries)
+
+    def answer(messages: list[BaseMessage]) -> Any:
+        until(nobody_works)
+        return calls(f"m{len(messages)}") if len(messages) < 58 else "All looked at."
+
+    monkeypatch.setattr(Thread, "fold", away)
+    graph, _ = agent(answer, own(Stopped(), trigger=("messages", 60)))
+    graph.invoke(said("Look at all modules."), thread())
+    assert 1 < len(heard.steps("began")) < 6  # in nine steps, each with two messages more
+    assert "summariser" not in caplog.text  # the remedy is one for an archive
 
 
 @pytest.mark.slow

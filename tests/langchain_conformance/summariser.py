@@ -171,7 +171,7 @@ for name, settings, why in (
     add(READS, f"messages that leave, {name}: read to the last word", read, why)
 
 
-@behaviour(READS, "`summary_prompt` is what the model is told")
+@behaviour(READS, "`summary_prompt` is the prompt of the model")
 def _(side: Side) -> Any:
     (prompt,) = prompt_of(side, talk(7), summary_prompt="As a haiku, of: {messages} -- end")
     return "As a haiku, of: " in prompt, " -- end" in prompt, words(talk(7)[:5], [prompt])

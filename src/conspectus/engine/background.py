@@ -177,12 +177,13 @@ class Preparations:
         more = grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
         return more and known.outcome != "ready"
 
-    def begin(self, scope: Scope, work: Callable[[Preparation], Awaitable[None]]) -> Preparation:
+    def begin(
+        self, scope: Scope, job: Preparation, work: Callable[[Preparation], Awaitable[None]]
+    ) -> Preparation:
         """Begin a preparation, or return the one that is under way."""
         known = self.latest(scope)
         if known is not None and known.under_way:
             return known
-        job = Preparation()
         self._known.put(scope, job)
         if self.closed:
             job.stop()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from conspectus.bridge import aside
-from conspectus.core.items import Compact, Keep, Plan
+from conspectus.core.items import Compact, Keep, Plan, Size
 from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.records import Draft
 from conspectus.engine.background import LOOK_AGAIN, Preparation
@@ -40,18 +40,23 @@ class Chosen(NamedTuple):
     waited: float = 0.0  # seconds that the agent waited for a draft
 
 
-def begin(thread: Thread, history: History | list[Message]) -> Preparation:
-    """Prepare the next notes of a history, or of its messages as read, in the background."""
+def begin(
+    thread: Thread, history: History | list[Message], head: str = "", size: Size | None = None
+) -> Preparation:
+    """Prepare the next notes of a history, or of its messages as read, in the background.
+
+    With its head and its size, one that fails at once is tried again only once it has grown.
+    """
     jobs = thread.engine.background
     assert jobs is not None
-    # Nobody of this run is told or asked: it may be over before the notes are there.
+    # No listener and no person of this run is asked: it may be over before the notes are there.
     engine = replace(thread.engine, on_event=None, preview=None, hooks=())
     beside = replace(thread, engine=engine, draft_only=True)
 
     def work(job: Preparation) -> Awaitable[None]:
         return heard_by(engine.listeners, _prepare(beside, history, job))
 
-    return jobs.begin(thread.scope, work)
+    return jobs.begin(thread.scope, Preparation(head=head, size=size), work)
 
 
 async def _prepare(thread: Thread, history: History | list[Message], job: Preparation) -> None:
@@ -65,7 +70,8 @@ async def _prepare(thread: Thread, history: History | list[Message], job: Prepar
         except ConspectusError as error:
             [why] = await thread.engine.redacted([str(error)])
             job.end("failed", why)
-            seen.add(outcome="failed", error_message=why, error=type(error).__qualname__)
+            what = {"failure": error.failure, "error": type(error).__qualname__}
+            seen.add(outcome="failed", error_message=why, **what)
 
 
 async def _draft(thread: Thread, history: History | list[Message], job: Preparation) -> int:
@@ -106,7 +112,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     if not isinstance(plan, Compact):
         near = isinstance(plan, Keep) and thread.nears(size, jobs.prepare)
         if near and jobs.wanted(scope, head, size):
-            begin(thread, history)
+            begin(thread, history, head, size)
         return usual
     over = thread.over(history.size)
     failed = engine.memory.of(scope).failure(history.head_id, history.size.messages, over)
@@ -117,7 +123,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     job = jobs.latest(scope)
     in_vain = job is not None and not job.under_way and job.head == head
     if not over and not in_vain:
-        begin(thread, history)
+        begin(thread, history, head, size)
         emit("preparation", scope, name="went_on")
         return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
     if job is None or not job.under_way:

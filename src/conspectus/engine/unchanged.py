@@ -1,8 +1,8 @@
 """A history with nothing due, as it was sent and read, and the result of the next step from it.
 
 A loop sends its history again and again, a little longer each time. A step with nothing due gives
-the result of the one before, with the messages that have come since. Whether the beginning is the
-one that was read is told by copies of what the messages held, so that a change in place is noticed.
+the result of the one before, with the messages that have come since. Copies of what the messages
+held show whether the beginning is the one that was read, so that a change in place is noticed.
 """
 
 from __future__ import annotations
@@ -72,9 +72,11 @@ class Seen:
             return None  # a dict among LangChain's messages, or the other way round
         entries = read_messages(later)
         held = [entry.memo["copy"] for entry in entries]
+        if None in held:
+            return None
         for entry in entries:
             mark = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
-            if mark or is_summary_message(entry.source) or None in held:
+            if mark or is_summary_message(entry.source):
                 return None
         sizes, view = [*self.sizes, *map(meter.entry, entries)], [*view, *later]
         reports, since = self.reports, self.head.messages_after if self.head else 0

@@ -172,7 +172,7 @@ class Step:
         thread, size = self.thread(), self._size
         near = thread.nears(size, jobs.prepare)
         if near and jobs.wanted(thread.scope, self._held.head_id, size):
-            begin(thread, read_messages(self._channel.messages))
+            begin(thread, read_messages(self._channel.messages), self._held.head_id, size)
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -14,7 +14,7 @@ from conspectus.archive.values import Archived, Scope
 from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
-from conspectus.recall.catalog import Row, Rows, catalog_of
+from conspectus.recall.catalog import ON, Row, Rows, catalog_of
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
 from conspectus.recall.ranking import Match, ranked
 from conspectus.recall.words import names_of, query_of, stem
@@ -138,7 +138,8 @@ class _Search:
                 continue
             said.add(hit.text)
             # What came of a call says more than the call; of several, each result has its own rank.
-            for result in self._results(place, one) if len(one.calls) == 1 else ():
+            after = (rows[at] for at in range(place + 1, place + ON + 1) if at in rows)
+            for result in self._results(one, after) if len(one.calls) == 1 else ():
                 if len(result.text) <= WHOLE_UP_TO and result.key not in said:
                     at_result = self._places[result.key]
                     self._room.offer(hit_of(result, place=at_result, neighbour=True))
@@ -175,7 +176,9 @@ class _Search:
         parts = [(one, *_span_of(one, call)) for one in read.values()]
         hits = [hit_of(one, (begin + at, end)) for one, begin, end in parts]
         if not at and not call and keys[-1] in read:
-            results = self._results(places[-1], read[keys[-1]])
+            after = self._keys[places[-1] + 1 :][:ROUND] if read[keys[-1]].calls else []
+            rows = map(Row, self._catalog.listed(self._scope, after))
+            results = self._results(read[keys[-1]], rows)
             hits += [hit_of(one, neighbour=True) for one in results]
         self._take([replace(hit, place=place) for place, hit in enumerate(hits)])
         return None
@@ -194,13 +197,12 @@ class _Search:
             if not self._room.full:
                 self._room.offer(hit_of(one, span), self._room.tokens)
 
-    def _results(self, place: int, one: Archived) -> list[Archived]:
-        """Return the results of the calls that a message makes: notes cite the call for both."""
-        made, keys = {one_line(call.id) for call in one.calls}, self._keys[place + 1 :][:ROUND]
-        rows = map(Row, self._catalog.listed(self._scope, keys if made else ()))
-        after = takewhile(lambda row: row.act in "rx", rows)
-        results = [row.key for row in after if made.intersection(row.links)]
-        return list(self._archive.find(self._scope, results).values())
+    def _results(self, one: Archived, after: Iterable[Row]) -> list[Archived]:
+        """Return those of the messages after one that are results of its calls."""
+        made = {one_line(call.id) for call in one.calls}
+        beside = takewhile(lambda row: row.act in "rx", after)
+        keys = [row.key for row in beside if made.intersection(row.links)]
+        return list(self._archive.find(self._scope, keys).values()) if keys else []
 
     def by_range(self, ends: tuple[str, str]) -> None:
         """Show all messages from one to another."""
