@@ -52,9 +52,8 @@ class Exchange:
     hint: str = ""  # the client's name of its session
     trail: Trail | None = None  # None for a history that is not read
     match: Match = field(default_factory=lambda: Match(""))
-    plain: list[Any] = field(
-        default_factory=list
-    )  # the history as it is archived, whole where the client has cleared
+    # the history as it is archived, whole where the client has cleared
+    plain: list[Any] = field(default_factory=list)
     short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
     marks: list[Mark] = field(default_factory=list)  # of the messages of `plain`
     # its size

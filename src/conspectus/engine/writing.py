@@ -285,9 +285,7 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
     if wrong := wrong_with(draft.text, request, min_tokens=least):
         raise _refused(draft, wrong)
     left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
-    if (
-        material.plan.summary_cap is not None
-    ):  # a caller who sets a length wants a cut text rather than none
+    if material.plan.summary_cap is not None:  # a caller's own length: a cut text, not none
         while (over := material.size(shorter) - most) > 0 and left > 0:
             shorter, _ = cut_short(whole, left, count)
             left -= over  # a message may count for more than its parts
