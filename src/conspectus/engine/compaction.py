@@ -166,6 +166,7 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         request=made.request,
         redacted=dict(material.redacted) if material.redaction is not None else {},
         order=material.order(),
+        foreign=bool(material.foreign),
         bill={**bill, "waited": round(seconds + material.waited, 3), **money},
     )
 
@@ -281,7 +282,8 @@ def _result(thread: Thread, view: History, **more: Any) -> CompactionResult:
     if more["outcome"] == "stuck":
         needed = more.get("needed")
         emit("stuck", thread.scope, tokens_before=tokens, needed=needed, budget=budget)
-    confirmed = thread.engine.archive is not None and all(made.archived for made in view.chain)
+    known = thread.engine.archive is not None and more.get("failed") != "archive"
+    confirmed = known and all(made.archived and not made.foreign for made in view.chain)
     return CompactionResult(
         messages=view.sources,
         summary=next((made.summary for made in reversed(view.chain) if made.summary), ""),

@@ -27,7 +27,8 @@ class CompactionResult:
             caller's own objects.
         summary: body of the summary in force; empty for none.
         record: the record of this compaction; None for none.
-        archived: the archive has confirmed every original that is not in `messages`.
+        archived: the archive has confirmed every original that is not in `messages`; False also
+            while it fails, and after a summary of another library.
         tokens_before: tokens of the view before, without messages already covered.
         tokens_after: tokens of `messages`.
         budget: most tokens of `messages`; None if no window is known.
