@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Self, TypedDict, Unpack
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from conspectus import CompactionResult
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
-from conspectus.core.plan import budget_of
 from conspectus.core.policy import whole
+from conspectus.engine.background import Closing
 from conspectus.engine.compaction import compact
 from conspectus.engine.settings import (
     AnyArchive,
@@ -34,12 +34,7 @@ from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
 
-LOCAL = "local"  # default tenant
 KNOWN = 64  # models whose engine is remembered: a proxy's clients choose the names of models
-
-
-class UnknownWindow(PolicyError):
-    """The window of a model is not known."""
 
 
 class Request(TypedDict, total=False):
@@ -47,18 +42,19 @@ class Request(TypedDict, total=False):
 
     model: str  # answers the request
     thread_id: str  # names the conversation
-    tenant: str  # whose conversation it is; by default `local`
+    tenant: str | None  # whose conversation it is; by default `local`
     session: str  # the agent, if several share a thread; by default `main`
     system: object  # Anthropic's `system` (a text or blocks), or the `instructions` of Responses
     tools: Sequence[Any]  # in the provider's form
     answer_tokens: int | None  # its maximum, if part of the window: as much of it is left free
 
 
-class Fitter:
+class Fitter(Closing):
     """Fit the messages of requests, for any model.
 
     Args:
-        archive: an `Archive`, a LangGraph store, a path or a URL. It stays open until `close`.
+        archive: an `Archive`, a LangGraph store, a path or a URL. `close` closes one that is opened
+            here, as the end of a `with` does.
         window: input limit of the models in tokens; or a mapping of their names to limits, where
             `gpt-4o` means `openai/gpt-4o` and `gpt-4o-2024-08-06`, too, and `*` stands for
             anything. Default, also of models without a name in it: their LangChain profile.
@@ -93,19 +89,10 @@ class Fitter:
         self._windows, self._counter, self._policy = window, token_counter, settings.policy()
         if (opened := open_archive(archive)) is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
-        self.archive = opened
+        self.archive, self._background = opened, None
+        self._opened = opened if isinstance(archive, (str, Path)) else None
         self._settings = replace(settings, archive=opened)
         self._engine = lru_cache(KNOWN)(self._made)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the archive's connections."""
-        self.archive.close()
 
     def fit(self, messages: Sequence[Source], **request: Unpack[Request]) -> CompactionResult:
         """Make the messages of a request fit; send the `messages` of the result.
@@ -137,7 +124,7 @@ class Fitter:
         *,
         model: str,
         thread_id: str,
-        tenant: str = LOCAL,
+        tenant: str | None = None,
         session: str = "main",
         system: object = None,
         tools: Sequence[Any] = (),
@@ -146,8 +133,7 @@ class Fitter:
         scope = scope_of(tenant, thread_id, session)
         engine, window = self._engine(model)
         meter = engine.meter
-        beside = 0 if answer_tokens is None else whole(answer_tokens, "answer_tokens", 0)
-        beside += meter.tools(tools) if tools else 0
+        beside = whole(answer_tokens or 0, "answer_tokens", 0) + meter.tools(tools or ())
         beside += meter.message(plain({"role": "system", "content": system})) if system else 0
         if beside >= window:
             raise StuckError(
@@ -160,12 +146,12 @@ class Fitter:
         messages = as_messages(messages)
         listed = isinstance(messages, (list, tuple))
         bare = [plain(message) for message in messages] if listed else messages
-        thread = Thread(engine, scope, budget_of(engine.policy, Window(window, beside)))
+        thread = Thread(engine, scope, Window(window, beside))
         result = await heard_by(engine.listeners, compact(thread, bare))
         result.raise_if_stuck()
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
         view = [came.get(id(one), one) for one in result.messages]
-        if len(view) != len(messages) or any(map(operator.is_not, view, messages)):
+        if view != list(messages):
             chain = await self.archive.flow(self.archive.chain, scope)
             view = without_stale_thoughts(view, chain[-1].messages_after) if chain else view
         return replace(result, messages=view)
@@ -178,7 +164,7 @@ class Fitter:
         given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
         window = given or profile_of(model)
         if window is None:
-            raise UnknownWindow(
+            raise PolicyError(
                 f"the window of the model {model!r} is not known here; give Fitter(window=...) "
                 "its input limit in tokens or a mapping of names to limits, or install its "
                 f"provider's package: {install_command('openai,anthropic')}"

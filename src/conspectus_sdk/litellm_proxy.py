@@ -14,11 +14,9 @@ try:
     from litellm.exceptions import ContextWindowExceededError
     from litellm.integrations.custom_logger import CustomLogger
 except ImportError as error:
-    raise ImportError(
-        f"LiteLLM is the extra `litellm`; install it with {install_command('litellm')}"
-    ) from error
+    raise ImportError(f"LiteLLM is not installed: {install_command('litellm')}") from error
 
-from conspectus_sdk.fitting import LOCAL, Fitter, plain
+from conspectus_sdk.fitting import Fitter, plain
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +40,11 @@ class FittingLogger(CustomLogger):
     """
 
     def __init__(
-        self, fitter: Fitter, *, tenant: Callable[[Any, Mapping[str, Any]], str] | None = None
+        self, fitter: Fitter, *, tenant: Callable[[Any, Any], str | None] | None = None
     ) -> None:
         super().__init__()
         self._fitter = fitter
-        self._tenant = tenant or (lambda key, data: str(getattr(key, "api_key", None) or LOCAL))
+        self._tenant = tenant or (lambda key, data: getattr(key, "api_key", None) or None)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
@@ -66,7 +64,7 @@ class FittingLogger(CustomLogger):
             return data
         system = data.get("system") or data.get("instructions")
         model = str(data.get("model") or "")
-        answers = [value for name in ANSWER if isinstance(value := data.get(name), int)]
+        answers = (data.get(name) for name in ANSWER)
         try:
             result = await self._fitter.afit(
                 messages,
@@ -75,7 +73,7 @@ class FittingLogger(CustomLogger):
                 tenant=self._tenant(user_api_key_dict, data),
                 system=system,
                 tools=data.get("tools") or (),
-                answer_tokens=next((value for value in answers if value > 0), None),
+                answer_tokens=next((n for n in answers if isinstance(n, int) and n > 0), None),
             )
         except StuckError as error:
             raise ContextWindowExceededError(str(error), model, "conspectus") from error

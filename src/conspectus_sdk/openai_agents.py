@@ -10,16 +10,14 @@ from conspectus.errors import PolicyError, install_command
 try:
     from agents import FunctionTool
     from agents.items import TResponseInputItem
-    from agents.memory import Session, SessionABC, SessionSettings
+    from agents.memory import Session, SessionABC
     from agents.models import get_default_model
     from agents.run_config import CallModelData, ModelInputData
 except ImportError as error:
-    raise ImportError(
-        "the Agents SDK is the extra `openai-agents`; install it with "
-        f"{install_command('openai-agents')}"
-    ) from error
+    command = install_command("openai-agents")
+    raise ImportError(f"the Agents SDK is not installed: {command}") from error
 
-from conspectus_sdk.fitting import LOCAL, Fitter
+from conspectus_sdk.fitting import Fitter
 
 InputFilter = Callable[[CallModelData[Any]], Any]
 
@@ -28,34 +26,22 @@ class FittedSession(SessionABC):
     """A session that fits the history of another one, which keeps all of it.
 
     Give the run `session.input_filter`, too, so that a run of many turns stays inside the window.
-    `model` answers, for `tenant`; `answer_tokens` is the maximum of an answer, if it counts in the
-    model's window. Raises `PolicyError` for what is no `Fitter`.
+    `model` answers; `tenant` and `answer_tokens` are those of `Fitter.fit`. Raises `PolicyError`
+    for what is no `Fitter`.
 
     Example:
         `Runner.run(agent, "hi", session=session, run_config=RunConfig(call_model_input_filter=
         session.input_filter))`
     """
 
-    def __init__(
-        self,
-        session: Session,
-        fitter: Fitter,
-        *,
-        model: str,
-        tenant: str = LOCAL,
-        answer_tokens: int | None = None,
-    ) -> None:
+    def __init__(self, session: Session, fitter: Fitter, *, model: str, **request: Any) -> None:
         if not hasattr(fitter, "afit"):
             form = "FittedSession(session, fitter, model=...)"
             raise PolicyError(f"the session comes first, then its Fitter: {form}, not {fitter!r}")
         self.inner, self.session_id, self._fitter = session, session.session_id, fitter
-        self._request: Any = {"thread_id": self.session_id, "tenant": tenant, "model": model}
-        self.input_filter = input_filter(fitter, answer_tokens=answer_tokens, **self._request)
-
-    @property
-    def session_settings(self) -> SessionSettings | None:  # type: ignore[override]
-        """Return the settings of the session inside."""
-        return self.inner.session_settings
+        self.session_settings = session.session_settings
+        self._request: Any = {"thread_id": self.session_id, "model": model, **request}
+        self.input_filter = input_filter(fitter, **self._request)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the history fitted to the window; with a limit the newest items."""
@@ -81,14 +67,14 @@ def input_filter(
     fitter: Fitter,
     *,
     thread_id: str | Callable[[CallModelData[Any]], str],
-    tenant: str = LOCAL,
     model: str | None = None,
-    answer_tokens: int | None = None,
+    **request: Any,
 ) -> InputFilter:
     """Make a filter for `RunConfig(call_model_input_filter=...)` that fits each model call.
 
     `thread_id` names the conversation, or is a function that names it by the call; `model` is by
-    default the agent's. The filter raises the errors of `Fitter.fit`.
+    default the agent's; `tenant` and `answer_tokens` are those of `Fitter.fit`, whose errors the
+    filter raises.
     """
 
     async def fitted(data: CallModelData[Any]) -> ModelInputData:
@@ -104,10 +90,9 @@ def input_filter(
             sent.input,
             model=named if isinstance(named, str) else get_default_model(),
             thread_id=thread_id if isinstance(thread_id, str) else thread_id(data),
-            tenant=tenant,
             system=sent.instructions,
             tools=tools,
-            answer_tokens=answer_tokens,
+            **request,
         )
         return ModelInputData(input=result.messages, instructions=sent.instructions)
 
