@@ -153,8 +153,8 @@ class Record:
             them that stay and that no earlier record names; empty if none stays.
         request: `"cached"` if the summary was asked for by an instruction after the agent's last
             request, `"smallest"` by a request of its own; empty without one.
-        foreign: it covers a summary whose originals the archive does not hold, as of another library
-            or of a time without an archive.
+        foreign: it covers a summary whose originals the archive does not hold, as of another
+            library, or of a time without an archive.
         bill: its costs beside tokens: `seconds` in all, those that the caller `waited`, and, with
             known prices, `money` and its `currency`. Records are compared without it.
     """
