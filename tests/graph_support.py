@@ -189,9 +189,6 @@ class Bench:
         return sum(size > self.limit for size in self.sizes)
 
 
-# What must hold
-
-
 def is_summary(message: BaseMessage) -> bool:
     """Whether a message is a summary, by LangChain's marker."""
     return message.additional_kwargs.get("lc_source") == "summarization"

@@ -82,9 +82,6 @@ def until_large(step: Callable[[int], None], history: Sequence[Any]) -> None:
         turn += 1
 
 
-# Loops around real clients
-
-
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 

@@ -46,16 +46,10 @@ def check_whole(own: Compactor, messages: list[Any], result: CompactionResult) -
     assert sorted(map(str, [*found, *kept])) == sorted(map(str, messages))
 
 
-# The setting
-
-
 @pytest.mark.parametrize("given", [0.7, "yes", {"prepare": 0}, {"prepare": 1.1}, {"at": 0.5}])
 def test_a_setting_that_means_nothing_says_what_to_write(given):
     with pytest.raises(PolicyError, match=r"0\.7"):
         Compactor(background=given)
-
-
-# Swapped in
 
 
 def test_a_draft_is_swapped_in_without_waiting(heard):
@@ -104,9 +98,6 @@ def test_over_the_window_the_step_waits_for_what_is_under_way(heard):
     assert result.record.bill["waited"] > 0.2, "its record says so"
 
 
-# Not swapped in
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("change", "why"),
@@ -131,9 +122,6 @@ def test_a_draft_of_another_history_is_dropped(heard, change, why):
     check_whole(own, sent, result)
 
 
-# Summarisers that fail
-
-
 def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(heard):
     model, own = preparing(NEAR, summarizer_timeout=0.5)
     began = time.monotonic()
@@ -150,9 +138,6 @@ def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(hear
     model.going.set()
 
 
-# Event loops
-
-
 def test_aprepare_and_its_end():
     model = Stopped()
     own = compactor(model)
@@ -167,9 +152,6 @@ def test_aprepare_and_its_end():
     assert asyncio.run(agent()) == (True, "ready")
     assert compact(own, DUE).outcome == "compacted"
     assert len(model.keys) == 1
-
-
-# Several workers
 
 
 def test_what_was_prepared_is_found_after_a_restart(tmp_path):
@@ -209,9 +191,6 @@ class Slow(InMemoryStore):
             return super().batch(ops)
         finally:
             self.inside -= 1
-
-
-# Without an event loop
 
 
 def test_close_waits_for_the_notes_that_are_being_written():
@@ -271,9 +250,6 @@ def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
     with pytest.raises(Exception, match="closed"):
         opened.threads("local")
     given.close()
-
-
-# Processes
 
 
 FORKED = """

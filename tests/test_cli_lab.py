@@ -116,9 +116,6 @@ def test_what_is_in_a_file_and_cannot_be_replayed_is_told(tmp_path):
     assert "session.jsonl: 1 line skipped: no part" in run(file).stdout
 
 
-# eval
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder of two sessions, one with questions, and what is no transcript."""

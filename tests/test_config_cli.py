@@ -40,9 +40,6 @@ def section(folder: Path, *lines: str) -> Path:
 ON = ("enabled: true", "trigger: {type: tokens, value: 4000}")
 
 
-# check
-
-
 def test_check_shows_every_setting_and_the_window(tmp_path):
     file = section(
         tmp_path,
@@ -86,9 +83,6 @@ def test_check_opens_nothing_and_shows_no_secret(tmp_path, monkeypatch):
         assert "$HIDDEN" in done.output
 
 
-# schema
-
-
 def test_schema_is_printed_and_written(tmp_path):
     printed = run("schema")
     out = tmp_path / "schema.json"
@@ -98,9 +92,6 @@ def test_schema_is_printed_and_written(tmp_path):
     good = {"summarization": {"enabled": True, "trigger": {"tokens": 5, "messages": 9}}}
     assert fits(good, schema)
     run("schema", "-o", tmp_path / "no" / "x.json", code=2)
-
-
-# A file of DeerFlow's
 
 
 FILE = """
@@ -320,9 +311,6 @@ def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
         agent.say(f"please look at module number {n} now")
     assert summaries(agent.values["messages"]) == 1
     assert "the money is in the safe" in [message.text for message in agent.requests[-1]]
-
-
-# The hook
 
 
 @pytest.mark.parametrize("loop", [False, True])

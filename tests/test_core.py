@@ -145,9 +145,6 @@ def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
     assert planned.at_most <= 1_500
 
 
-# Legal cuts
-
-
 def u(tokens: int = 1, **more: object) -> Item:
     return Item("k", "user", tokens, **more)  # type: ignore[arg-type]
 

@@ -61,9 +61,6 @@ def subagent(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "description": name, "system_prompt": f"You are {name}.", **more}
 
 
-# Wiring
-
-
 def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(stacks):
     main, own = model(50_000), model(8_000)
     fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": own}
@@ -133,9 +130,6 @@ def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there
     create_deep_agent(chat, backend=backend, middleware=kept)
 
 
-# Defaults
-
-
 def test_a_wrong_profile_can_be_overridden():
     assert summarization_defaults(model(1_000_000), window=32_000)["window"] == 32_000
     assert summarization_defaults(model(None), window=32_000)["trigger"] == ("fraction", 0.85)
@@ -143,9 +137,6 @@ def test_a_wrong_profile_can_be_overridden():
     assert ours._setup.window == 32_000
     with pytest.raises(PolicyError):
         summarization_defaults(model(), window=-1)
-
-
-# Runs
 
 
 def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_path):

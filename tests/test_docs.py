@@ -263,9 +263,6 @@ def test_the_examples_in_docstrings_are_true(name, tmp_path, monkeypatch):
     assert result.failed == 0
 
 
-# The site
-
-
 DOCS = ROOT / "docs"
 REFERENCE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)(?:#[^)\s]*)?\)")

@@ -91,9 +91,6 @@ def compacted(
     return result
 
 
-# The summariser's call
-
-
 @pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("name", FAILS)
@@ -148,9 +145,6 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
     assert (result.record is not None) == bool(waited)
 
 
-# In an agent
-
-
 def agent_of(wires: Wires, protocol: str, streaming: bool = False, guarded: bool = True) -> Bench:
     """A real agent: the model that answers, the one that summarises, one server for both."""
     middle = SummarizationMiddleware(
@@ -175,9 +169,6 @@ def by_model(**replies: Any) -> Callable[[Request], Reply]:
         return reply(request) if callable(reply) else reply
 
     return script
-
-
-# The answering model
 
 
 def outcome(agent: Bench, wires: Wires, on_loop: bool) -> tuple[Any, ...]:

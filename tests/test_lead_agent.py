@@ -125,9 +125,6 @@ def test_what_a_web_page_could_send_is_refused(client):
     assert client.get("/threads/t")[0] == 404
 
 
-# Processes and files
-
-
 def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):
     with opened(tmp_path, own := model(), trigger=200) as agent:
         for n in range(4):

@@ -60,9 +60,6 @@ def test_one_compactor_serves_many_conversations_at_once(database, tasks):
             assert whole(compactor, result, said_by(n), f"t{n}")
 
 
-# One conversation, several workers
-
-
 def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: int) -> list[int]:
     """Has another worker compact more of the conversation each time that this one is about to."""
     calls: list[int] = []

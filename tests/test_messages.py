@@ -19,8 +19,6 @@ CALL: Any = {"name": "grep", "args": {"pattern": "x"}, "id": "c1", "type": "tool
 USE = {"type": "tool_use", "id": "c1", "name": "grep", "input": {"pattern": "x"}}
 DATA = "A" * 4_000
 
-# Reading
-
 
 def blocks(role: str, *content: Any) -> dict[str, Any]:
     return {"role": role, "content": list(content)}
@@ -61,9 +59,6 @@ def test_odd_values_are_read_as_text(message):
     assert read.reading
 
 
-# Names
-
-
 def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():
     one, edited, twice, again = read_messages(
         [user("a", id="1"), user("b", id="1"), user("c", id="2"), user("c", id="2")]
@@ -71,8 +66,6 @@ def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():
     assert one.id == edited.id
     assert len({one.key, edited.key, twice.key, again.key}) == 4
 
-
-# Writing
 
 JSON = st.recursive(
     st.one_of(
@@ -102,8 +95,6 @@ def test_any_message_comes_back_equal_from_its_text(text, extra):
             assert coded.lossless
             assert decode(coded.form, coded.text, name) == message
 
-
-# Framed
 
 NO_ROLES = """\
 "System": "linux",

@@ -56,9 +56,6 @@ def text(update: Any) -> str:
     return str(update["messages"][1].content)
 
 
-# Set later
-
-
 def test_keep_and_trigger():
     own = made()
     assert kept(step(own)) == 3
@@ -136,9 +133,6 @@ def test_what_agents_depend_on_and_what_is_misspelt_is_refused_at_once(name, val
         SummarizationMiddleware(None, triger=("messages", 3))
 
 
-# Warnings
-
-
 class Notes(SummarizationMiddleware):
     def __init__(self, **settings: Any) -> None:
         super().__init__(None, **settings)
@@ -158,9 +152,6 @@ def test_a_warning_points_at_the_line_of_the_caller(warn):
         warn()
     code: Any = warn.__code__  # type: ignore[attr-defined]
     assert [(one.filename, one.lineno) for one in caught] == [(__file__, code.co_firstlineno)]
-
-
-# Copies
 
 
 def pickled(value: Any) -> Any:
@@ -224,9 +215,6 @@ def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
     return [found.message.id for found in archive.get(scope, keys)]
 
 
-# Settings that mean nothing
-
-
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -248,9 +236,6 @@ def test_a_setting_that_means_nothing_is_refused_when_built(wrong, says):
     assert says in str(refused.value)
 
 
-# Pins
-
-
 def test_a_message_that_carries_the_marker_stays():
     history = talk()
     history[0].additional_kwargs["keep_me"] = True
@@ -258,9 +243,6 @@ def test_a_message_that_carries_the_marker_stays():
     update = made(pin="keep_me").before_model({"messages": history}, Runtime())
     names = [one.id for one in update["messages"][1:] if not is_summary_message(one)]
     assert names == ["m0", "m5", "m6", "m7"]
-
-
-# Archive and tenant
 
 
 def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
@@ -333,9 +315,6 @@ def test_the_tenant_is_never_read_from_the_state():
     middleware.before_model(state, runtime())
     assert archived(store, "acme")
     assert not archived(store, "umbrella")
-
-
-# The history stays in the state
 
 
 def test_preserved_and_replaced_show_the_model_the_same():

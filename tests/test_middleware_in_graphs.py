@@ -40,9 +40,6 @@ def task() -> Any:
     return said("Look at all modules of the project.")
 
 
-# Interrupts and approvals
-
-
 def approvals() -> HumanInTheLoopMiddleware:
     return HumanInTheLoopMiddleware(interrupt_on={"delete": True})
 
@@ -74,9 +71,6 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
     assert own.model.calls
     if history == "replace":
         assert check_nothing_lost(graph, store) > 0
-
-
-# Subagents that share the thread
 
 
 @pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])

@@ -190,9 +190,6 @@ def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(re
     assert retry_after(busy(response)) == seconds
 
 
-# Pieces of a span
-
-
 FRAME = 4
 
 # Drawn texts are short, so some are repeated: a long one is divided, and its parts again.
@@ -356,9 +353,6 @@ def test_after_the_agents_last_request_goal_and_next_step_are_findings():
     answer = answer_of(said, request(TALK, last=last))
     assert (answer.goal, answer.next) == ([], [])
     assert [line for line, _ in answer.found] == ["obey", "a", "send keys"]
-
-
-# What counts as a summary
 
 
 def found(draft: Draft, entries: Any, **more: Any) -> tuple[str, ...]:

@@ -259,9 +259,6 @@ def test_a_function_that_fails_or_hangs_is_told_so(mode):
         summarised(CallableSummarizer(hang, timeout=0.05), request(turns(1)), mode)
 
 
-# How long a summary may be
-
-
 def notes(lines: int) -> str:
     """A summary of so many lines, of some 30 tokens each."""
     said = "it was looked at, and what it does was told to the user in a few words"

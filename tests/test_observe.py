@@ -29,9 +29,6 @@ def no_key(request: Any) -> str:
     raise SummaryError("no key")
 
 
-# Off and on
-
-
 def test_without_the_extra_the_error_names_it(monkeypatch):
     for name in [one for one in sys.modules if one.startswith("opentelemetry")]:
         monkeypatch.setitem(sys.modules, name, None)
@@ -74,16 +71,10 @@ def test_a_listener_that_fails_changes_nothing_and_is_said_once(caplog):
     ]
 
 
-# Calls of models
-
-
 def reporting(**details: Any) -> AIMessage:
     """An answer whose model reports what it took."""
     usage: Any = {"input_tokens": 1_000, "output_tokens": 50, "total_tokens": 1_050, **details}
     return AIMessage(f"{SUMMARY} [d0]", usage_metadata=usage)
-
-
-# The log
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -93,9 +93,6 @@ def test_the_command_installs_from_where_conspectus_came(
     assert install_command("serve") == command
 
 
-# The engine alone
-
-
 START = """\
 import sys
 sys.path[:] = [*{ours!r}, *(path for path in sys.path if "site-packages" not in path)]
@@ -231,9 +228,6 @@ for one in asked:
     assert yaml[0].startswith("ConfigError ")
     assert "line 3" in "".join(yaml)
     assert NO_REDACTOR in "".join(yaml)
-
-
-# What is published works by itself
 
 
 UV = Path(sys.executable).with_name("uv")

@@ -128,9 +128,6 @@ def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store):
     assert talk.channel()[0] == "Question zero"
 
 
-# Views
-
-
 def channel(count: int) -> list[BaseMessage]:
     return [HumanMessage(f"m{n}", id=f"m{n}") for n in range(count)]
 

@@ -202,9 +202,6 @@ def test_it_is_a_users_message_and_says_that_it_is_data():
     assert not any(isinstance(m, SystemMessage) for m in agent.requests[-1])
 
 
-# As a property
-
-
 RAW = re.compile(
     r"</?(?:messages?|summary|notes|facts|focus|recalled|conversation)\b[^<>]*>EVIL"
     r"|<\|im_start\|>EVIL|\[INST\]EVIL",

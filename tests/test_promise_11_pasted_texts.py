@@ -126,9 +126,6 @@ def test_a_graph_without_a_checkpointer_knows_the_summary_that_comes_back_as_a_d
     assert "keep0" in summary_in(view)
 
 
-# Clips that somebody repeats
-
-
 LOG = "a line of the log\n" * 1_500
 
 

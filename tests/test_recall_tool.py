@@ -172,9 +172,6 @@ def test_a_question_that_stayed_in_view_stands_before_the_work_that_left_first()
     assert [hit.id for hit in hits.hits] == ["question", "asks0", "is0", "asks1", "is1"]
 
 
-# A compaction that is asked for
-
-
 def compact(**args: Any) -> dict[str, Any]:
     return {"name": "compact_conversation", "args": args}
 
@@ -276,9 +273,6 @@ def test_an_archive_that_cannot_be_read_fails_no_step(monkeypatch):
     agent.say(ASKED)
     assert agent.requests[-1][-1].content == ASKED
     assert shown(agent.requests[-1]) == []
-
-
-# The guard behind it
 
 
 def test_a_rescued_call_is_sent_again_with_it():

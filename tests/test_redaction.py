@@ -317,9 +317,6 @@ def test_no_listener_record_or_log_is_told_of_a_secret(on_failure, caplog):
     assert any("[redacted: github-token]" in message for message in messages)
 
 
-# Redactors that misbehave
-
-
 def raises(text: str) -> str:
     raise ValueError(f"I saw {text}")
 

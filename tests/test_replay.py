@@ -133,9 +133,6 @@ def test_every_message_of_an_odd_transcript_goes_through_the_graph(name):
     assert all(e.text in kept for e in read_messages(rows) if e.role not in ("system", "assistant"))
 
 
-# What survives
-
-
 MADE: dict[str, Any] = {"window": 3_000, "keep": ("messages", 4), "summary_tokens": 256}
 QUESTIONS = [Question(str(q["question"]), tuple(map(tuple, q["evidence"]))) for q in EXAM]  # type: ignore[arg-type]
 
@@ -168,9 +165,6 @@ def test_what_the_agent_writes_again_counts_where_its_words_stand(notes, quoted,
     assert (found["needed"], found["quoted_share"]) == (2, quoted)
     assert (found["asked"], found["in_view_share"]) == (2, in_view)
     assert found["with_recall_share"] >= 0.5
-
-
-# The measure finds what is wrong
 
 
 class Changing(AgentMiddleware[Any, Any, Any]):

@@ -176,9 +176,6 @@ def test_elsewhere_the_smallest_request_is_sent(why, monkeypatch, caplog):
     check_nothing_lost(bench.graph, bench.store)
 
 
-# A loop of one's own
-
-
 def loop_of(model: ScriptedChatModel, **more: Any) -> tuple[Compactor, Archive]:
     archive = Archive.open("memory:")
     more = {"trigger": ("tokens", 1_500), "summary_request": "cached", **more}

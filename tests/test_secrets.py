@@ -119,9 +119,6 @@ def test_a_value_under_a_telling_name_is_a_secret_by_itself():
     }
 
 
-# Private keys
-
-
 @pytest.mark.parametrize("glue", ["\n", "\\n", "\r\n    "])
 def test_of_a_private_key_no_line_stays_whatever_was_cut_off(glue):
     key = MADE.pem()

@@ -191,9 +191,6 @@ def test_a_providers_own_item_goes_through_and_counts(tmp_path, path):
         assert int(own(answer, "tokens-before") or 0) > 500
 
 
-# Anthropic's requests, before any upstream
-
-
 def worked(turns: int = 5) -> list[Any]:
     made: list[Any] = []
     for turn in range(turns):

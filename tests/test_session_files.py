@@ -32,9 +32,6 @@ def texts(history: HistoryFile) -> list[str]:
     return found
 
 
-# Codex
-
-
 SESSIONS = Path(__file__).parent / "sessions"
 
 
@@ -74,9 +71,6 @@ def test_what_a_codex_user_took_back_is_not_read(tmp_path):
     assert texts(history)[-2:] == ["assistant: Three fail.", "user: Stop."]
 
 
-# Gemini CLI
-
-
 @pytest.mark.parametrize("name", ["gemini.jsonl", "gemini.json"])
 def test_a_gemini_session_is_read_in_both_of_its_forms(name):
     """Of its lines, a later one replaces a message."""
@@ -99,9 +93,6 @@ def test_what_a_gemini_user_went_back_from_is_not_read(tmp_path):
         "tool: x = 1",
         "user: Instead this.",
     ]
-
-
-# opencode
 
 
 def test_of_a_pi_session_the_branch_of_the_last_line_is_read(tmp_path):
@@ -149,9 +140,6 @@ def test_an_opencode_session_is_read_step_by_step(tmp_path):
     whole = json.loads((SESSIONS / "opencode.json").read_text(encoding="utf-8"))
     whole["info"]["revert"] = {"messageID": "m5"}
     assert texts(read_history(written(tmp_path, [whole])))[-1] == "assistant: It is small."
-
-
-# Claude Code
 
 
 def claude(kind: str, uuid: str, parent: str | None, content: Any, **more: Any) -> Row:
@@ -205,8 +193,6 @@ def test_a_second_compaction_that_leads_behind_the_first_one_loses_nothing(tmp_p
     said = [line.split(": ")[1] for line in texts(history)]
     assert said == ["First.", "Second.", "Third.", "Fourth.", "Fifth."]
 
-
-# Damage
 
 WHOLE = [json.dumps(claude("user", f"u{n}", None, f"Message {n}.")) for n in range(1, 6)]
 DAMAGE = {

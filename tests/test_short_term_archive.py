@@ -241,9 +241,6 @@ def raising(error: Exception) -> Any:
     return PlainModel(answer)
 
 
-# Histories
-
-
 def test_an_exchange_larger_than_a_reading_is_shown_as_text():
     """Providers turn a result down whose call is not in the same request."""
     messages = [human("1"), ai("2", 5, "c"), result("3", "c", 900), ai("4", 5), human("5")]
@@ -276,9 +273,6 @@ def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
     assert plainly([SystemMessage("Be brief."), *talk(1, 1)]).running_summary is None
 
 
-# Settings
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -302,9 +296,6 @@ def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
 def test_a_setting_that_means_nothing_is_refused(wrong, said):
     with pytest.raises(ValueError, match=said.replace("(", r"\(")):
         plainly(talk(8), **wrong)
-
-
-# Summarisers
 
 
 @pytest.mark.sampled(4)

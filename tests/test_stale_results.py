@@ -96,9 +96,6 @@ def test_what_cannot_mean_anything_is_refused(wrong):
         SummarizationMiddleware(None, stale_results=wrong)
 
 
-# Real agents
-
-
 @tool
 def read(name: str) -> str:
     """Read a module."""

@@ -23,8 +23,6 @@ from engine import compacted, engine
 from graph_support import torn
 from histories import user
 
-# Texts and messages
-
 
 @given(st.text(st.characters(exclude_categories=())), st.text(max_size=20))
 def test_any_text_takes_a_token_and_at_most_its_bytes_and_a_longer_one_never_less(text, more):
@@ -57,9 +55,6 @@ HOLDS_ITSELF["parameters"] = HOLDS_ITSELF
 def test_what_is_no_list_of_tools_is_refused(odd):
     with pytest.raises(PolicyError, match="tool"):
         TokenMeter().tools(odd)
-
-
-# What models report
 
 
 @pytest.mark.parametrize(
@@ -126,9 +121,6 @@ def test_clips_stay_the_same_when_reports_come_and_go():
     whole = compactor.compact(messages, thread_id="t")
     assert [m.content for m in whole.messages] == [m.content for m in first.messages]
     assert whole.record_id is None
-
-
-# Images, documents, recordings
 
 
 def b64(raw: bytes) -> str:
@@ -259,9 +251,6 @@ def test_media_count_by_their_rule_in_a_window():
     result = compacted([*messages, user("And now?")], engine(window=200_000))
     assert result.outcome == "compacted"
     assert result.tokens_after < 200_000 < result.tokens_before
-
-
-# Counters
 
 
 @pytest.mark.parametrize(

@@ -94,9 +94,6 @@ def _(side: Side) -> Any:
     return shown(state["messages"])
 
 
-# Streaming
-
-
 def pieces(side: Side, mode: Any) -> list[Any]:
     # A model that streams word by word, as providers do.
     model = StreamingModel(answers=lambda _: SUMMARY)

@@ -66,9 +66,6 @@ for limit in (100, 250, 700):
     add(COUNTER, f"default, calls of tools: messages within {limit} tokens", within)
 
 
-# Reported usage
-
-
 def told(
     total: int | None, *providers: str | None, at: int | None = None, count: int = 11
 ) -> list[AnyMessage]:

@@ -102,9 +102,6 @@ def _(side: Side) -> Any:
     return side.step(history, trigger=("tokens", 1_000), keep=("messages", 38)) is not None
 
 
-# A window
-
-
 def in_window(side: Side, limit: int, **settings: Any) -> Any:
     history = talk(12)
     for message in history:
@@ -127,9 +124,6 @@ add(
     lambda side: in_window(side, 2_000, trigger=("messages", 12)),
     "the model would turn the request down: the cut moves on until it fits",
 )
-
-
-# Cuts
 
 
 def cut(history: list[AnyMessage], keep: int) -> Any:

@@ -81,9 +81,6 @@ def _(side: Side) -> Any:
     return made.trigger, made.before_model({"messages": talk(5)}, None) is None
 
 
-# Keep
-
-
 add(
     KEEP,
     "nothing said: messages kept of 40",
@@ -117,8 +114,6 @@ def _(side: Side) -> Any:
     return told
 
 
-# Names that LangChain has left behind
-
 OLD = "Deprecated names"
 for name, settings in {
     "`max_tokens_before_summary=70`": {"max_tokens_before_summary": 70},
@@ -144,7 +139,6 @@ for name, settings in {
 
     add(OLD, name, observe)
 
-# The call itself
 
 CALL = "Parameters and attributes"
 

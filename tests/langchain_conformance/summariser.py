@@ -42,9 +42,6 @@ def scripted(*answers: Any) -> ScriptedChatModel:
     return ScriptedChatModel(answers=list(answers))
 
 
-# Who
-
-
 @behaviour(WHO, "`model` writes, in one call")
 def _(side: Side) -> Any:
     model = scripted("- by the model")
@@ -91,9 +88,6 @@ for name, (function, why) in FUNCTIONS.items():
 
     add(WHO, f"`summarizer`, {name}: a step without an event loop", sync, why or "")
     add(WHO, f"`summarizer`, {name}: a step on an event loop", on_loop)
-
-
-# What it reads
 
 
 @behaviour(READS, "a function gets the very messages that leave")

@@ -26,9 +26,6 @@ def _call(name: str, call_id: str, args: dict[str, Any]) -> dict[str, Any]:
     return {"id": call_id, "name": name, "args": args, "type": "tool_call"}
 
 
-# Chat Completions and Mistral
-
-
 def make_chat(maker: Maker) -> None:
     if not maker.messages and maker.often(0.5):
         maker.say(SystemMessage(maker.text(40)))
@@ -97,9 +94,6 @@ def refuses_mistral(rows: list[Any], whole: list[Any]) -> list[str]:
     if before not in ("user", "tool"):
         wrong.append("the last message is neither a user's nor a tool's")
     return wrong
-
-
-# Responses
 
 
 HOSTED = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools")

@@ -152,9 +152,6 @@ def blocks(broken: bool) -> st.SearchStrategy[list[Any]]:
     return st.lists(st.one_of(kinds), max_size=4)
 
 
-# Messages in the three forms
-
-
 def speaking(
     form: str, role: str, text: str, content: Sequence[Any] = (), name: str | None = None
 ) -> Any:
