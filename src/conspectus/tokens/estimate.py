@@ -114,20 +114,14 @@ Weights = tuple[list[bytes], list[int]]
 def _data() -> tuple[list[bytes], list[tuple[int, re.Pattern[str]]], dict[Family, Weights]]:
     """Return the tables, the common characters and the weights.
 
-    A table has the class of each byte, one for each view; two of left letters are in one. The
-    common characters stand by the class of their script, twice for Han and for Hangul. A family
-    has a table of weights for each view, and those of rare characters.
+    A table has the class of each byte; two of them have two classes of three bits. The common
+    characters stand by the class of their script, twice for Han and for Hangul. A family has a
+    table of weights for each view, and those of rare characters.
     """
     file = resources.files("conspectus.tokens").joinpath("weights.json")
     data = json.loads(file.read_text(encoding="utf-8"))
-    classes = {
-        name: bytes(int(digit, 36) for digit in row) for name, row in data["classes"].items()
-    }
-    left = [classes.pop(f"left{n}") for n in range(4)]
-    pairs = [bytes(a | b << 3 for a, b in zip(*left[at : at + 2], strict=True)) for at in (0, 2)]
-    kind, shape, letter, column, script = classes.values()
     return (
-        [kind, shape, letter, *pairs, column, script],
+        [bytes.fromhex(table) for table in data["tables"].values()],
         [(number, re.compile(f"[{some}]+")) for number, some in data["common"]],
         {name: ([*map(bytes, f["views"])], f["rare"]) for name, f in data["families"].items()},
     )

@@ -8,13 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conspectus._langchain import innermost, named
-from conspectus._newest import Newest
 from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.messages.message import message_of
@@ -37,27 +35,17 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 """Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 313 or 346 by model); other providers document none."""
 
-REMEMBERED = 16_384  # Sizes of messages cached, about 3 MB
-LONG, LONGEST = 4_000, 400_000  # Characters of texts whose estimates are cached, 32 of them
+LONGEST = 400_000  # Characters of texts whose estimates are remembered, 32 of them
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """Bounds of the correction. A report below the least measures something else, such as one without
-cached tokens, and is ignored; if it is the newest, earlier ones do not lower the estimate either.
-One above the most may count tools, and is cut; one as far above the window, too, belongs to no
-request that a model has answered, and is ignored."""
+cached tokens, and is ignored. One above the most may count tools, and is cut; one as far above the
+window, too, belongs to no request that a model has answered, and is ignored."""
 
 LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
 
-UNKNOWN = (
-    "the tokenizer of the model {name!r} is not known, so its tokens are estimated a little high; "
-    "give a token_counter for exact sizes"
-)
 
-_warned: list[str] = []
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """Reported input tokens of one request, beside the estimate for its messages alone."""
 
     estimated: int
@@ -76,13 +64,12 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         >>> correction([Report(1_000, 2_600), Report(3_000, 5_000)])
         1.2
     """
-    newest_is_void = bool(reports) and reports[-1].reported < LEAST_RATIO * reports[-1].estimated
     usable = [
         r
         for r in reports
         if r.estimated >= LEAST_GROWTH
         and r.reported >= LEAST_RATIO * r.estimated
-        and (limit is None or r.reported <= MOST_RATIO * max(r.estimated + overhead, limit))
+        and r.reported <= MOST_RATIO * max(r.estimated + overhead, limit or math.inf)
     ]
     if not usable:
         return 1.0
@@ -92,7 +79,7 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         ratio = (last.reported - first.reported) / growth
     elif ratio > 1:
         ratio = max(1.0, (last.reported - overhead) / last.estimated)
-    return min(MOST_RATIO, max(1.0 if newest_is_void else LEAST_RATIO, ratio))
+    return min(MOST_RATIO, max(LEAST_RATIO, ratio))
 
 
 class TokenMeter:
@@ -105,7 +92,6 @@ class TokenMeter:
             tokenizer to estimate and the rule for images. Default: the most that any takes.
 
     Attributes:
-        family: the family of tokenizers.
         exact: whether a counter or a vocabulary counts, so that no report corrects it.
         ratio: factor of the estimate; 1 unless `scaled` made the meter.
 
@@ -118,8 +104,7 @@ class TokenMeter:
     """
 
     def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:
-        model, name = innermost(model), named(model)
-        self.family, self.maker = family_of(name)
+        self.family, self.maker = family_of(named(model))
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
         self._text: Callable[[str], int] = partial(_estimated, family=self.family)
@@ -128,9 +113,7 @@ class TokenMeter:
         if isinstance(counter, str):
             self._text = vocabulary(counter)
         elif callable(counter):
-            self._counter = MessageCounter(
-                counter, lambda source: self._estimate(read_message(source))
-            )
+            self._counter = MessageCounter(counter, lambda one: self._estimate(read_message(one)))
             self._way = object()
         elif counter is not None:
             raise PolicyError(
@@ -138,21 +121,15 @@ class TokenMeter:
                 f"tokens, or the name of a vocabulary, not {counter!r}"
             )
         elif self.family == "unknown":
-            _warn_unknown(model, name)
-        self._sizes: Newest[str, int] = Newest(REMEMBERED)
+            _warn_unknown(model)
 
     def entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
         way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
-            stem: str = message.memo.get("stem", "")
-            known = self._sizes.get(stem)  # as of a copy that is gone
-            if known is None:
-                counter = self._counter
-                known = counter(message_of(message)) if counter else self._estimate(message)
-                if stem:
-                    self._sizes.put(stem, known)
-            message.memo["tokens"] = self._way, (size := known)
+            counter = self._counter
+            size = counter(message_of(message)) if counter else self._estimate(message)
+            message.memo["tokens"] = self._way, size
         return self._corrected(size)
 
     def message(self, message: Source) -> int:
@@ -198,35 +175,34 @@ class TokenMeter:
         return PER_MESSAGE + PER_CALL * len(message.calls) + size + media
 
 
+_remembered = lru_cache(maxsize=32)(estimate)
+_warned: list[str] = []
+
+
 def _estimated(text: str, family: Family) -> int:
-    """Estimate a text; what is long, such as a summary, is remembered, as it is asked for often."""
-    return (_long if LONG < len(text) < LONGEST else estimate)(text, family)
+    """Estimate a text; the newest are remembered, as a summary is asked for several times."""
+    return (_remembered if len(text) < LONGEST else estimate)(text, family)
 
 
-_long = lru_cache(maxsize=32)(estimate)
-
-
-def _warn_unknown(model: Any, name: str) -> None:
+def _warn_unknown(model: Any) -> None:
     """Log once in this process that a model's tokenizer is not known; never for a fake model."""
-    kinds = " ".join(kind.__name__ for kind in type(model).__mro__)
+    name, kinds = named(model), type(innermost(model)).__mro__
     fake = re.search("fake|scripted|mock", f"{name} {kinds}".lower())
-    if name and name != "unknown" and not fake and not _warned:
+    if name not in ("", "unknown") and not fake and not _warned:
         _warned.append(name)
-        log("tokenizer_unknown", "%s", UNKNOWN.format(name=name))
+        text = "the tokenizer of the model %r is not known, so its tokens are estimated a little"
+        log("tokenizer_unknown", f"{text} high; give a token_counter for exact sizes", name)
 
 
 def _schema(tool: Any) -> str:
     """Write the schema of a tool as it is sent."""
     from langchain_core.utils.function_calling import convert_to_openai_tool
 
-    schema = tool
     with suppress(Exception):  # a dictionary is a provider's own tool
-        schema = convert_to_openai_tool(tool)
-    try:
-        if isinstance(schema, dict):
-            return json.dumps(schema, separators=(",", ":"), default=str)
-    except (TypeError, ValueError, RecursionError):
-        pass
+        tool = convert_to_openai_tool(tool)
+    if isinstance(tool, dict):
+        with suppress(TypeError, ValueError, RecursionError):
+            return json.dumps(tool, separators=(",", ":"), default=str)
     raise PolicyError(
         f"{tool!r:.200} is no tool: give a LangChain tool, a function with typed arguments and a "
         "docstring, a pydantic class, or a schema that can be written as JSON"
@@ -242,19 +218,14 @@ class MessageCounter:
     """
 
     def __init__(self, counter: TokenCounter, estimate: Callable[[Any], int]) -> None:
-        self._counter, self._estimate = counter, estimate
-        self._logged = False
-        self._base: int | None = None
+        self._counter, self._estimate, self._logged = counter, estimate, False
 
-    @property
+    @cached_property
     def base(self) -> int:
         """Tokens that it counts for no message at all, such as a reply's opening."""
-        if self._base is None:
-            try:
-                self._base = self._ask([])
-            except Exception:  # it may not be made for an empty list
-                self._base = 0
-        return self._base
+        with suppress(Exception):  # it may not be made for an empty list
+            return self._ask([])
+        return 0
 
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
@@ -268,13 +239,9 @@ class MessageCounter:
                 failed = error
         if not self._logged:
             self._logged = True
-            log(
-                "counter_failed",
-                "token_counter does not count every message (%s: %.200s): those are estimated; "
-                "give one that takes any list of messages",
-                type(failed).__name__,
-                failed,
-            )
+            text = "token_counter does not count every message (%s: %.200s): those are estimated; "
+            text += "give one that takes any list of messages"
+            log("counter_failed", text, type(failed).__name__, failed)
         return self._estimate(message) + self.base
 
     def _ask(self, messages: Sequence[Any]) -> int:
@@ -288,9 +255,7 @@ class MessageCounter:
         return count
 
 
-def _legal_histories(
-    message: BaseMessage,
-) -> list[tuple[list[BaseMessage], list[BaseMessage]]]:
+def _legal_histories(message: BaseMessage) -> list[tuple[list[BaseMessage], list[BaseMessage]]]:
     """Return histories with a message that a provider takes, each with one to compare it with.
 
     The last ones are for a counter that takes no call without a result: there the frame of a result
@@ -319,23 +284,20 @@ def vocabulary(spec: str) -> Callable[[str], int]:
     yet. Special tokens count as plain text. A `PolicyError` says why a vocabulary cannot be loaded.
     """
     library, _, name = spec.partition(":")
-    loader = {"tiktoken": _tiktoken, "tokenizers": _tokenizers}.get(library)
-    if not name or loader is None:
-        raise PolicyError(
-            f"token_counter cannot be {spec!r}; write tiktoken:o200k_base, or "
-            "tokenizers:path/to/tokenizer.json"
-        )
+    load = {"tiktoken": _tiktoken, "tokenizers": _tokenizers}.get(library)
+    wrong = "cannot be a token_counter; write tiktoken:o200k_base, or "
+    wrong += "tokenizers:path/to/tokenizer.json"
+    if not name or load is None:
+        raise PolicyError(f"{spec!r} {wrong}")
     try:
-        return loader(name)
+        return load(name)
     except ImportError as error:
-        raise PolicyError(
-            f"{spec!r} needs {library}, which is not installed: {install_command('tokens')}"
-        ) from error
+        wrong = f"needs {library}, which is not installed: {install_command('tokens')}"
+        raise PolicyError(f"{spec!r} {wrong}") from error
     except Exception as error:
-        raise PolicyError(
-            f"the vocabulary {spec!r} cannot be had ({type(error).__name__}: {error!s:.200}); give "
-            "one that is on this machine, or leave token_counter out for the estimate"
-        ) from error
+        wrong = f"cannot be had ({type(error).__name__}: {error!s:.200})"
+        advice = "give one that is on this machine, or leave token_counter out for the estimate"
+        raise PolicyError(f"the vocabulary {spec!r} {wrong}; {advice}") from error
 
 
 def _tiktoken(name: str) -> Callable[[str], int]:
@@ -356,8 +318,7 @@ def _tokenizers(name: str) -> Callable[[str], int]:
     tokenizer.no_padding()
 
     def count(text: str) -> int:
-        # The library refuses lone surrogates, which no provider takes either.
-        plain = text.encode("utf-8", "replace").decode()
+        plain = text.encode("utf-8", "replace").decode()  # it refuses lone surrogates
         return len(tokenizer.encode(plain, add_special_tokens=False).ids)
 
     return count
