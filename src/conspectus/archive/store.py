@@ -165,8 +165,11 @@ class Archive:
 
     @observed("save_draft")
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
-        """Keep a finished summary under the hash of its plan, so that it is paid for once."""
-        self.backend.write(scope, {"draft": [Item(plan, packed(draft.to_json()))]})
+        """Keep a finished summary under the hash of its plan, so that it is paid for once.
+
+        It may be lost if the machine fails before the record is committed.
+        """
+        self.backend.write(scope, {"draft": [Item(plan, packed(draft.to_json()))]}, durable=False)
 
     @observed("find_draft")
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
