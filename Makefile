@@ -32,6 +32,23 @@ test: $(READY)
 test-all: $(READY)
 	$(PYTEST) -m "slow or hypothesis"
 
+# What stands in agents, with the lowest and with the newest versions of LangChain, LangGraph and
+# Deep Agents that pyproject.toml admits; all else is as in the lock. These move on by themselves.
+MOVING := -e|conspectus|certifi|langchain|langgraph|deepagents
+AGENTS := $(addprefix tests/test_,langchain_conformance.py middleware.py middleware_in_graphs.py guard.py \
+	deep_agents.py preserved_history.py recall_tool.py summaries_in_streams.py short_term_agrees.py)
+.PHONY: versions
+versions: $(READY)
+	@$(BIN)/uv pip freeze --python $(BIN)/python | grep -vE '^($(MOVING))' > $(VENV)/others.txt
+	@for admitted in lowest-direct highest; do \
+		made=$(CURDIR)/$(VENV)/$$admitted && $(BIN)/uv venv --quiet --clear --python $(BIN)/python $$made && \
+		VIRTUAL_ENV=$$made $(BIN)/uv pip install --quiet --resolution $$admitted --group dev \
+			--constraint $(VENV)/others.txt --editable '.[deepagents,openai,anthropic]' && \
+		VIRTUAL_ENV=$$made $(BIN)/uv pip freeze | grep -E '^(langchain|langgraph|deepagents)==' && \
+		CONSPECTUS_PROFILE=fast $$made/bin/python -m pytest -q --numprocesses auto --maxprocesses 8 \
+			-p no:cacheprovider -m "not slow" $(AGENTS) || exit 1; \
+	done
+
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 

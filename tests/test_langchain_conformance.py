@@ -3,6 +3,7 @@ in a way that is stated."""
 
 import copy
 import random
+from importlib.metadata import version
 
 import pytest
 from hypothesis import given
@@ -36,13 +37,14 @@ EMPTY = {
 def test_it_comes_out_the_same_or_differs_as_stated(one):
     came = outcome(one)
     assert came.theirs not in ([], (), {}, "") or one.name in EMPTY, "was anything run?"
-    if one.differs:
+    if one.must_differ:
         assert not came.same, f"the stated difference is gone: {came.theirs!r}"
     else:
         assert came.same, f"LangChain: {came.theirs!r}; ours: {came.ours!r}"
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(version("langchain") != "1.4.7", reason="the page is written with the lock")
 def test_the_page_is_what_the_behaviours_write():
     assert PAGE.read_text(encoding="utf-8") == page(), "write it anew with `make conformance`"
 

@@ -104,6 +104,7 @@ def pieces(side: Side, mode: Any) -> list[Any]:
     STREAM,
     '`stream_mode="messages"`: tokens of the summariser',
     "nobody should read a summary as if the agent were answering",
+    until="1.5",
 )
 def _(side: Side) -> Any:
     found = [one for one, _ in pieces(side, "messages") if one.type in ("ai", "AIMessageChunk")]

@@ -5,11 +5,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 from langchain.agents.middleware import SummarizationMiddleware as LangChains
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
+from packaging.version import Version
 
 from conspectus.langchain import SummarizationMiddleware as Ours
 from scripted_models import ScriptedChatModel
@@ -151,12 +153,20 @@ class Behaviour:
         name: what is looked at.
         observe: runs it on one side, and returns what came out as plain data.
         differs: why ours differs, and must; empty for the same.
+        until: the version of LangChain from which on it does as ours does; empty for none so far.
     """
 
     section: str
     name: str
     observe: Callable[[Side], Any] = field(compare=False)
     differs: str = ""
+    until: str = ""
+
+    @property
+    def must_differ(self) -> bool:
+        """Whether it must come out differently with the LangChain that is installed."""
+        gone = self.until and Version(version("langchain")) >= Version(self.until)
+        return bool(self.differs) and not gone
 
     def same(self, theirs: Any, ours: Any) -> bool:
         """Whether what came out is the same. Our error may say more than theirs, never less."""
@@ -168,19 +178,21 @@ class Behaviour:
 BEHAVIOURS: list[Behaviour] = []
 
 
-def add(section: str, name: str, observe: Callable[[Side], Any], differs: str = "") -> None:
+def add(
+    section: str, name: str, observe: Callable[[Side], Any], differs: str = "", until: str = ""
+) -> None:
     """Put a behaviour on the list."""
     assert all(one.name != name or one.section != section for one in BEHAVIOURS), name
-    BEHAVIOURS.append(Behaviour(section, name, observe, differs))
+    BEHAVIOURS.append(Behaviour(section, name, observe, differs, until))
 
 
 def behaviour(
-    section: str, name: str, differs: str = ""
+    section: str, name: str, differs: str = "", until: str = ""
 ) -> Callable[[Callable[[Side], Any]], Callable[[Side], Any]]:
     """`add` for a function that takes more than a line."""
 
     def put(observe: Callable[[Side], Any]) -> Callable[[Side], Any]:
-        add(section, name, observe, differs)
+        add(section, name, observe, differs, until)
         return observe
 
     return put

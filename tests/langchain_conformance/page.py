@@ -48,6 +48,10 @@ def _shown(value: Any) -> str:
     return "`` " + text.replace("|", "\\|") + " ``" if text else "nothing"
 
 
+def _since(one: Behaviour) -> str:
+    return f"; LangChain does so, too, from {one.until} on" if one.until else ""
+
+
 def page() -> str:
     """The whole page."""
     found = [(one, outcome(one)) for one in BEHAVIOURS]
@@ -61,7 +65,9 @@ def page() -> str:
         "`tests/test_langchain_conformance.py`",
         "fails when something comes out differently that is not stated here, when a stated",
         "difference is gone, and when this page is not what it writes. `make conformance` writes "
-        "it anew.",
+        "it anew. `make versions` runs the same with the lowest and the newest versions of "
+        "LangChain, LangGraph and Deep Agents that are admitted; where LangChain has changed "
+        "meanwhile, the line says so.",
         "",
         f"**{len(found)} behaviours: {len(found) - stated} the same, {stated} different for a "
         "stated reason.** An error is the same when ours can be caught as theirs is, and says what "
@@ -78,7 +84,7 @@ def page() -> str:
         if same:
             lines += ["", "| the same | both |", "|---|---|", *same]
         other = [
-            f"| {one.name} | {came.shown[0]} | {came.shown[1]} | {one.differs} |"
+            f"| {one.name} | {came.shown[0]} | {came.shown[1]} | {one.differs}{_since(one)} |"
             for one, came in rows
             if one.differs
         ]
@@ -95,7 +101,7 @@ def page() -> str:
 def main() -> None:
     """Write the page."""
     logging.disable()
-    wrong = [one for one in BEHAVIOURS if outcome(one).same == bool(one.differs)]
+    wrong = [one for one in BEHAVIOURS if outcome(one).same == one.must_differ]
     PAGE.write_text(page(), encoding="utf-8")
     for one in wrong:
         theirs, ours = outcome(one).shown
