@@ -352,8 +352,10 @@ WRONG: list[tuple[Any, str]] = [
     (hangs, f"the redactor {__name__}.hangs did not answer within 0.05 seconds"),
     (lambda text: None, "and answered with NoneType"),
     (lambda text: text * 400, "characters of"),
-    (lambda text: text + "!", "changes what it has redacted"),
-    (Answers(Redacted("gone", {"x": "many"})), "and answered with Redacted"),  # type: ignore[dict-item]
+    (lambda text: text + "!", "changes its own marks"),
+    (Answers(Redacted("gone", {"x": "many"})), "failed with TypeError"),  # type: ignore[dict-item]
+    (Answers(Redacted(5)), "failed with TypeError"),  # type: ignore[arg-type]
+    (Answers(Redacted("gone", {}, {5: "x"})), "failed with TypeError"),  # type: ignore[dict-item]
     (Answers(5), "and answered with int"),
     (TakesNoName(), "the redactor no name 1 failed with TypeError"),
     (redact_later, "and answered with coroutine"),

@@ -128,7 +128,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 entry.key = key  # some may be older than the redactor
         if redaction is not None and entries:
             # All together, as one may name the secret in another.
-            entries = (await redaction.together(entries, ())).entries
+            entries = (await redaction.together(entries)).made
         known = {entry.key: _readable(entry) for entry in entries}
         gone = "## {}: the original is gone (expired or forgotten)\n"
         return "\n".join(known.get(key) or gone.format(key[:8]) for key in keys)

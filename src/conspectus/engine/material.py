@@ -81,7 +81,7 @@ class Material:
         """Redact the text of a summary; raise `RedactionError` if nothing is left of it."""
         if self.redaction is None:
             return text
-        [clean] = await self.redaction.texts([text])
+        clean: str = (await self.redaction.together([text])).made[0]
         if text.strip() and not clean.strip():
             raise RedactionError(
                 f"the redactor {self.redaction.identity} left nothing of the summary; let it "
@@ -220,14 +220,12 @@ async def _redact(made: Material, redaction: Redaction) -> None:
         return text
 
     with_texts(notes, noted)
-    done = await redaction.together(
-        [*made.originals.values(), *made.staying],
-        [made.focus, *made.foreign, *texts],
-    )
-    made.originals = dict(zip(made.originals, done.entries[:count], strict=True))
-    made.staying = done.entries[count:]
+    entries = (*made.originals.values(), *made.staying)
+    done = await redaction.together([*entries, made.focus, *made.foreign, *texts])
+    made.originals = dict(zip(made.originals, done.made, strict=False))
+    made.staying = done.made[count : len(entries)]
     made.redacted = dict(sum(done.counts[:count], Counter[str]()))
-    made.focus, *texts = done.texts
+    made.focus, *texts = done.made[len(entries) :]
     clean = iter(texts)
     made.foreign = tuple(next(clean) for _ in made.foreign)
     closed = with_texts(notes, lambda _: next(clean))

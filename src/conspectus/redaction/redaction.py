@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from conspectus import _imports
 from conspectus.bridge import StepTimeout, io
 from conspectus.errors import PolicyError, RedactionError
-from conspectus.messages import Message, Source, read_messages
+from conspectus.messages import Message, read_messages
 from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 
@@ -24,7 +24,6 @@ GROWTH, MORE = 4, 1_000
 
 NOTHING_DONE = "nothing was archived or summarised"
 
-Counts = Mapping[str, int]
 Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
 
 
@@ -41,7 +40,7 @@ class Redacted:
     """
 
     text: str
-    counts: Counts = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     values: Values = field(default_factory=dict, repr=False)
 
 
@@ -64,14 +63,10 @@ class Redactor(Protocol):
         """A text that changes with the redactor's rules, so that older drafts are not used."""
 
     def redact(self, text: str, key: str | None = None) -> Redacted:
-        """Return a text without its secrets.
+        """Return a text without its secrets; it may be called from other threads.
 
         The same text must give the same answer, and redacting an answer again must not change it.
-        It may be called from other threads.
-
-        Args:
-            text: part of a message, a summary or the like.
-            key: the name of the text, such as that of a tool's argument; None for none.
+        `key` is the name of the text, such as that of a tool's argument; None for none.
         """
 
 
@@ -81,15 +76,10 @@ a `Redactor`; None or False for none."""
 
 
 class Together(NamedTuple):
-    """The redacted messages and texts of one compaction.
+    """The redacted messages and texts of one compaction; what has no secret is the same object."""
 
-    A message without a secret is the same object. `counts` has replacements by message and kind,
-    `values` the secrets found.
-    """
-
-    entries: list[Message]
-    counts: list[Counter[str]]
-    texts: list[str]
+    made: list[Any]
+    counts: list[Counter[str]]  # of the replacements in each, by kind
     values: Values
 
 
@@ -120,116 +110,85 @@ class Redaction:
             kind = _imports.plugged(_imports.REDACTORS, "default")
             if kind is None:
                 raise PolicyError(
-                    "redact=True needs a default redactor, and none is installed; install the "
-                    "package conspectus_secrets, or give redact= a function from text to text or "
-                    "a Redactor"
+                    "redact=True needs the package conspectus_secrets, which is not installed; "
+                    "install it, or give redact= a function from text to text or a Redactor"
                 )
             redactor = kind()
-        if not isinstance(redactor, type):
-            if isinstance(redactor, Redactor):
-                return cls(redactor.redact, str(redactor.identity), timeout)
-            if callable(redactor):
-                name = getattr(redactor, "__qualname__", type(redactor).__qualname__)
-                name = f"{getattr(redactor, '__module__', '')}.{name}"
-                return cls(lambda text, key: redactor(text), name, timeout)
+        if isinstance(redactor, Redactor) and not isinstance(redactor, type):
+            return cls(redactor.redact, str(redactor.identity), timeout)
+        if callable(redactor) and not isinstance(redactor, type):
+            name = getattr(redactor, "__qualname__", type(redactor).__qualname__)
+            name = f"{getattr(redactor, '__module__', '')}.{name}"
+            return cls(lambda text, key: redactor(text), name, timeout)
         raise PolicyError(
             'redact must be True or "secrets" for the default redactor, a function from text to '
-            "text, or an object with identity and redact(text, key=None), not "
-            f"{redactor!r:.200}"
+            f"text, or an object with identity and redact(text, key=None), not {redactor!r:.200}"
         )
 
-    async def texts(self, texts: Sequence[str]) -> list[str]:
-        """Redact texts; a failing redactor is a `RedactionError`."""
-        return (await self.together((), texts)).texts
-
-    async def together(self, entries: Sequence[Message], texts: Sequence[str]) -> Together:
-        """Redact messages and texts, each secret in all of them; errors as above."""
+    async def together(self, given: Sequence[Message | str]) -> Together:
+        """Redact messages and texts, each secret in all; raise `RedactionError` if that fails."""
         try:
-            work = partial(self._together, entries, texts)
-            together: Together = await io(work, timeout=self.timeout)
+            done: Together = await io(partial(self._together, given), timeout=self.timeout)
+            return done
         except RedactionError:
             raise
         except StepTimeout as error:
-            late = f"did not answer within {self.timeout:g} seconds; {NOTHING_DONE}"
-            raise self._error(late) from error
-        except Exception as error:
-            # The error may quote the text, so the message has only its type.
-            what = f"failed with {type(error).__name__}; {NOTHING_DONE}"
-            raise self._error(f"{what}; mend it, or leave redact= out") from error
-        return together
+            why = f"did not answer within {self.timeout:g} seconds; {NOTHING_DONE}"
+            raise self._error(why) from error
+        except Exception as error:  # it may quote the text, so the message has only its type
+            why = f"failed with {type(error).__name__}; {NOTHING_DONE}"
+            raise self._error(f"{why}; mend it, or leave redact= out") from error
 
-    def _together(self, entries: Sequence[Message], texts: Sequence[str]) -> Together:
-        values, counts = dict(self.values), [Counter[str]() for _ in entries]
+    def _together(self, given: Sequence[Message | str]) -> Together:
+        values, counts = dict(self.values), [Counter[str]() for _ in given]
 
-        def alone(text: str, key: str | None = None) -> Redacted:
-            answer = self._text(text, key)
+        def alone(count: Counter[str], text: str, key: str | None) -> str:
+            answer = self._text(text, key) if text else Redacted(text)
             values.update(answer.values)
-            return answer
+            for kind, number in answer.counts.items():
+                count[kind] += number
+            return answer.text
 
-        def spread(text: str, _: str | None = None) -> Redacted:
-            return Redacted(*without_values(text, values))
+        def spread(count: Counter[str], text: str, _: str | None) -> str:
+            text, more = without_values(text, values)
+            count.update(more)
+            return text
 
-        sources, made = [entry.source for entry in entries], list(texts)
-        for redact in (alone, spread):  # the secrets of each, then those found in others
-            sources = [_walked(*one, redact) for one in zip(sources, counts, strict=True)]
-            made = [redact(text).text for text in made]
-        return Together(list(map(_read, sources, entries)), counts, made, values)
+        made: list[Any] = [one if isinstance(one, str) else one.source for one in given]
+        for put in (alone, spread):  # the secrets of each, then those found in others
+            made = [walk(one, partial(put, count)) for one, count in zip(made, counts, strict=True)]
+        return Together(list(map(_read, made, given)), counts, values)
 
-    def _text(self, text: str, key: str | None = None) -> Redacted:
-        if not text:
-            return Redacted(text)
+    def _text(self, text: str, key: str | None) -> Redacted:
         first = self._answer(text, key)
         if len(first.text) > GROWTH * len(text) + MORE:
             what = f"made {len(first.text):,} characters of {len(text):,}; {NOTHING_DONE}"
             raise self._error(what)
         if first.text != text and self._answer(first.text, key).text != first.text:
-            raise self._error(
-                "changes what it has redacted when it sees it again; let it leave its own marks "
-                "alone"
-            )
+            raise self._error("changes its own marks when it sees them again; let it leave them")
         return first
 
     def _answer(self, text: str, key: str | None) -> Redacted:
         answer: Any = self.redact(text, key)
+        if isinstance(answer, Redacted):
+            return answer
         if isinstance(answer, str):  # as functions answer
             return Redacted(answer, {"redacted": 1} if answer != text else {})
         if isinstance(answer, Coroutine):
             answer.close()  # it is never awaited
-        if (
-            isinstance(answer, Redacted)
-            and isinstance(answer.text, str)
-            and all(isinstance(number, int) for number in answer.counts.values())
-            and all(isinstance(word, str) for pair in answer.values.items() for word in pair)
-        ):
-            return answer
         raise self._error(
-            "must answer with a text, or with Redacted(text, counts, values) as in Redacted("
-            '"[redacted: name]", {"name": 1}, {"Ann Lee": "name"}), and answered with '
-            f"{type(answer).__name__}; {NOTHING_DONE}"
+            'must answer with a text, or with Redacted("[redacted: name]", {"name": 1}, {"Ann '
+            f'Lee": "name"}}), and answered with {type(answer).__name__}; {NOTHING_DONE}'
         )
 
     def _error(self, what: str) -> RedactionError:
         return RedactionError(f"the redactor {self.identity} {what}")
 
 
-def _walked(
-    source: Source, counts: Counter[str], redact: Callable[[str, str | None], Redacted]
-) -> Source:
-    """Redact each text of a message, and count what was replaced."""
-
-    def put(text: str, key: str | None) -> str:
-        answer = redact(text, key)
-        counts.update(answer.counts)
-        return answer.text
-
-    made: Source = walk(source, put)
-    return made
-
-
-def _read(source: Any, original: Message) -> Message:
+def _read(made: Any, given: Message | str) -> Message | str:
     """Read a redacted message, with the key of the original, which it is if nothing changed."""
-    if source is original.source:
-        return original
-    [redacted] = read_messages([source])
-    named = replace(redacted, key=original.key, id=original.id, given_id=original.given_id)
-    return replace(named, joined=original.joined, redacted=True)
+    if isinstance(given, str) or made is given.source:
+        return made if isinstance(given, str) else given
+    [redacted] = read_messages([made])
+    named = replace(redacted, key=given.key, id=given.id, given_id=given.given_id)
+    return replace(named, joined=given.joined, redacted=True)

@@ -15,16 +15,13 @@ _ESCAPE = (
     r"|\\{1,8}u(?P<wide>(?:0[1-9a-fA-F]|[1-9a-cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
     r"|00[a-fA-F][0-9a-fA-F])"
 )
-_HIDDEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
-"""Invisible signs, which can take a secret apart."""
+_HIDDEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"  # Signs that nobody sees
 
 _CODED = re.compile(f"{_ESCAPE}|{_HIDDEN}")
 
 MARK = "[redacted: {kind}]"  # Replacement of a secret, with its kind only: no length, no hash
 
-LEAST, MOST = 6, 512
-"""Characters of a value that is replaced elsewhere. Longer ones, as private keys, have their own
-form."""
+LEAST, MOST = 6, 512  # Characters of a value that is replaced elsewhere; private keys are longer
 
 FEW = 64  # Up to this number of values, each is searched for before a text is cut into pieces
 
@@ -55,26 +52,23 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
         return text, counts
     plain, positions = unescaped(text)
     here = [value for value in values if value in plain] if len(values) <= FEW else values
-    wanted = {tuple(_PIECE.findall(each)): values[each] for each in here if telling(each)}
-    if not wanted:
-        return text, counts
-    lengths: dict[str, set[int]] = {}  # of values, by their first piece
+    wanted = {value: values[value] for value in here if telling(value)}
+    sizes: dict[str, set[int]] = {}  # of values, by their first piece
     for value in wanted:
-        lengths.setdefault(value[0], set()).add(len(value))
-    pieces, parts = _PIECE.findall(plain), []
-    done = at = number = 0  # of the text, of the plain text, of its pieces
-    while number < len(pieces):
-        sizes = sorted(lengths.get(pieces[number], ()), reverse=True)
-        some = (tuple(pieces[number : number + size]) for size in sizes)
-        match = next(filter(wanted.get, some), (pieces[number],))
-        end = at + sum(map(len, match))
-        if (kind := wanted.get(match)) is not None:
-            begin, stop = (at, end) if positions is None else (positions[at], positions[end])
-            parts += [text[done:begin], MARK.format(kind=kind)]
-            counts[kind] += 1
-            done = stop
-        at, number = end, number + len(match)
-    return ("".join([*parts, text[done:]]) if parts else text), counts
+        sizes.setdefault(_PIECE.findall(value)[0], set()).add(len(value))
+    if not sizes:
+        return text, counts
+    pieces = [piece.span() for piece in _PIECE.finditer(plain)]
+    ends, parts, at, done = {end for _, end in pieces}, [], 0, 0  # of the plain text, of the text
+    for begin, end in pieces:
+        for size in sorted(sizes.get(plain[begin:end], ()), reverse=True):
+            stop, value = begin + size, plain[begin : begin + size]
+            if begin >= at and stop in ends and value in wanted:
+                first, last = (positions[begin], positions[stop]) if positions else (begin, stop)
+                parts += [text[done:first], MARK.format(kind=wanted[value])]
+                counts[wanted[value]] += 1
+                at, done = stop, last
+    return "".join([*parts, text[done:]]), counts
 
 
 def unescaped(text: str) -> tuple[str, list[int] | None]:
