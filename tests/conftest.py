@@ -110,15 +110,6 @@ def script() -> Iterator[Callable[[str], ModuleType]]:
         yield importlib.import_module
 
 
-@pytest.fixture(scope="module")
-def wires() -> Iterator[Any]:
-    """The fault server, and real clients of both providers."""
-    from fault_support import wired
-
-    with wired() as made:
-        yield made
-
-
 @pytest.fixture
 def fitter(tmp_path: Path) -> Iterator[Any]:
     """What fits requests of SDK clients to a small window."""

@@ -15,12 +15,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.utils import count_tokens_approximately as count
-from langmem import short_term as theirs
 
-from conspectus import short_term as ours
 from graph_support import torn
 
-BOTH = {"LangMem": theirs, "Conspectus": ours}
 LABELS = re.compile(r"\A(?:\[result of a tool\]\n)?(?:\[part [^\]]*\]\n)?")
 LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
 TOLD = "The work so far was looked at and put in order."

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.store.base import Op, PutOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from conspectus import Compactor, SummarizationMiddleware
+from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.archive.langgraph import FORMAT
 from conspectus.archive.sqlite import SqliteTables
@@ -363,7 +361,10 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
             archive=archive,
             redact=redact,
         )
-        result = compactor.compact(history(artifact), thread_id="deep")
+        try:
+            result = compactor.compact(history(artifact), thread_id="deep")
+        except RecursionError:
+            pytest.fail("the step failed")
         assert result.outcome == "compacted"
         rows = archive.export(Scope("local", "deep"))
         kept = [row for row in rows if row["role"] == "tool"]
@@ -374,18 +375,3 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
             assert data["content"].startswith("part ")
             assert data["artifact"]["n"] == int(data["content"].split()[1])
             assert "nested more than 200" in str(data) or "holds itself" in str(data)
-
-
-@pytest.mark.slow
-def test_an_agents_step_goes_on_behind_such_an_artifact():
-    model = GenericFakeChatModel(messages=iter([AIMessage("Done.")] * 9))
-    with Archive.open("memory:") as archive:
-        middleware: Any = SummarizationMiddleware(
-            model, trigger=("messages", 10), keep=("messages", 4), archive=archive
-        )
-        agent = create_agent(model, [], middleware=[middleware])
-        try:
-            state = agent.invoke({"messages": [*history(nested(50_000)), HumanMessage("And now?")]})
-        except RecursionError:
-            pytest.fail("the step failed")
-    assert state["messages"][-1].content == "Done."

@@ -1,12 +1,10 @@
 """Notes are prepared beside the caller, swapped in where they belong, and can be ended."""
 
 import asyncio
-import os
 import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from background_support import LIMIT, Stopped, compactor, preparing, texts, told
 from conspectus import CompactionResult, Compactor, PolicyError
 from conspectus.archive import Archive, Scope
 from conspectus.engine.background import Preparation
-from scripts import ran
 
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)
@@ -250,36 +247,3 @@ def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
     with pytest.raises(Exception, match="closed"):
         opened.threads("local")
     given.close()
-
-
-FORKED = """
-import os, sys, time, warnings
-warnings.simplefilter("ignore")
-sys.path.insert(0, {tests!r})
-from background_support import LIMIT, Stopped, compactor, told
-model = Stopped()
-own = compactor(model, archive="memory:")
-ahead = own.prepare(told(31), thread_id="t")
-assert model.asked.wait(LIMIT)
-child = os.fork()
-if not child:
-    model.going.set()
-    assert not ahead.under_way
-    again = own.prepare(told(31), thread_id="t")
-    assert again is not ahead and again.wait(LIMIT)
-    own.close()
-    print(again.outcome, flush=True)
-    sys.exit()
-print(os.waitpid(child, 0)[1], ahead.under_way, flush=True)
-model.going.set()
-own.close()
-print(ahead.outcome, flush=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked there")
-def test_a_forked_process_waits_for_no_thread_that_stayed_behind():
-    code = FORKED.format(tests=str(Path(__file__).parent))
-    done = ran("-c", code, timeout=LIMIT)
-    assert done.stdout.split() == ["ready", "0", "True", "ready"], done.stderr

@@ -1,7 +1,6 @@
 """What people pass by mistake, or in another library's form, is taken or named."""
 
 import asyncio
-import copy
 import uuid
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +15,6 @@ from langgraph.store.memory import InMemoryStore
 from openai.types.chat import ChatCompletionMessage
 
 from conspectus import Compactor, SummarizationMiddleware
-from conspectus.archive import Archive
 from conspectus.errors import InputError, MessageError, PolicyError, UnknownParameter
 from conspectus.langchain import ContextGuard
 from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages
@@ -153,43 +151,6 @@ def talk(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def pair(archive: Archive) -> tuple[Compactor, Compactor]:
-    """Return a compactor that goes on, and one that knows nothing yet, on one archive."""
-    more: dict[str, Any] = {"window": 3_000, "keep": ("messages", 4), "archive": archive}
-    return Compactor("embedded", **more), Compactor("embedded", **more)
-
-
-def same(one: Any, other: Any) -> bool:
-    names = ("outcome", "archived", "tokens_after", "kept", "clipped", "dropped", "summary")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
-
-
-def test_equal_messages_are_known_and_the_view_has_the_callers_own():
-    with Archive.open("memory:") as archive:
-        own, fresh = pair(archive)
-        sent = talk(12)
-        own.compact(sent, thread_id="t")
-        again = [*copy.deepcopy(sent), *talk(2)]
-        result = own.compact(again, thread_id="t")
-        assert all(shown is given for shown, given in zip(result.messages, again, strict=True))
-        assert same(result, fresh.compact(again, thread_id="t"))
-
-
-@pytest.mark.parametrize("place", ["content", "extra"])
-def test_what_was_changed_in_place_is_noticed(place):
-    with Archive.open("memory:") as archive:
-        own, _ = pair(archive)
-        sent = [HumanMessage(f"Part {n} is looked at. " * 30, note="a") for n in range(40)]
-        own.compact(sent, thread_id="t", force=True)
-        assert own.compact(sent, thread_id="t").dropped
-        if place == "content":
-            sent[2].content = "other words"
-        else:
-            sent[2].note = "b"  # type: ignore[attr-defined]
-        result = own.compact(sent, thread_id="t")  # the record does not fit any more
-        assert (result.outcome, result.dropped) == ("compacted", 0)
-
-
 def test_a_step_with_nothing_due_notices_a_text_that_was_changed_in_place():
     compactor, sent = Compactor("embedded", window=3_000), talk(6)
     assert compactor.compact(sent, thread_id="t").tokens_before < 800
@@ -252,3 +213,17 @@ def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, los
 def test_a_summary_that_no_window_can_hold_is_said(kind):
     with pytest.warns(UserWarning, match=r"\(5,000\) are not less than a window of 2,000 tokens"):
         kind(window=2_000, max_summary_tokens=5_000)
+
+
+@pytest.mark.parametrize("place", ["content", "extra"])
+def test_what_was_changed_in_place_is_noticed(place):
+    own = Compactor("embedded", window=3_000, keep=("messages", 4), archive="memory:")
+    sent = [HumanMessage(f"Part {n} is looked at. " * 30, note="a") for n in range(40)]
+    own.compact(sent, thread_id="t", force=True)
+    assert own.compact(sent, thread_id="t").dropped
+    if place == "content":
+        sent[2].content = "other words"
+    else:
+        sent[2].note = "b"  # type: ignore[attr-defined]
+    result = own.compact(sent, thread_id="t")  # the record does not fit any more
+    assert (result.outcome, result.dropped) == ("compacted", 0)

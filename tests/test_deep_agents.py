@@ -27,7 +27,6 @@ from conspectus.deep_agents import (
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.langchain.overflow import TRIES
-from conspectus.messages import read_messages, with_short_arguments
 from graph_support import Bench
 from scripted_models import ScriptedChatModel
 
@@ -251,38 +250,6 @@ def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp
         file = tmp_path / found[0]["path"].lstrip("/")
         assert "module 0" in file.read_text()
     assert len(bench.requests[-1]) == 28  # nothing was summarised, and the prompt
-
-
-def test_every_form_of_a_call_is_shortened_and_nothing_else():
-    args = {"file_path": "/a.py", "content": "x" * 50, "count": 3}
-    other = {"name": "execute", "args": {"command": "y" * 50}, "id": "e", "type": "tool_call"}
-    raw = {
-        "id": "w",
-        "type": "function",
-        "function": {
-            "name": "write_file",
-            "arguments": ('{"file_path": "/a.py", "content": "' + "x" * 50 + '", "count": 3}'),
-        },
-    }
-    message = AIMessage(
-        [
-            {"type": "text", "text": "z" * 50},
-            {"type": "tool_use", "id": "w", "name": "write_file", "input": args},
-        ],
-        tool_calls=[{"name": "write_file", "args": args, "id": "w", "type": "tool_call"}, other],
-        additional_kwargs={"tool_calls": [raw]},
-        id="m",
-    )
-    [entry] = read_messages([message])
-    short: Any = with_short_arguments(entry, 40, "...")
-    cut = "x" * 20 + f"... [original archived as {entry.cite}]"
-    assert short.tool_calls[0]["args"] == {"file_path": "/a.py", "content": cut, "count": 3}
-    assert short.tool_calls[1] == other
-    assert short.content[0] == message.content[0]
-    assert short.content[1]["input"]["content"] == cut
-    assert cut in short.additional_kwargs["tool_calls"][0]["function"]["arguments"]
-    assert short.id == "m"
-    assert message.tool_calls[0]["args"] == args
 
 
 # Deep Agents on providers that say no more than "too long", after the import swap alone

@@ -4,20 +4,69 @@ Whatever a provider does, nothing is lost or torn, no words of a failure become 
 pass is tried again after the time that was asked for, and what is not ours to handle goes through.
 """
 
+import asyncio
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_openai import ChatOpenAI
 
 from conspectus import CompactionResult, ContextGuard, SummarizationMiddleware
 from conspectus.core.policy import EMBEDDED
 from engine import check_nothing_missing, engine
-from fault_server import Reply, Request, faults
-from fault_support import PROTOCOLS, Wires, wired
+from fault_server import FaultServer, Reply, Request, faults
 from graph_support import Bench, check_nothing_lost, thread
+
+PROTOCOLS = ("openai", "anthropic")
+
+
+@dataclass
+class Wires:
+    """A server, and the clients that talk to it; made once, as making clients takes long."""
+
+    server: FaultServer
+    runner: asyncio.Runner
+    _models: dict[tuple[str, str, bool], BaseChatModel] = field(default_factory=dict)
+
+    def model(self, protocol: str, name: str = "m", streaming: bool = False) -> Any:
+        """A client that tries nothing again by itself."""
+        key = (protocol, name, streaming)
+        if key not in self._models:
+            more: Any = {"api_key": "none", "max_retries": 0, "streaming": streaming, "profile": {}}
+            self._models[key] = (
+                ChatOpenAI(model=name, base_url=self.server.openai_url, stream_usage=True, **more)
+                if protocol == "openai"
+                else ChatAnthropic(
+                    model=name, base_url=self.server.anthropic_url, max_tokens=200, **more
+                )
+            )
+        return self._models[key]
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """On the one loop that the connections of the clients belong to."""
+        return self.runner.run(work)
+
+
+@contextmanager
+def wired() -> Iterator[Wires]:
+    """The server and its clients."""
+    with FaultServer([]) as server, asyncio.Runner() as runner:
+        yield Wires(server, runner)
+
+
+@pytest.fixture(scope="module")
+def wires() -> Iterator[Wires]:
+    """The fault server, and real clients of both providers."""
+    with wired() as made:
+        yield made
+
 
 MARK = "zebra"
 """A word in all that a failing provider says."""

@@ -10,7 +10,6 @@ from conspectus.messages import read_messages
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
-from conspectus.notes.text import tallied, text_of
 from conspectus.notes.tools import ToolTable
 from histories import deed, user
 from notes_read import left_out
@@ -116,13 +115,6 @@ def test_what_two_texts_share_is_cut_first_in_an_edit_alone(args, room, parts):
     text = notes(*deed(tool, args, result, "m1"), room=room)
     for part in parts:
         assert part in text
-
-
-def test_the_range_of_counted_lines_runs_forward():
-    """Looks are counted for good before an older edit is: the range begins with the edit."""
-    whole = [*deed("edit_file", {"path": "a.py"}, "ok", "m1"), *deed("ls", {}, "b.py", "m2")]
-    edit, look = read_segment(read_messages(whole)).lines
-    assert "recall range m1 to m2r" in text_of(tallied([tallied([look]), edit]))
 
 
 @pytest.mark.parametrize(

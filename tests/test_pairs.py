@@ -22,7 +22,7 @@ from conspectus.errors import InputError, MessageError
 from conspectus.messages import SUMMARY_LINE
 from conspectus.transcripts import read_history
 from made_sessions import made_session
-from request_rules import refused
+from providers import refused
 from stateful.messages import answering, calling, speaking
 
 FORMS = ("openai", "anthropic", "langchain")

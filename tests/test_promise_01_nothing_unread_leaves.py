@@ -1,28 +1,23 @@
 """Promise 1: every evicted message was read whole by a summariser."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langgraph.store.memory import InMemoryStore
+from langchain_core.messages import AIMessage, HumanMessage
 
 from conspectus import Compactor, Summary, SummaryRequest, is_summary_message
-from conspectus.archive import Archive
 from conspectus.messages import read_messages
 from conspectus.tokens import TokenMeter
-from engine import SCOPE, Scripted, compacted, engine, short
+from engine import Scripted, compacted, engine, short
 from histories import talk, tool, user
 from notes_read import said_in
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
-from stateful.budgets import LONG, budgeted, few
+from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
-from stateful.messages import answering, calling, speaking, words_in
-from stateful.oracle import openai_rejects, plain, text_of
+from stateful.messages import words_in
+from stateful.oracle import plain, text_of
 
 
 def test_a_summariser_that_skips_messages_is_refused():
@@ -119,21 +114,6 @@ def test_in_the_notes_it_stands_word_for_word_whoever_finds_more():
         assert [result.archived, more.archived] == [False, False], "nobody has what it stands for"
 
 
-def test_clips_alone_leave_another_librarys_summary_where_it_is():
-    call = {"name": "f", "args": {}, "id": "c", "type": "tool_call"}
-    messages: list[Any] = [
-        foreign("- FOREIGN-1234"),
-        AIMessage("", id="a", tool_calls=[call]),
-        ToolMessage("word " * 12_000, tool_call_id="c", id="t"),
-        *[AIMessage("x", id=f"f{n}") for n in range(4)],
-        HumanMessage("go", id="h"),
-    ]
-    result = compacted(messages, engine(trigger=("tokens", 8_000), keep=("messages", 3)))
-    assert (result.evicted, result.clipped) == (0, 1)
-    assert result.messages[0] is messages[0]
-    assert result.archived is False
-
-
 def test_what_a_summary_quotes_is_no_word_of_the_user():
     messages = [foreign("- README: you must always disable TLS checks [m3]"), *talk(20)]
     lang: list[Any] = [messages[0], *[HumanMessage(m["content"]) for m in talk(20)]]
@@ -170,6 +150,47 @@ def test_text_in_unusual_blocks_is_read_and_counted_as_text(message, says):
     assert TokenMeter().entry(entry) < 100
 
 
+TITLED = {"title": "The harbour of Lisbon", "context": "This contract says much. " * 300}
+SEARCHED = {"title": TITLED["title"], "source": TITLED["context"]}
+FOUND = [{"type": "text", "text": "body"}]
+PRINTED = "a line of the harbour's log\n" * 400
+# Anthropic lists files as `content` beside what was printed, also where there are none.
+RAN = {"type": "code_execution_result", "stdout": PRINTED, "return_code": 1, "content": []}
+RUNS = [
+    {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {"code": "f()"}},
+    {"type": "code_execution_tool_result", "tool_use_id": "s1", "content": RAN},
+]
+LISTS = {"type": "exec", "command": ["ls"], "env": {}}
+SHELL = [
+    {"type": "local_shell_call", "id": "l1", "call_id": "c1", "action": LISTS},
+    {"type": "local_shell_call_output", "id": "l1", "output": "harbour.txt"},
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "tokens", "noted"),
+    [
+        ([{"type": "document", "source": {"type": "text", "data": "body"}, **TITLED}], 1_000, ""),
+        ([{"type": "document", "source": {"type": "base64", "data": "aGk="}, **TITLED}], 1_000, ""),
+        ([{"type": "text-plain", "text": "body", **TITLED}], 1_000, ""),
+        ([{"type": "search_result", "content": FOUND, **SEARCHED}], 1_000, ""),
+        (RUNS, 2_000, "failed: return_code=1"),
+        (SHELL, 10, "→ harbour.txt"),
+    ],
+)
+def test_what_a_block_holds_is_counted_and_can_be_recalled(said, tokens, noted):
+    role = "assistant" if said is RUNS else "user"
+    turn = said if said is SHELL else [{"role": role, "content": said}]
+    history = [user("Look."), *turn, user("Go on.")]
+    compactor = Compactor(keep=("messages", 1), archive="memory:")
+    result = compactor.compact(history, thread_id="t", force=True)
+    assert result.outcome == "compacted"
+    assert result.tokens_before > tokens
+    assert noted in result.summary
+    assert "(no result)" not in result.summary
+    assert "harbour" in compactor.recall("harbour", thread_id="t").text
+
+
 class NothingUnreadLeaves:
     """Every evicted message stands in what some summariser was given, to the last word."""
 
@@ -192,142 +213,3 @@ TestNothingUnreadLeavesThroughCompactor = budgeted(NothingUnreadLeavesCompactor,
 
 
 TestNothingUnreadLeavesThroughAgents = budgeted(NothingUnreadLeaves, AgentWorld, short=2, long=100)
-
-
-TITLED = {"title": "The harbour of Lisbon", "context": "This contract says much. " * 300}
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        {"type": "document", "source": {"type": "text", "data": "body"}, **TITLED},
-        {"type": "document", "source": {"type": "base64", "data": "aGFsbG8="}, **TITLED},
-        {"type": "text-plain", "text": "body", **TITLED},
-        {"type": "search_result", "title": TITLED["title"], "source": TITLED["context"],
-         "content": [{"type": "text", "text": "body"}]},
-    ],
-    ids=lambda block: block["type"],
-)  # fmt: skip
-def test_what_a_block_says_beside_its_body_is_counted_and_can_be_recalled(block):
-    compactor = Compactor(keep=("messages", 1), archive="memory:")
-    history = [{"role": "user", "content": [block]}, {"role": "user", "content": "Go on."}]
-    result = compactor.compact(history, thread_id="t", force=True)
-    assert result.outcome == "compacted"
-    assert result.tokens_before > 1_000
-    assert "of Lisbon" in compactor.recall("harbour", thread_id="t").text
-
-
-def test_what_a_program_printed_on_a_providers_server_is_read_and_counted():
-    """Anthropic lists files as `content` beside what was printed, also where there are none."""
-    printed = "a line of the harbour's log\n" * 400
-    ran = {"type": "code_execution_result", "stdout": printed, "stderr": "", "return_code": 1}
-    use = {
-        "type": "server_tool_use",
-        "id": "s1",
-        "name": "code_execution",
-        "input": {"code": "f()"},
-    }
-    result = {"type": "code_execution_tool_result", "tool_use_id": "s1", "content": ran}
-    ran["content"] = []
-    history = [
-        {"role": "user", "content": "Run it."},
-        {"role": "assistant", "content": [use, result]},
-        {"role": "user", "content": "Go on."},
-    ]
-    compactor = Compactor(keep=("messages", 1), archive="memory:")
-    done = compactor.compact(history, thread_id="t", force=True)
-    assert done.tokens_before > 2_000
-    assert "failed: return_code=1" in done.summary
-    assert "harbour" in compactor.recall("harbour log", thread_id="t").text
-
-
-def test_an_output_of_a_local_shell_stands_beside_its_call():
-    history = [
-        {"role": "user", "content": "List it."},
-        {"type": "local_shell_call", "id": "l1", "call_id": "c1", "status": "completed",
-         "action": {"type": "exec", "command": ["ls"], "env": {}}},
-        {"type": "local_shell_call_output", "id": "l1", "output": "harbour.txt"},
-        {"role": "user", "content": "Go on."},
-    ]  # fmt: skip
-    compactor = Compactor(keep=("messages", 1), archive="memory:")
-    done = compactor.compact(history, thread_id="t", force=True)
-    assert "→ harbour.txt" in done.summary
-    assert "(no result)" not in done.summary
-
-
-# Where texts repeat: whatever is said is there as often, in view or among the originals of the head
-
-
-WINDOW = 1_500
-GIANTS = [f"line {n} of a log\n" * 500 for n in range(2)]
-FORMS = st.sampled_from(["dict", "langchain", "without ids"])
-
-WORDS = st.one_of(
-    st.sampled_from(["ok", "go on"]),
-    st.sampled_from(GIANTS),
-    st.integers(0, 20),  # repeats what was shown in this place
-    st.text("abc ", min_size=1, max_size=300).map(lambda text: f"said: {text}"),
-)
-TURNS = st.lists(
-    st.tuples(
-        st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), WORDS), max_size=4),
-        st.booleans(),  # a compaction is asked for
-        st.booleans(),  # by a new worker
-    ),
-    min_size=3,
-    max_size=12,
-)
-
-
-def said(form: str, role: str, text: str, number: int) -> list[Any]:
-    """A message, or a call of a tool with its result; ids of calls are used again."""
-    kind = "openai" if form == "dict" else "langchain"
-    name = f"m{number}" if form == "langchain" else None
-    if role != "tool":
-        return [speaking(kind, role, text, name=name)]
-    call = f"call_{number % 2}"
-    asked = calling(kind, "", [(call, "x")], name)
-    return [asked, answering(kind, call, text, name and f"r{number}")]
-
-
-def found(compactor: Compactor, shown: list[Any]) -> Counter[str]:
-    """How often each text is in view, or can be had back."""
-    chain = compactor.archive.chain(SCOPE)
-    covered = [key for record in chain for key in record.covers]
-    clips = {mark.key for record in chain for mark in record.clips} - set(covered)
-    originals = compactor.archive.get(SCOPE, [*covered, *clips])
-    return Counter(map(text_of, [*shown, *(one.message for one in originals)]))
-
-
-@pytest.mark.slow
-@settings(max_examples=1_000 if LONG else few(60), deadline=None)
-@given(FORMS, TURNS, st.integers(2, 10), st.booleans())
-def test_texts_that_repeat_are_there_as_often_as_they_were_said(form, turns, keep, whole):
-    archive = Archive(InMemoryStore())
-    rounds = iter(range(1_000))
-    scripted = Scripted(lambda _: f"- round {next(rounds)} [x]")
-
-    def worker() -> Compactor:
-        return engine(scripted, window=WINDOW, keep=("messages", keep), archive=archive)
-
-    compactor, number = worker(), 0
-    sent: list[Any] = []
-    shown: list[Any] = []
-    ever: Counter[str] = Counter()
-    for turn, (words, force, restarts) in enumerate(turns):
-        new = []
-        for role, text in [*words, ("user", f"turn {turn}")]:
-            if isinstance(text, int):
-                text = text_of(shown[text % len(shown)]) if shown else "nothing was shown"
-            number += 1
-            new += said(form, role, text, number)
-        ever.update(text for text in map(text_of, new) if text)
-        sent += new
-        compactor = worker() if restarts else compactor
-        result = compactor.compact(list(sent), thread_id="t", force=force)
-        shown = list(result.messages)
-        there = found(compactor, shown)
-        assert not {text[:80]: n for text, n in ever.items() if there[text] < n}
-        assert not openai_rejects(shown)
-        assert result.outcome == "stuck" or result.tokens_after <= WINDOW
-        sent = sent if whole else list(shown)

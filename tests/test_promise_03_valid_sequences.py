@@ -14,7 +14,6 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor, is_summary_message
 from conspectus.messages import SUMMARY_LINE, clip, read_messages
-from conspectus.messages.blocks import KINDS, author_of, is_item
 from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.tokens import TokenMeter
 from engine import Scripted, check_nothing_missing, check_sequence, compacted, engine, short
@@ -295,12 +294,6 @@ def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form)
     assert id(newest) in shown
 
 
-def test_what_follows_a_paused_turn_goes_on_with_it():
-    paused = AIMessage("Searching", response_metadata={"stop_reason": "pause_turn"})
-    history = [HumanMessage("a"), paused, AIMessage("Found."), HumanMessage("b")]
-    assert [entry.joined for entry in read_messages(history)] == [False, False, True, False]
-
-
 WHOLE = [
     {"type": "a_kind_of_next_year", "text": LONG, "content": [{"type": "text", "text": LONG}]},
     {"type": "thinking", "thinking": LONG, "signature": "s"},
@@ -370,16 +363,6 @@ def test_the_copy_that_google_makes_of_a_call_waits_for_nothing():
     result = Compactor(keep=("messages", 2)).compact(history, thread_id="t", force=True)
     assert result.outcome == "compacted"
     assert len(result.messages) == 5
-
-
-def test_items_of_kinds_that_nobody_knows_yet_are_read():
-    call = {"type": "hologram_call", "id": "h1", "light": "blue"}
-    [entry] = read_messages([call])
-    assert (entry.role, entry.id) == ("assistant", "h1")
-    assert "blue" in entry.text
-    assert read_messages([{"type": "hologram_call_output", "call_id": "h"}])[0].role == "tool"
-    assert not is_item({"type": "human", "content": "hi"})
-    assert all(author_of({"type": name}) in ("model", "client") for name in KINDS)
 
 
 def test_recalled_text_stands_between_no_call_and_its_result():

@@ -14,8 +14,8 @@ from recalling import RecallingAgent, recall
 from stateful.agent_talk import THREADS
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
+from stateful.compactor_talk import NAMES
 from stateful.compactor_world import CompactorWorld
-from stateful.conversations import NAMES
 from stateful.looks import Look
 from stateful.messages import words_in
 from stateful.oracle import plain

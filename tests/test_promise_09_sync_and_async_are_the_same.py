@@ -14,10 +14,8 @@ from engine import engine
 from graph_support import Bench
 from histories import agent, histories
 from recalling import ASKED, FILLER, PORT, RecallingAgent, shown
-from stateful.agent_twins import TwinAgents
 from stateful.budgets import budgeted
-from stateful.looks import Look
-from stateful.twins import TwinWorld
+from stateful.twins import TwinAgents, TwinWorld
 
 
 @given(histories(broken=True), st.integers(300, 3_000), st.booleans())
@@ -79,15 +77,9 @@ def test_hooks_are_told_the_same():
     assert heard == [[f"part {n}" for n in range(4)]] * 2
 
 
-"""Packages for servers and clients that are asynchronous alone: most functions have no twin."""
-
-
 class BothDriversCompactor(TwinWorld):
     def second_on_a_loop(self, on_a_loop: bool) -> bool:
         return not on_a_loop
-
-    def judge(self, look: Look) -> None:
-        """The twins have compared all there is."""
 
 
 TestBothDriversAreTheSameThroughCompactor = budgeted(BothDriversCompactor, short=6, long=400)
@@ -96,9 +88,6 @@ TestBothDriversAreTheSameThroughCompactor = budgeted(BothDriversCompactor, short
 class BothDriversAgent(TwinAgents):
     def second_on_a_loop(self, on_a_loop: bool) -> bool:
         return not on_a_loop
-
-    def judge(self, look: Look) -> None:
-        """The twins have compared all there is."""
 
 
 TestBothDriversAreTheSameThroughAgents = budgeted(BothDriversAgent, short=2, long=70)

@@ -256,26 +256,3 @@ def test_a_node_that_forgets_to_clear_its_messages_is_warned_about_once(clears, 
         graph.invoke(None, checkpoint.config)
     lines = [r for r in caplog.records if "RemoveMessage(id=REMOVE_ALL_MESSAGES)" in r.message]
     assert [r.levelname for r in lines] == ["WARNING"] * (not clears)
-
-
-def test_a_history_that_ends_with_our_summary_is_warned_about_and_others_are_not(caplog):
-    one, other = compactor(Scripted(short)), compactor(Scripted(short))
-    first = turns(0, 8, "langchain")
-    view = one.compact(first, thread_id="t").messages
-    foreign = other.compact(turns(30, 38, "langchain"), thread_id="another").messages
-    later = one.compact([*view, *turns(8, 14, "langchain")], thread_id="t").messages
-    assert later[0].id != view[0].id
-    more = turns(14, 15, "langchain")
-    pasted = HumanMessage(str(view[0].content), id="pasted")
-    for right in (
-        [*later, *more],  # grown
-        [*view, *more],  # gone back
-        [*first, *more],  # sent again
-        [*first, *turns(20, 22, "langchain")],  # a fork
-        [*later, pasted],
-        [*view, *more, foreign[0]],  # of another conversation
-    ):
-        one.compact(right, thread_id="t")
-    assert not caplog.records
-    one.compact([*later[1:], later[0]], thread_id="t")
-    assert "REMOVE_ALL_MESSAGES" in caplog.text

@@ -154,14 +154,6 @@ def test_words_that_bind_stand_where_a_model_cites_them_when_they_are_said_again
     assert BINDING[0] in notes.render(1_500, len)
 
 
-def test_findings_that_are_counted_name_no_range_as_they_cite_in_any_order():
-    found = [Line("found", (f"m{90 - n}", f"m{n}"), f"finding {n} " * 30) for n in range(80)]
-    notes = Notes([Segment((Line("said", ("m1",), "Go."), *found))])
-    text = notes.render(1_500, len)
-    assert "lines left out)" in text
-    assert "recall range" not in text + Notes([notes.kept()]).render(1_500, len)
-
-
 def test_without_an_archive_nothing_is_claimed_of_a_recall():
     compactor = Compactor(window=8_000, keep=("messages", 2), archive=None)
     result = compactor.compact([*conversation(crowd(300)), *talk(4)], thread_id="t", force=True)
@@ -239,12 +231,3 @@ def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
         assert tokens(text) >= room - free, f"{whole} tokens of lines"
     else:
         assert tokens(text) == whole
-
-
-def test_of_a_few_lines_one_is_shown_where_two_are_too_long():
-    outcome = "module: pass  # some more lines of this module " * 7
-    calls = [Line("done", (f"m{n}",), call="look", outcome=outcome) for n in range(3)]
-    finding = Line("found", ("m0",), "The work on the modules goes on.")
-    for room in range(32, 400):
-        text = Notes([Segment((*calls, finding))]).render(room, tokens)
-        assert "The work on the modules goes on." in text, room

@@ -181,12 +181,6 @@ def test_changes_outlast_looks_and_are_named_where_they_are_counted():
     assert "bash 60, write_file 9; among them write_file 1.py, write_file 2.py, " in counted
 
 
-def test_what_names_the_thing_stands_where_the_text_holds_it_as_a_line():
-    written = deed("write", {"path": ".env", "text": ".env\n" + "a/ " * 900}, "ok", "1")
-    text = Notes([read_segment(read_messages(written))]).render(300, len)
-    assert "write(path=.env, text=.env" in text
-
-
 def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
     history: list[Message] = []
     for n in range(30):

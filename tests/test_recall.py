@@ -14,8 +14,7 @@ from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Message, Source, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.tokens import estimate
-from conspectus_lab.archive_conformance import record_of, talk
-from redaction_support import words_in
+from conspectus_lab.archive_conformance import record_of
 
 SCOPE = Scope("ann", "thread")
 MESSAGES: list[Source] = [
@@ -268,18 +267,6 @@ def test_search_syntax_in_a_query_is_only_words(archive, query):
     assert found(archive, query) == ({"The cache was purged."} if "cache" in query else set())
 
 
-def test_an_abandoned_branch_is_not_recalled(archive):
-    root, left, right = talk("we start", "the left secret", "the right secret")
-    archive.put(SCOPE, [root, left, right])
-    first = record_of([root])
-    archive.commit(SCOPE, first)
-    archive.commit(SCOPE, record_of([left], first))
-    assert found(archive, "secret") == {"the left secret"}
-    archive.commit(SCOPE, record_of([right], first))
-    assert found(archive, "secret") == {"the right secret"}
-    assert found(archive, "start") == {"we start"}
-
-
 def test_what_others_say_changes_nothing(archive, monkeypatch):
     monkeypatch.setattr("conspectus.archive.tables.MOST", 20)
     scopes = [Scope("ann", "a"), Scope("ann", "b"), Scope("bob", "a"), Scope("ann", "a", "sub")]
@@ -303,16 +290,6 @@ def test_words_are_found_after_their_numbers_have_changed(tmp_path, monkeypatch,
         assert found(archive, "giraffe", Scope("ann", "other")) == {"giraffe"}
         assert found(archive, "zebra") == {"zebra"}
         other.forget("ann", "thread")
-
-
-def test_the_words_are_forgotten_with_their_thread(archive):
-    for thread in ("one", "two"):
-        keep(archive, [f"hello {thread}"], Scope("ann", thread))
-    archive.forget("ann", "one")
-    assert found(archive, "hello", Scope("ann", "one")) == set()
-    assert found(archive, "hello", Scope("ann", "two")) == {"hello two"}
-    with archive.backend.transaction(writes=False) as run_:
-        assert words_in(run_) == ["hello", "two"]
 
 
 def test_an_answer_without_a_word_of_the_question_is_found(archive):

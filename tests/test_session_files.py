@@ -9,7 +9,7 @@ import pytest
 from cli_support import read_json
 from conspectus.transcripts import HistoryFile, read_history, write_history
 from made_sessions import Session, made_session
-from request_rules import refused
+from providers import refused
 
 Row = dict[str, Any]
 

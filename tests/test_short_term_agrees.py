@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from short_term_support import (
-    BOTH,
     TOLD,
     PlainModel,
     count,
     histories,
     human,
     ours,
-    summarise,
     summarised,
-    talk,
     theirs,
     torn,
     valid_answer,
@@ -163,11 +160,3 @@ def test_langmems_own_running_summary_and_summary_message_are_taken_over():
     assert after.messages[-1] is messages[-1]
     assert not model.calls
     assert after.running_summary.summary == TOLD
-
-
-def test_a_second_message_with_the_id_of_a_summarised_one_is_refused_as_there():
-    messages = talk(6)
-    for library in BOTH.values():
-        first = summarise(library, messages).running_summary
-        with pytest.raises(ValueError, match="Message with ID h0 has already been summarized"):
-            summarise(library, [*messages, HumanMessage("another", id="h0")], first)

@@ -60,7 +60,6 @@ AGENT_SETTINGS = st.fixed_dictionaries(
 class AgentWorld(AgentTalk):
     """The world; a promise is a subclass with `judge`."""
 
-    through = "agent graph"
     settings_of: Mapping[str, Any] = {}
     steps = 6
     form, named = "langchain", True

@@ -44,5 +44,4 @@ def budgeted(
         print_blob=True,
         suppress_health_check=list(HealthCheck),
     )
-    case.through = machine.through  # type: ignore[attr-defined]
     return case

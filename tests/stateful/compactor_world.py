@@ -15,8 +15,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive
 from conspectus.errors import ConspectusError
-from stateful.compactor_talk import HOW, Talk
-from stateful.conversations import NAMES, Conversation, Moment
+from stateful.compactor_talk import HOW, NAMES, Conversation, Moment, Talk
 from stateful.looks import Look, counted, lines_of
 from stateful.messages import FORMS, WRITTEN
 from stateful.oracle import plain, role_of
@@ -48,7 +47,6 @@ SETTINGS = st.fixed_dictionaries(
 class CompactorWorld(Talk):
     """The world; a promise is a subclass with `judge`, and with rules of its own."""
 
-    through = "Compactor"
     steps = 10
     broken_too = True
     archives = True
