@@ -112,6 +112,14 @@ def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_
         "Malformed input request: expected maxLength: 200000, actual: 310000",
         "max tokens of 8192 exceeded",
         "prompt token count (9000) cannot be greater than 4096",
+        "number of input tokens must be no more than 32768, got 59830",
+        "folder_id=1111: text length is 349354, which is outside the range (0, 100000]",
+        "Total number of tokens (prompt+generation) exceeded the service limit of 2048 tokens. "
+        "Please make the prompt shorter or reduce the number of tokens to generate.",
+        "413 https://gigachat.example: {'status': 413, 'message': 'Tokens limit exceeded'}",
+        "Prompt tokens (2068) cannot be greater than the model's max prompt length (2000)",
+        "Input tokens exceed the configured limit of 272000 tokens.",
+        "CONTENT_LENGTH_EXCEEDS_THRESHOLD",
         "输入内容过长，请缩短后重试",
         "输入的 tokens 总数超过模型限制",
         "token数量超过上限",
@@ -159,6 +167,17 @@ def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised():
     assert "bad key)" in str(explained(ValueError("bad key"), "m", None))
     chinese = "密钥无效，请检查。" * 40
     assert f"{chinese[:300]}...)" in str(explained(ValueError(chinese), "m", None))
+
+
+class Speechless(RuntimeError):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def test_an_error_without_a_text_is_explained_by_its_class():
+    failure = explained(Speechless(), "m", None)
+    assert "Speechless: a Speechless without a text" in str(failure)
+    assert not is_overflow(Speechless())
 
 
 class Busy(ConnectionError):

@@ -23,7 +23,8 @@ from conspectus.messages import Message
 from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.checks import FLOOR, cut_short, problems, wrong_with
+from conspectus.model.checks import FLOOR, problems, wrong_with
+from conspectus.model.chunks import cut_short
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
@@ -287,7 +288,7 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
     left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
     if material.plan.summary_cap is not None:  # a caller's own length: a cut text, not none
         while (over := material.size(shorter) - most) > 0 and left > 0:
-            shorter, _ = cut_short(whole, left, count)
+            shorter = cut_short(whole, left, count)
             left -= over  # a message may count for more than its parts
         draft = replace(draft, text=shorter, cut=count(whole) - count(shorter))
     text = body_of(draft.text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import innermost, is_chat_model, named, without_streams
@@ -89,8 +88,8 @@ class Caller:
             spent = late = Cost(1, sent, 0, estimated_calls=1)
             try:
                 answer = await io(
-                    lambda: model.invoke(prompt, **_config_for(model.invoke)),
-                    lambda: model.ainvoke(prompt, **_config_for(model.ainvoke)),
+                    lambda: model.invoke(prompt, call_config()),
+                    lambda: model.ainvoke(prompt, call_config()),
                     self.timeout,
                 )
                 text = str(getattr(answer, "text", answer))
@@ -111,7 +110,7 @@ class Caller:
                 failure = explained(error, self.name, self.timeout, check_at)
                 if spent is late and not isinstance(failure, SummarizerTimeout):
                     spent = Cost(1)  # providers charge nothing for what they turn down
-                seen.add(outcome=outcome_of(failure))
+                seen.add(outcome={"summary": "error"}.get(failure.failure, failure.failure))
                 raise failure from (error if failure is not error else error.__cause__)
             finally:
                 self.costs.append(spent.asked_of(asked))
@@ -163,12 +162,6 @@ def reported(usage: Mapping[str, Any]) -> Cost:
     return Cost(1, sent, got, cached, thought, written_tokens=written, hour_tokens=hour)
 
 
-def outcome_of(failure: SummaryError) -> str:
-    """Return how an event names the end of a call that failed."""
-    kinds = {"SummarizerOverflow": "overflow", "SummarizerTimeout": "timeout"}
-    return {**kinds, "SummaryRejected": "rejected"}.get(type(failure).__name__, "error")
-
-
 def model_and_provider(model: object, name: str) -> tuple[str, str]:
     """Return the names of a model and of its provider; those in `provider:model` go first."""
     inner, value = innermost(model), named(model)
@@ -189,13 +182,6 @@ def profile_window(model: object) -> int | None:
     return limit if isinstance(limit, int) and limit > 1 else None
 
 
-def _config_for(call: Callable[..., Any]) -> dict[str, Any]:
-    """Return the configuration of a call, for one that takes any: some fakes take none."""
-    parameters = signature(call).parameters
-    rest = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    return {"config": call_config()} if rest or "config" in parameters else {}
-
-
 def call_config() -> RunnableConfig:
     """Mark a call as a summariser's own, on top of the marks of a run around it.
 
@@ -204,12 +190,10 @@ def call_config() -> RunnableConfig:
     from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
     from langchain_core.runnables.config import ensure_config
 
-    around = ensure_config()
-    own = {"lc_source": "summarization", **internal_call_metadata()}
-    tags = dict.fromkeys([*(around.get("tags") or []), "nostream"])
+    around, own = ensure_config(), {"lc_source": "summarization", **internal_call_metadata()}
     config: RunnableConfig = {
         "metadata": {**(around.get("metadata") or {}), **own},
-        "tags": [*tags],
+        "tags": [*dict.fromkeys([*(around.get("tags") or []), "nostream"])],
     }
     if (callbacks := around.get("callbacks")) is not None:
         config["callbacks"] = without_streams(callbacks)

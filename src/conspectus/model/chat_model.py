@@ -19,8 +19,8 @@ from conspectus.messages import Message, as_data
 from conspectus.model import prompts
 from conspectus.model.base import Form, LastRequest, SummaryRequest, check_settings
 from conspectus.model.calls import Caller, Steps, model_and_provider, profile_window
-from conspectus.model.checks import cut_short, wrong_with
-from conspectus.model.chunks import Part, divide, parts_of
+from conspectus.model.checks import wrong_with
+from conspectus.model.chunks import Part, cut_short, divide, parts_of
 from conspectus.tokens.meter import PER_MESSAGE
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class _Reading:
             notes = await gather(partial(self._notes_on, limit=limit), pieces, self.concurrency)
             if sum(count(text) + self.frame for text in notes) > room:
                 share = max(1, room // len(notes) - self.frame)
-                notes = [cut_short(text, share, count)[0] for text in notes]
+                notes = [cut_short(text, share, count) for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
             material = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
         check, most = partial(self.check, request=request), request.most or request.limit

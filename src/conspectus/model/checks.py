@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from conspectus.core.records import Draft
 from conspectus.messages import Message
@@ -85,21 +84,3 @@ def wrong_with(
     least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
     short = f"it is far too small for what it stands for: {size} tokens of {least}"
     return (short,) if size < least else ()
-
-
-def cut_short(text: str, limit: int, count: Callable[[str], int]) -> tuple[str, int]:
-    """Cut a summary to `limit` tokens at the end of a line, or if one line is too long, of a word.
-
-    Returns the shorter text, and the tokens that were cut off.
-    """
-
-    def fitting(parts: list[str], glue: str) -> int:
-        sizes = range(1, len(parts) + 1)
-        return bisect_right(sizes, limit, key=lambda n: count(glue.join(parts[:n])))
-
-    lines, words = text.splitlines(), text.split()
-    fit = fitting(lines, "\n")
-    while fit and (not lines[fit - 1].strip() or lines[fit - 1].startswith("#")):
-        fit -= 1  # a heading with nothing below it says nothing
-    kept = "\n".join(lines[:fit]) if fit else " ".join(words[: fitting(words, " ")])
-    return kept, count(text) - count(kept)

@@ -9,7 +9,7 @@ from conspectus._langchain import is_ai_message, is_message
 from conspectus.bridge import StepTimeout
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages.blocks import blocks_of
-from conspectus.observe.events import is_way_out
+from conspectus.observe.events import as_text, is_way_out
 
 # Words for a request that is too long, and whose they are. Bars stand between alternatives; both
 # sides of a plus occur, in any order.
@@ -37,15 +37,19 @@ OVERFLOWS = (
     ),
     ("must have less than + tokens|inputs must have less than", "text-generation-inference"),
     ("token count + only supports up to|exceeds the maximum number of tokens", "Vertex AI"),
-    ("more than max tokens allowed|prompt 超长|'1261'|输入过长|超出最大长度", "Zhipu, Z.AI"),
+    ("more than max tokens allowed|prompt 超长|'1261'|超出最大长度", "Zhipu, Z.AI"),
+    ("number of input tokens must be|text length is + outside the range", "Yandex"),
+    ("413 + tokens limit exceeded|make the prompt shorter", "GigaChat, Writer"),
+    ("input tokens exceed|maximum allowed number of input tokens", "OpenAI, gateways"),
+    ("content length exceeds threshold|effective context limit reached", "Kiro, gateways"),
     ("上下文窗口|上下文长度|超过模型 + 长度", "relays of Chinese providers"),
-    ("exceed max message tokens|total tokens + exceed + tokens", "Volcengine Ark"),
+    ("exceed max message tokens|total tokens + exceed", "Volcengine Ark"),
     ("larger than the maximum context|context window is full", "MLX, Jan"),
     ("exceed the available context|exceeds the available context", "llama.cpp's server"),
     ("too long to fit into the model|you passed + input tokens + context length", "vLLM"),
     ("current length is + while limit is|maximum sequence length", "Cerebras, NVIDIA"),
     ("maximum supported sequence length|prompt tokens limit exceeded", "SambaNova, OpenRouter"),
-    ("max tokens of + exceeded|prompt token count + cannot be", "Snowflake, Databricks"),
+    ("max tokens of + exceeded|prompt token + cannot be", "Snowflake, Databricks, Lemonade"),
     ("prompt length exceed|request body too large + tokens", "AI21, GitHub"),
     ("max input characters|prompt tokens too long", "Baidu"),
     ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
@@ -84,9 +88,8 @@ def retry_after(error: BaseException) -> float | None:
     """Return the seconds that a provider asks to wait, by the header of its response."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     said = headers.get("retry-after") if isinstance(headers, Mapping) else None
-    if not isinstance(said, str) or not said.replace(".", "", 1).isdecimal():
-        return None
-    return float(said) or None
+    is_number = isinstance(said, str) and said.replace(".", "", 1).isdecimal()
+    return float(said) or None if is_number else None  # type: ignore[arg-type]
 
 
 def is_overflow(error: BaseException) -> bool:
@@ -94,7 +97,7 @@ def is_overflow(error: BaseException) -> bool:
     ways = [way.split(" + ") for words, _ in OVERFLOWS for way in words.split("|")]
     return any(
         status == 413 or any(all(part in said for part in way) for way in ways)
-        for status, about, said in map(_read, _chain(error))
+        for status, about, said in _read(error)
         # "too many tokens" in a minute is a rate limit, whatever its status, unless one request has
         # too many alone. Relays and servers of one's own tell of one that is too long with any 5xx.
         if ("request too large for" in said and "requested" in said)
@@ -107,7 +110,7 @@ def is_overflow(error: BaseException) -> bool:
 
 def lasts(error: BaseException) -> bool | None:
     """Tell whether the same request is certain to fail again; None where nothing tells."""
-    for status, about, said in map(_read, _chain(error)):
+    for status, about, said in _read(error):
         if any(words in said for words in _NO_CREDIT):
             return True
         if status is not None:
@@ -129,7 +132,7 @@ def explained(error: Exception, name: str, timeout: float | None, check: str = "
         return error
     if is_way_out(error):
         raise error
-    text = " ".join(str(error).split()) or "no explanation"
+    text = " ".join(as_text(error).split()) or "no explanation"
     if len(text) > SAID:  # half a word may be half a secret, which no pattern would find
         text = text[:SAID].rstrip(_SIGNS) + "..."
     what, final = f"{type(error).__name__}: {text}", lasts(error)
@@ -166,23 +169,22 @@ def text_of(answer: object, name: str) -> str:
     why = [answer.additional_kwargs.get("refusal"), *(b.get("refusal", "refusal") for b in blocks)]
     why = [*filter(None, why), *sorted(reasons & REFUSED)]
     # These two say why a stream ended; others, and fakes, often do not.
-    complete = (
-        reasons or "status" in about or about.get("model_provider") not in ("openai", "anthropic")
-    )
+    maker = about.get("model_provider")
+    complete = reasons or "status" in about or maker not in ("openai", "anthropic")
     if "model_context_window_exceeded" in reasons:
         raise SummarizerOverflow(f"the window of {name} was full before it had finished")
     wrong = ""
     if not complete:
-        wrong = f"the answer of {name} broke off before its end; try again later"
+        wrong = "broke off before its end; try again later"
     elif reasons & CUT_OFF:
-        wrong = f"the answer of {name} was cut off at its output limit; raise the model's "
-        wrong += "max_tokens, or ask for a smaller summary"
+        wrong = "was cut off at its output limit; raise the model's max_tokens, or ask for a "
+        wrong += "smaller summary"
     elif why:
-        wrong = f"{name} refused to summarise ({why[0]}); use another model for it"
+        wrong = f"was refused ({why[0]}); use another model for it"
     elif is_ai_message(answer) and (answer.tool_calls or answer.invalid_tool_calls):
-        wrong = f"{name} asked for tools instead of summarising; use a model without tools"
+        wrong = "asked for tools instead of summarising; use a model without tools"
     if wrong:
-        rejected = SummaryRejected(wrong, (wrong,))
+        rejected = SummaryRejected(f"the answer of {name} {wrong}", (wrong,))
         rejected.transient = not complete
         raise rejected
     return _written(str(answer.text))
@@ -207,21 +209,20 @@ def _names(error: BaseException) -> str:
     return " ".join(kind.__name__ for kind in type(error).__mro__)
 
 
-def _read(error: BaseException) -> tuple[int | None, str, str]:
-    # its status, its names and codes, its words in small letters
-    holders = (error, getattr(error, "response", None))
-    values = (getattr(one, n, None) for one in holders for n in ("status_code", "status", "code"))
-    status = next((v for v in values if isinstance(v, int) and 100 <= v < 600), 0)
-    codes = (getattr(error, name, "") for name in ("body", "type", "code"))
-    about = " ".join([_names(error), *map(str, codes)])
-    said = f"{error} {about}".lower().replace("_", " ")
-    about = about.lower().replace("_", "")
-    return (status if status >= 300 else None), about, said  # a stream may begin well
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _read(error: BaseException) -> Iterator[tuple[int | None, str, str]]:
+    """Yield status, names with codes, and words of an error and its causes, in small letters."""
+    cause: BaseException | None = error
     for _ in range(5):
-        yield error
-        if error.__cause__ is None:
+        if cause is None:
             return
-        error = error.__cause__
+        holders = (cause, getattr(cause, "response", None))
+        values = (
+            getattr(one, n, None) for one in holders for n in ("status_code", "status", "code")
+        )
+        status = next((one for one in values if isinstance(one, int) and 100 <= one < 600), 0)
+        codes = (as_text(getattr(cause, name, "")) for name in ("body", "type", "code"))
+        about = " ".join([_names(cause), *codes]).lower()
+        said = f"{as_text(cause).lower()} {about}".replace("_", " ")
+        # A stream may begin well.
+        yield (status if status >= 300 else None), about.replace("_", ""), said
+        cause = cause.__cause__

@@ -207,7 +207,7 @@ def _ended_by(error: BaseException) -> dict[str, Any]:
 def error_fields(error: BaseException) -> dict[str, str]:
     """Return the class of an error, or of its cause, and its text on one line."""
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    message = " ".join(str(error).split())[:500]
+    message = " ".join(as_text(error).split())[:500]
     return {"error": type(cause).__qualname__, "error_message": message}
 
 
@@ -251,12 +251,17 @@ def log(
     logger.log(level, sentence, *parts, extra={"conspectus": {"event": name}}, stacklevel=2, **more)
 
 
+def as_text(value: object) -> str:
+    """Return the text of any value, also of an error whose `__str__` raises."""
+    try:
+        return str(value)
+    except Exception:
+        return f"a {type(value).__name__} without a text"
+
+
 def escaped(value: object, most: int = LONGEST) -> str:
     """Return a text on one line, cut to a length."""
-    try:
-        text = str(value)
-    except Exception:
-        text = f"a {type(value).__name__} without a text"
+    text = as_text(value)
     if len(text) > most:
         text = text[: most - 1] + "…"
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
