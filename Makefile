@@ -3,20 +3,32 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO := $(VENV)/.demo
 UV_VERSION := 0.13.8
+UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 
 .PHONY: demo test lint types contracts check lock setup clean
 
 setup: $(READY)
 
-$(READY): pyproject.toml requirements.lock
+# The demo needs a tenth of what development does.
+$(DEMO): pyproject.toml requirements-demo.lock | $(VENV)/.uv-$(UV_VERSION)
+	@echo "Setting up $(VENV) for the demo ..."
+	@$(UV) install --no-config --quiet --require-hashes --requirements requirements-demo.lock
+	@$(UV) install --no-config --quiet --no-deps --editable .
+	@touch $(DEMO)
+
+$(READY): pyproject.toml requirements.lock | $(VENV)/.uv-$(UV_VERSION)
+	@echo "Setting up $(VENV) ..."
+	@$(UV) sync --quiet --require-hashes requirements.lock
+	@$(UV) install --quiet --no-deps --editable .
+	@touch $(READY)
+
+$(VENV)/.uv-$(UV_VERSION):
 	@$(PYTHON) -c 'import sys; sys.exit("Conspectus needs Python 3.11 or later; this is %d.%d. Try: make PYTHON=python3.11" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Setting up $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --no-deps --editable .
-	@touch $(READY)
+	@touch $@
 
 # One process a core; a test that fails is best looked at with $(BIN)/python -m pytest FILE.
 # `make test` leaves out what takes more than a second, and tries few examples of each property;
@@ -49,7 +61,7 @@ versions: $(READY)
 			-p no:cacheprovider -m "not slow" $(AGENTS) || exit 1; \
 	done
 
-demo: $(READY)
+demo: $(DEMO)
 	@$(BIN)/python examples/demo.py
 
 lint: $(READY)
@@ -69,12 +81,12 @@ docs: $(READY)
 
 check: lint types contracts docs test test-all
 
-# Resolve the dependencies anew; the lock names packages and hashes, never a host.
-lock:
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-emit-find-links --no-header --all-extras --group dev pyproject.toml --output-file requirements.lock
+# Resolve the dependencies anew; the locks name packages and hashes, never a host.
+COMPILE := $(UV) compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-header pyproject.toml
+lock: | $(VENV)/.uv-$(UV_VERSION)
+	$(COMPILE) --all-extras --group dev --output-file requirements.lock
+	$(COMPILE) --extra report --constraint requirements.lock --output-file requirements-demo.lock
 
 # What LangChain's middleware does and ours does with the same call; `make test` checks the page.
 .PHONY: conformance
