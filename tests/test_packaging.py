@@ -133,8 +133,8 @@ summarization:
   trigger: {type: messages, value: 40}
 """
 NO_REDACTOR = (
-    "redact=True needs a default redactor, and none is installed; install the package "
-    "conspectus_secrets, or give redact= a function from text to text or a Redactor"
+    "redact=True needs the package conspectus_secrets, which is not installed; install it, or give "
+    "redact= a function from text to text or a Redactor"
 )
 
 
