@@ -1,12 +1,10 @@
 """What providers fail with, what a model answers that is taken or refused, and pieces of a span."""
 
-from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
 from langchain_core.messages import AIMessage, HumanMessage
 
@@ -17,10 +15,13 @@ from conspectus.model.answers import answer_of
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.model.checks import problems
-from conspectus.model.chunks import Part, divide
 from conspectus.model.provider_errors import explained, is_overflow, retry_after
 from histories import talk
 from model_support import ScriptedChatModel, both, kinds, request, summarised, turns
+
+SAID = Path(__file__).with_name("provider_errors.txt").read_text(encoding="utf-8")
+FULL, OTHER = (part.strip().split("\n") for part in SAID.removeprefix("[FULL]").split("[OTHER]"))
+"""What providers say of a full window, and of something else."""
 
 
 class _Status(Exception):
@@ -77,55 +78,7 @@ def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_
     assert len(model.calls) == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
-        "prompt is too long: 205371 tokens > 200000 maximum",
-        "The input token count (1594712) exceeds the maximum number of tokens allowed (1048576)",
-        "input length and `max_tokens` exceed context limit: 174167 + 64000 > 200000",
-        "Error code: 400 - context_length_exceeded",
-        "length of prompt_tokens (163280) must be less than max_seq_len (32768).",
-        "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
-        "Request too large for gpt-x: tokens_limit_reached",
-        "`inputs` tokens + `max_new_tokens` must be <= 4096",
-        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 limit",
-        "The input (9000 tokens) is longer than the model's context length (4096).",
-        "Trying to keep the first 9000 tokens when context the overflows. However, the model is "
-        "loaded with context length of only 4096 tokens, which is not enough.",
-        "The number of tokens to keep from the initial prompt is greater than the context length.",
-        "Requested token count exceeds the model's maximum context length of 8192 tokens.",
-        "The sum of prompt length (9000), query length (0) should not exceed max_num_tokens (8192)",
-        "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
-        "the input token count is 34000 but the model only supports up to 32768",
-        "tokens in request more than max tokens allowed",
-        "{'error': {'code': '1261', 'message': 'Prompt 超长'}}",
-        "当前对话已达到模型上下文窗口上限",
-        "Total tokens of image and text exceed max message tokens.",
-        "The prompt (total length 40000) is too long to fit into the model (context length 32768).",
-        "You passed 40001 input tokens and requested 0 output tokens. However, the model's context "
-        "length is only 40000 tokens",
-        "Current length is 9000 while limit is 8192",
-        "the maximum supported sequence length is just 8192!",
-        "Prompt tokens limit exceeded: 24000 > 8192. To increase, visit your settings",
-        "the max input characters is 20000",
-        "Malformed input request: expected maxLength: 200000, actual: 310000",
-        "max tokens of 8192 exceeded",
-        "prompt token count (9000) cannot be greater than 4096",
-        "number of input tokens must be no more than 32768, got 59830",
-        "folder_id=1111: text length is 349354, which is outside the range (0, 100000]",
-        "Total number of tokens (prompt+generation) exceeded the service limit of 2048 tokens. "
-        "Please make the prompt shorter or reduce the number of tokens to generate.",
-        "413 https://gigachat.example: {'status': 413, 'message': 'Tokens limit exceeded'}",
-        "Prompt tokens (2068) cannot be greater than the model's max prompt length (2000)",
-        "Input tokens exceed the configured limit of 272000 tokens.",
-        "CONTENT_LENGTH_EXCEEDS_THRESHOLD",
-        "输入内容过长，请缩短后重试",
-        "输入的 tokens 总数超过模型限制",
-        "token数量超过上限",
-        "超出模型最大上下文",
-    ],
-)
+@pytest.mark.parametrize("text", FULL)
 def test_what_providers_say_about_a_full_window_is_understood(text):
     assert is_overflow(ValueError(text))
     assert is_overflow(_Status(400, text))
@@ -138,21 +91,7 @@ def test_one_request_with_more_tokens_than_a_minute_has_is_too_long():
     assert is_overflow(_Status(429, "Request too large for m on TPM: Limit 30, Requested 48."))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "no key",
-        "max_tokens should not exceed 8192, the max of this model",
-        "top_p must be less than 1",
-        "Invalid 'messages[3].tool_calls[0].id': string too long. Expected a string with maximum "
-        "length 64, but got a string with length 70 instead.",
-        "You exceeded your current quota, please check your plan and billing details.",
-        "Rate limit reached: limit 30000 tokens per minute, try again later",
-        "Rate limit exceeded: 30000 input tokens per minute",
-        "请求 token 速率超过最大限制",
-        "max_tokens 超过模型最大输出 token 限制",
-    ],
-)
+@pytest.mark.parametrize("text", OTHER)
 def test_another_error_is_no_full_window(text):
     assert not is_overflow(ValueError(text))
     assert not is_overflow(_Status(400, text))
@@ -207,58 +146,6 @@ def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(re
     found = explained(busy(response), "model", 1.0)
     assert (found.transient, found.retry_after) == (True, seconds)
     assert retry_after(busy(response)) == seconds
-
-
-FRAME = 4
-
-# Drawn texts are short, so some are repeated: a long one is divided, and its parts again.
-_prose = st.builds(
-    lambda text, times: text * times,
-    st.text(alphabet="ab .\n。漢</>é😀", max_size=40),
-    st.sampled_from([1, 1, 5, 20]),
-)
-_part = st.builds(
-    lambda text, begins: Part(0, text, len(text) + FRAME, FRAME, begins), _prose, st.booleans()
-)
-
-
-def numbered(parts: list[Part]) -> list[Part]:
-    return [replace(part, index=index) for index, part in enumerate(parts)]
-
-
-def _parts(most: int, least: int = 0) -> st.SearchStrategy[list[Part]]:
-    return st.lists(_part, min_size=least, max_size=most).map(numbered)
-
-
-def read_back(parts: list[Part], pieces: list[list[Part]]) -> list[str]:
-    back = [""] * len(parts)
-    before = -1
-    for one in (one for piece in pieces for one in piece):
-        assert one.index >= before
-        before = one.index
-        back[one.index] += one.text
-    return back
-
-
-@given(_parts(25), st.integers(FRAME + 1, 120))
-def test_pieces_give_every_character_back_once_and_in_order(parts, room):
-    pieces = divide(parts, room, len)
-    assert read_back(parts, pieces) == [one.text for one in parts]
-    assert {one.index for piece in pieces for one in piece} == set(range(len(parts)))
-    assert all(pieces)
-
-
-@given(_parts(25), st.integers(FRAME + 1, 120))
-def test_no_piece_is_larger_than_a_reading(parts, room):
-    for piece in divide(parts, room, len):
-        assert sum(one.size for one in piece) <= room
-        assert all(one.size == len(one.text) + FRAME for one in piece)
-
-
-@given(_parts(10, 1), st.integers(20, 120), st.integers(8, 60))
-def test_a_piece_divided_again_still_gives_all_of_it_back(parts, room, smaller):
-    again = [finer for piece in divide(parts, room, len) for finer in divide(piece, smaller, len)]
-    assert read_back(parts, again) == [one.text for one in parts]
 
 
 GOOD = "## Goal\n- ship [u0]"

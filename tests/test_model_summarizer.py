@@ -62,15 +62,19 @@ def test_a_span_that_fits_takes_one_call_with_everything_in_it():
 
 @both
 def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode):
-    messages = turns(12)
+    giant = HumanMessage("\n".join(f"w0x{n} w1x{n}. w2x{n}" for n in range(400)), id="giant")
+    messages = [*turns(6), giant, *turns(12)[12:]]
     model = ScriptedChatModel(answers=noted)
-    summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=1_000)
     asked = request(messages)
-    summary = summarised(summarizer, asked, mode)
-    read = words_read([call for call in model.calls if kind_of(call.messages) == "notes"])
+    summary = summarised(ChatModelSummarizer(model, trim_tokens_to_summarize=1_000), asked, mode)
+    readings = [call for call in model.calls if kind_of(call.messages) == "notes"]
+    read = words_read(readings)
     assert set(read) == words_of(" ".join(str(m.text) for m in messages))
     assert len(read) == len(set(read))
     assert summary.read == tuple(entry.key for entry in asked.entries)
+    assert len(readings) > 6
+    for call in readings:
+        assert estimate(call.text.rpartition("<messages>")[2].partition("</messages>")[0]) <= 1_000
 
 
 @pytest.mark.parametrize("said", ["", "I write it down."])

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-Stop = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
-How = Literal[
-    "slow",
-    "cut before headers",
-    "cut in the middle",
-    "ends early",
-    "error in the stream",
-    "invalid JSON",
-    "empty",
-]
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +30,11 @@ class Answer:
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    stop: Stop | None = None
+    stop: str | None = None
     usage: Usage | None = None
 
     @property
-    def ends(self) -> Stop:
+    def ends(self) -> str:
         return self.stop or ("tool_calls" if self.calls else "stop")
 
 
@@ -68,7 +57,7 @@ class HttpError:
 class Broken:
     """An answer that does not arrive as it should."""
 
-    how: How
+    how: str
     answer: Answer
     seconds: float = 0.0
     error: HttpError | None = None

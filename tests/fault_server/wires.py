@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from fault_server.faults import Answer, HttpError, Usage
 from stateful.oracle import anthropic_rejects, openai_rejects
@@ -35,25 +35,6 @@ REPEATED: dict[str, Any] = {
 """Of a response: its reasons, prefixes of its ids, and the settings that it repeats."""
 
 
-class Wire(Protocol):
-    name: str
-    content: str  # the field of a body with the answer
-    bad_event: bytes  # with incomplete JSON
-
-    def torn(self, body: Body) -> Iterator[str]:
-        """Find calls without results, results without calls, and what else is refused."""
-
-    def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]: ...
-
-    def error_event(self, fault: HttpError, number: int) -> bytes: ...
-
-    def whole(self, answer: Answer, body: Body, number: int, usage: Usage) -> dict[str, Any]: ...
-
-    def stream(
-        self, answer: Answer, body: Body, number: int, usage: Usage, nothing: bool
-    ) -> Iterator[bytes]: ...
-
-
 def words(text: str) -> list[str]:
     return re.findall(r"\S+\s*|\s+", text)
 
@@ -67,6 +48,12 @@ def event(data: Any, kind: str = "") -> bytes:
 
 
 class Chat:
+    """Chat Completions.
+
+    As in the other two: `content` names the field of a body with the answer, `bad_event` holds
+    incomplete JSON, `torn` finds calls without results and what else is refused.
+    """
+
     name, content = "openai", "choices"
     bad_event = b'data: {"id": "chatcmpl", "choices": [{"index": 0, "delta": {"conte\n\n'
 
@@ -371,6 +358,7 @@ class Responses:
         return event({"type": kind, "sequence_number": sequence, **fields}, kind)
 
 
+Wire = Chat | Messages | Responses
 WIRES: dict[str, Wire] = {
     "/v1/chat/completions": Chat(),
     "/v1/responses": Responses(),

@@ -63,66 +63,34 @@ def words_in(value: Any) -> set[str]:
     return set(PLANTED.findall(value if isinstance(value, str) else repr(value)))
 
 
-# Content blocks: one strategy for each kind that LangChain knows
-
-
-def _media(kind: str) -> st.SearchStrategy[dict[str, Any]]:
-    return st.sampled_from(
-        [
-            {"type": kind, "url": f"https://example.org/{kind}"},
-            {"type": kind, "base64": "aGVsbG8=" * 40, "mime_type": f"{kind}/x", "id": "b1"},
-            {"type": kind, "file_id": f"file-{kind}", "extras": {"detail": "low"}},
-        ]
-    )
-
-
-def _one(block: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.just(block)
-
-
 CALL = {"name": "search", "args": {"q": "x"}, "id": "server-1"}
-BLOCKS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
-    "text": st.builds(
-        lambda text: {"type": "text", "text": text, "annotations": [{"type": "citation"}]},
-        st.sampled_from(SCRIPTS),
-    ),
-    "reasoning": st.sampled_from(
-        [
-            {"type": "reasoning", "reasoning": "because of the tests"},
-            {"type": "reasoning", "id": "rs_1", "extras": {"signature": "c2ln"}},
-            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "in short"}]},
-        ]
-    ),
-    "text-plain": st.sampled_from(
-        [
-            {"type": "text-plain", "mime_type": "text/plain", "text": "plain words"},
-            {"type": "text-plain", "mime_type": "text/plain", "base64": "aGk=", "title": "t"},
-        ]
-    ),
-    **{kind: _media(kind) for kind in ("image", "audio", "video", "file")},
-    "server_tool_call": _one({"type": "server_tool_call", **CALL}),
-    "server_tool_call_chunk": _one({"type": "server_tool_call_chunk", "args": '{"q', "index": 0}),
-    "server_tool_result": st.sampled_from(
-        [
-            {
-                "type": "server_tool_result",
-                "tool_call_id": "server-1",
-                "status": status,
-                "output": [{"type": "text", "text": "found it"}],
-            }
-            for status in ("success", "error")
-        ]
-    ),
-    "non_standard": _one({"type": "non_standard", "value": {"type": "new", "deep": [1, {"a": 2}]}}),
-    "tool_call_chunk": _one(
-        {"type": "tool_call_chunk", "name": "look", "args": "{", "id": None, "index": 0}
-    ),
-    "invalid_tool_call": _one(
-        {"type": "invalid_tool_call", "name": "look", "args": "{bad", "id": None, "error": "no"}
-    ),
+FOUND = {"tool_call_id": "server-1", "output": [{"type": "text", "text": "found it"}]}
+PLAIN = {"mime_type": "text/plain"}
+MEDIA = [
+    {"url": "https://example.org/it"},
+    {"base64": "aGVsbG8=" * 40, "mime_type": "own/x", "id": "b1"},
+    {"file_id": "file-1", "extras": {"detail": "low"}},
+]
+KINDS: dict[str, list[dict[str, Any]]] = {
+    "text": [{"text": text, "annotations": [{"type": "citation"}]} for text in SCRIPTS],
+    "reasoning": [
+        {"reasoning": "because of the tests"},
+        {"id": "rs_1", "extras": {"signature": "c2ln"}},
+        {"summary": [{"type": "summary_text", "text": "in short"}]},
+    ],
+    "text-plain": [{**PLAIN, "text": "plain words"}, {**PLAIN, "base64": "aGk=", "title": "t"}],
+    **dict.fromkeys(("image", "audio", "video", "file"), MEDIA),
+    "server_tool_call": [CALL],
+    "server_tool_call_chunk": [{"args": '{"q', "index": 0}],
+    "server_tool_result": [{**FOUND, "status": status} for status in ("success", "error")],
+    "non_standard": [{"value": {"type": "new", "deep": [1, {"a": 2}]}}],
+    "tool_call_chunk": [{"name": "look", "args": "{", "id": None, "index": 0}],
+    "invalid_tool_call": [{"name": "look", "args": "{bad", "id": None, "error": "no"}],
     # A whole call stands in content beside `tool_calls`; `calling` writes it. Alone it is broken.
-    "tool_call": _one({"type": "tool_call", "name": "look", "args": {}, "id": ""}),
+    "tool_call": [{"name": "look", "args": {}, "id": ""}],
 }
+"""Each kind of content block that LangChain knows."""
+
 BROKEN_BLOCKS = st.sampled_from(
     [
         {"type": "text"},
@@ -146,7 +114,9 @@ BROKEN_BLOCKS = st.sampled_from(
 
 def blocks(broken: bool) -> st.SearchStrategy[list[Any]]:
     """Content as a list: of any kinds of blocks, of none, and of broken ones."""
-    kinds: list[st.SearchStrategy[Any]] = [BLOCKS[name] for name in sorted(BLOCKS)]
+    kinds: list[st.SearchStrategy[Any]] = [
+        st.sampled_from([{"type": kind, **one} for one in KINDS[kind]]) for kind in sorted(KINDS)
+    ]
     if broken:
         kinds += [BROKEN_BLOCKS, BROKEN_BLOCKS, st.just("a bare text")]
     return st.lists(st.one_of(kinds), max_size=4)
