@@ -18,8 +18,9 @@ class Newest(Generic[K, V]):
     """
 
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
-        self._most, self._largest, self._size = most, largest, size
+        self._most, self._largest, self._size = most, largest, size or (lambda _: 0)
         self._values: OrderedDict[K, V] = OrderedDict()
+        self._sizes, self._total = dict[K, int](), 0
         self._lock = threading.RLock()
 
     def get(self, key: K) -> V | None:
@@ -27,17 +28,15 @@ class Newest(Generic[K, V]):
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value as the newest."""
+        """Keep a value as the newest; one that is there is measured again, as it may have grown."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
-            if self._size is None:
-                return
-            total = sum(map(self._size, self._values.values()))  # a value may grow meanwhile
-            while total > self._largest and len(self._values) > 1:
-                total -= self._size(self._values.popitem(last=False)[1])
+            size = self._size(value)
+            self._total += size - self._sizes.get(key, 0)
+            self._sizes[key] = size
+            while len(self._values) > (self._most if self._total <= self._largest else 1):
+                self.drop(next(iter(self._values)))
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if there is none, as the newest."""
@@ -49,7 +48,9 @@ class Newest(Generic[K, V]):
 
     def drop(self, key: K) -> None:
         """Drop the value of a key, if there is one."""
-        self._values.pop(key, None)
+        with self._lock:
+            self._values.pop(key, None)
+            self._total -= self._sizes.pop(key, 0)
 
     def values(self) -> list[V]:
         """Return all values, the oldest first."""
@@ -65,3 +66,5 @@ class Newest(Generic[K, V]):
         """Drop all values."""
         with self._lock:
             self._values.clear()
+            self._sizes.clear()
+            self._total = 0

@@ -116,7 +116,10 @@ class Stored:
             return None
 
     def update(self) -> dict[str, Any]:
-        return {self.CHANNEL: asdict(self)}
+        # Records are plain already, and never changed: a copy of them costs more than the rest.
+        parts = vars(self).items()
+        plain = {name: asdict(part) if isinstance(part, Size) else part for name, part in parts}
+        return {self.CHANNEL: plain}
 
     def but(self, **changes: Any) -> Self:
         """Return it with changes."""
