@@ -9,7 +9,7 @@ a test compares the two agents part by part.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FunctionType
 from typing import Any
@@ -25,11 +25,7 @@ from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import PolicyError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 
-ORIGINAL = real.create_deep_agent
-"""Their own function, for callers that put ours under its name."""
-
-SLOTS = ("create_summarization_middleware", "SubAgentMiddleware", "create_agent")
-"""Names in the module of Deep Agents that are bound to ours."""
+ORIGINAL = real.create_deep_agent  # for callers that put ours under its name
 
 
 @wraps(ORIGINAL, assigned=())  # the signature
@@ -42,7 +38,6 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     own. A `ContextGuard` stands last in each. For other settings put a `summarization_middleware(
     model, backend, ...)` into `middleware`: they hold for subagents too. A subagent whose
     `middleware` has its own summarisation keeps that, as compiled and remote subagents do.
-
     Originals are archived in `store`, or in the archive of `summarization_middleware`; without both
     they stay in the state, and summaries cite none.
 
@@ -69,15 +64,15 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
             "the same tool put conspectus.deep_agents.summarization_middleware(model, backend, "
             "compact_tool=True) in its place"
         )
-    ours = (one for one in middleware if isinstance(one, DeepAgentsSummarization))
-    return _rebound(ORIGINAL, _slots(next(ours, None)))(*args, **kwargs)
+    ours = next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
+    return _rebound(ours)(*args, **kwargs)
 
 
-def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
+def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
+    """Copy their function, with three global names bound to ours."""
+
     def create_summarization_middleware(model: Any, backend: Any) -> Any:
-        if template is not None:
-            return template.for_model(model)
-        return DeepAgentsSummarization(model, backend, {})
+        return template.for_model(model) if template else DeepAgentsSummarization(model, backend)
 
     class SubAgentMiddleware(RealSubAgentMiddleware):
         """The middleware of Deep Agents, with guarded subagents."""
@@ -87,28 +82,18 @@ def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
             super().__init__(subagents=specs, **more)
 
     def create_agent(*args: Any, middleware: Sequence[Any] = (), **kwargs: Any) -> Any:
-        names: Any = real
-        return names.create_agent(*args, middleware=_guarded(middleware), **kwargs)
+        return vars(real)["create_agent"](*args, middleware=_guarded(middleware), **kwargs)
 
-    made = (create_summarization_middleware, SubAgentMiddleware, create_agent)
-    return dict(zip(SLOTS, made, strict=True))
-
-
-def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable[..., Any]:
-    """Copy a function with some global names bound to others."""
-    plain = inspect.unwrap(function)
-    looked_up = getattr(getattr(plain, "__code__", None), "co_names", ())
-    if not isinstance(plain, FunctionType) or not set(slots) <= set(looked_up):
+    ours = (create_summarization_middleware, SubAgentMiddleware, create_agent)
+    names, plain = {one.__name__: one for one in ours}, inspect.unwrap(ORIGINAL)
+    if not (isinstance(plain, FunctionType) and names.keys() <= {*plain.__code__.co_names}):
         raise ImportError(
             f"deepagents {version} is put together in another way than the versions that "
             "conspectus knows; install conspectus[deepagents], which pins them, or put "
             "conspectus.deep_agents.summarization_middleware into `middleware` yourself"
         )
-    names = {**plain.__globals__, **slots}
-    copy = FunctionType(
-        plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
-    )
-    copy.__kwdefaults__ = plain.__kwdefaults__
+    copy = FunctionType(plain.__code__, plain.__globals__ | names, closure=plain.__closure__)
+    copy.__defaults__, copy.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
     return copy
 
 
@@ -120,9 +105,7 @@ def _guarded(middleware: Sequence[Any]) -> list[Any]:
     return [*middleware, ContextGuard(ours)]
 
 
-def _guarded_spec(
-    spec: Mapping[str, Any], template: DeepAgentsSummarization | None
-) -> Mapping[str, Any]:
+def _guarded_spec(spec: Any, template: DeepAgentsSummarization | None) -> Any:
     """Put a guard last in a declared subagent; leave a compiled one as it is."""
     if "runnable" in spec:
         return spec
@@ -131,8 +114,7 @@ def _guarded_spec(
         template.for_model(spec["model"]) if template is not None and one is template else one
         for one in spec.get("middleware", ())
     ]
-    name = UnsupportedContentMiddleware.__name__
-    if not any(one.name == name for one in middleware):
+    if not any(isinstance(one, UnsupportedContentMiddleware) for one in middleware):
         # Deep Agents would put it last when it compiles the subagent: after the guard.
         middleware.append(UnsupportedContentMiddleware())
     return {**spec, "middleware": _guarded(middleware)}
