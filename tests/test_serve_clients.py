@@ -76,8 +76,8 @@ def test_ten_windows_go_through_one(loop, tmp_path):
     assert [turn for turn in range(45) if f"Question {turn}." not in kept] == []
 
 
-def post(endpoint: Serving, history: list[Any]) -> httpx.Response:
-    body, key = {"model": "m", "messages": history}, {"authorization": "Bearer k"}
+def post(endpoint: Serving, history: list[Any], **more: Any) -> httpx.Response:
+    body, key = {"model": "m", "messages": history, **more}, {"authorization": "Bearer k"}
     return httpx.post(f"{endpoint.openai_url}/chat/completions", json=body, headers=key)
 
 
@@ -114,6 +114,25 @@ def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_pa
         direct, through = (one.content.replace(b"cmpl-2", b"cmpl-1") for one in answers)
         assert direct == through
         assert {one.headers["content-length"] for one in upstream.requests} == {str(len(raw))}
+
+
+def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
+    look = {"name": "look", "description": FILLER * 15, "parameters": {"type": "object"}}
+    tools, history = [{"type": "function", "function": look}], talked(0)
+    with both(tmp_path / "a.db", lambda request: FILLER) as (upstream, endpoint):
+        for _ in range(30):  # what a provider counts may differ from the estimate
+            answer = post(endpoint, history, tools=tools)
+            history += [answer.json()["choices"][0]["message"], *talked(1)]
+    assert METER.tools(tools) > 0.25 * WINDOW
+    assert 0.8 * WINDOW < max(one.tokens for one in upstream.requests) < 0.95 * WINDOW
+
+
+def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
+    seen = []
+    with between(["fine"] * 3, tmp_path / "a.db", window=20_000, count=sent_tokens) as pair:
+        for most in (6_000, 9_000, 9_000):  # a client that wants a longer answer asks again
+            seen.append(post(pair[1], talked(25), max_tokens=most))
+    assert [one.headers["x-conspectus-compacted"] for one in seen] == ["false"] * 3
 
 
 @pytest.mark.parametrize("window", [WINDOW, None])

@@ -308,7 +308,7 @@ class Endpoint:
                 await asyncio.shield(self._do(self._fitter.keep_response, x, *ended))
             reported = passing.reported() if good and x.trail else None
             if reported is not None:
-                x.learned.see_usage(x.sent + x.recalled + x.beside, reported)
+                x.learned.see_usage(x.sent + x.recalled + x.fixed, reported)
         await reply.body(b"".join(held), more=False)
 
 

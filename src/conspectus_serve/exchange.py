@@ -59,7 +59,9 @@ class Exchange:
     # its size
     engine: Engine | None = None
     learned: Learned = field(default_factory=Learned)  # of its model
-    room: Window | None = None
+    window: int | None = None
+    room: Window | None = None  # what instructions and tools leave of the window
+    fixed: int = 0  # tokens of these
     tokens: int = 0  # of the history as it came
     due: bool = False  # it does not fit, or a compaction is in force
     refused: Refused = field(default_factory=Refused)
@@ -87,7 +89,7 @@ class Exchange:
     @property
     def beside(self) -> int:
         """Tokens of the window that the history cannot have."""
-        return 0 if self.room is None else self.room.reserved
+        return self.fixed if self.room is None else (self.window or 0) - self.room.budget
 
 
 def headers_of(x: Exchange) -> Raw:

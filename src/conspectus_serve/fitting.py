@@ -136,14 +136,15 @@ class Fitter:
         protocol, asked = x.route.protocol, x.asked
         million = any(MILLION_BETA in one for one in x.headers.getlist("anthropic-beta"))
         x.learned = self._models.learned(x.tenant, x.model)
-        window = self._models.window(x.model, x.learned, million=million)
+        x.window = window = self._models.window(x.model, x.learned, million=million)
         engine = self._models.engine(x.model, window)
         trail = trail_of(x.history, protocol.name, engine.meter)
         x.trail, x.tokens, x.sent = trail, trail.tokens, trail.tokens
         if asked.at is not None:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE)) if asked.alone else None
             engine = self._models.engine(x.model, window, asked.at, most)
-        x.engine, x.room = engine, self._models.room(protocol, asked.body, engine, window)
+        x.engine, x.fixed = engine, self._models.beside(protocol, asked.body, engine)
+        x.room = self._models.room(asked.body, window, x.fixed)
         x.hint = hint_of(x.headers, asked.body)
         if x.named:
             x.match = Match(x.named, self._archive.pointer(Scope(x.tenant, x.named)) or "")

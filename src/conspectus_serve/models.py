@@ -126,19 +126,26 @@ class Models:
         key = (model, window, at)
         return self._engines.get_or_make(key, lambda: self._made(model, window, at, None))
 
-    def room(
-        self, protocol: Protocol, body: Mapping[str, Any], engine: Engine, window: int | None
-    ) -> Window | None:
-        """Return the window of a request, with the tokens that stand beside the history."""
-        if window is None:
-            return None
-        size = max(self._config.reserved_tokens, reserved_for_answer((body,), window))
+    def beside(self, protocol: Protocol, body: Mapping[str, Any], engine: Engine) -> int:
+        """Return the tokens of instructions and tools, which stand beside the history."""
+        size = 0
         for name in protocol.beside:
             if text := body.get(name):
                 system = {"role": "system", "content": text}
                 size += engine.meter.message(without_cache_marks(system))
-        size += sum(self._schema(body.get(name), engine.meter) for name in protocol.schemas)
-        return Window(window, size)
+        return size + sum(self._schema(body.get(name), engine.meter) for name in protocol.schemas)
+
+    def room(self, body: Mapping[str, Any], window: int | None, beside: int) -> Window | None:
+        """Return the window that is left for a history and its answer; None if it is unknown.
+
+        Shares of the settings are of this: beside many tools, one of the whole would mean that
+        nothing is compacted before the window is full.
+        """
+        if window is None:
+            return None
+        if (left := window - beside) <= 0:
+            return Window(window, beside)
+        return Window(left, max(self._config.reserved_tokens, reserved_for_answer((body,), left)))
 
     def _schema(self, schemas: Any, meter: TokenMeter) -> int:
         if not schemas:
