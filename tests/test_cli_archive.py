@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -233,14 +232,6 @@ def process(*args: object, **more: Any) -> subprocess.CompletedProcess[bytes]:
 def without_progress(stderr: bytes) -> bytes:
     """What a busy machine is told of its slowness is no error."""
     return re.sub(rb"conspectus: [^\n]* \(\d+ s\)\n", b"", stderr)
-
-
-@pytest.mark.slow
-def test_the_version_is_that_of_the_package():
-    result = process("--version")
-    assert result.returncode == 0
-    assert result.stdout.decode().split() == ["conspectus", version("conspectus")]
-    assert result.stderr == b""
 
 
 @pytest.mark.parametrize("args", [[], ["archive"], ["nothing"], ["compact"], ["tokens", "a", "b"]])

@@ -19,6 +19,7 @@ from conspectus.errors import InputError, MessageError, PolicyError, UnknownPara
 from conspectus.langchain import ContextGuard
 from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages
 from conspectus_sdk import Fitter
+from conspectus_secrets import SecretRedactor
 from scripted_models import ScriptedChatModel
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"name": "a"}'}}
@@ -48,12 +49,48 @@ def test_objects_of_openais_client_are_taken():
     assert again.dropped == result.evicted
 
 
-@pytest.mark.parametrize("kind", [Compactor, partial(SummarizationMiddleware, None)])
-def test_a_timeout_in_milliseconds_and_a_trigger_above_the_window_are_said(kind):
-    with pytest.raises(PolicyError, match=r"seconds above 0 and at most 3,600, or None, not 30000"):
-        kind(summarizer_timeout=30_000)
+SURFACES = (Compactor, partial(SummarizationMiddleware, None))
+LITTLE = [{"prepare": 0}, {"prepare": 1.1}, {"at": 0.5}]
+STALE = [{"keep": 3}, {"over": 200}, {"newest": -1}, {"least": 0}, {"newest": True}]
+STALE += [{name: value} for name in ("tools", "exclude") for value in ("look", [""], [3], {"a": 3})]
+WRONG: list[tuple[str, list[Any], str]] = [
+    ("background", [0.7, "yes", *LITTLE], r"0\.7"),
+    ("stale_results", ["yes", 3, {"arguments": 1}, *STALE], "stale_results"),
+    ("redact", ["passwords", 5, object(), SecretRedactor], "redact must be True"),
+    ("on_failure", ["ignore"], "on_failure must be one of"),
+    ("archive", [7], "archive must be a path"),
+    ("trim_tokens_to_summarize", [0], "trim_tokens_to_summarize must be"),
+    ("fallbacks", [[7]], "cannot summarise"),
+    ("fallbacks", ["embedded"], "fallbacks must be a list"),
+    ("on_event", [3], "on_event must be"),
+    ("preview", ["yes"], "preview must be True, False or a callable"),
+    ("summary_prompt", ["nothing to fill"], r"\{messages\}"),
+    ("summarizer", [ScriptedChatModel], "a class: give an instance"),
+    ("summarizer", ["embeded"], "did you mean 'embedded'"),
+    ("tokenizer", ["tiktoken:no-such-encoding"], "tiktoken"),
+    ("tokenizer", [7], "tokenizer must be"),
+    ("token_counter", [7], "token_counter must be"),
+    ("summarizer_timeout", [30_000], r"seconds above 0 and at most 3,600, or None, not 30000"),
+]
+WITH_MODEL = partial(SummarizationMiddleware, ScriptedChatModel(answers=[]))
+ONLY = dict.fromkeys(("trim_tokens_to_summarize", "preview", "summary_prompt"), (WITH_MODEL,))
+ONLY["tokenizer"] = SURFACES[:1]
+
+
+@pytest.mark.parametrize(("name", "values", "says"), WRONG)
+def test_a_setting_that_means_nothing_is_refused_with_what_to_write(name, values, says):
+    for surface in ONLY.get(name, SURFACES):
+        for value in values:
+            with pytest.raises(PolicyError, match=says):
+                surface(**{name: value})
+
+
+@pytest.mark.parametrize("kind", SURFACES)
+def test_a_trigger_and_a_summary_beyond_the_window_are_said(kind):
     with pytest.warns(UserWarning, match="never reached in a window of 8,000 tokens. Lower"):
         kind(window=8_000, trigger=("tokens", 80_000))
+    with pytest.warns(UserWarning, match=r"\(5,000\) are not less than a window of 2,000 tokens"):
+        kind(window=2_000, max_summary_tokens=5_000)
 
 
 @pytest.mark.parametrize("messages", [[{"role": "user", "content": "hi"}], [HumanMessage("hi")]])
@@ -191,14 +228,6 @@ def test_a_misspelt_parameter_asks_for_the_one_that_was_meant(made, given, says)
     assert isinstance(raised.value, TypeError)
 
 
-def test_the_errors_of_a_fitter_name_its_public_method():
-    with Fitter(archive="memory:", window=4_000) as fitter:
-        with pytest.raises(TypeError, match=r"^Fitter\.fit\(\) missing .*'thread_id'"):
-            fitter.fit([], model="own")
-        with pytest.raises(UnknownParameter, match="did you mean 'thread_id'"):
-            fitter.fit([], model="own", thread="t")  # type: ignore[call-arg]
-
-
 @pytest.mark.parametrize(("archive", "lost"), [("memory:", ""), (None, ", not archived")])
 def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, lost):
     talk = [{"role": ("user", "assistant")[n % 2], "content": f"Step {n}."} for n in range(12)]
@@ -207,12 +236,6 @@ def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, los
     assert f" {result.evicted} messages evicted{lost}, {result.kept} in view" in repr(result)
     assert "not archived" not in repr(compactor.compact(talk[:2], thread_id="new"))
     assert f" {result.evicted} messages evicted" in repr(result.record)
-
-
-@pytest.mark.parametrize("kind", [Compactor, partial(SummarizationMiddleware, None)])
-def test_a_summary_that_no_window_can_hold_is_said(kind):
-    with pytest.warns(UserWarning, match=r"\(5,000\) are not less than a window of 2,000 tokens"):
-        kind(window=2_000, max_summary_tokens=5_000)
 
 
 @pytest.mark.parametrize("place", ["content", "extra"])

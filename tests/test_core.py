@@ -85,30 +85,6 @@ def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_mo
     assert found.summary_tokens >= 380 // 2
 
 
-def around_a_giant(tokens: int) -> list[Item]:
-    """A task, exchanges, a giant result whose call came long before the end, and exchanges."""
-    items = [item("user", 100, 0)]
-    for n in range(1, 41, 2):
-        result = tokens if n == 31 else 120
-        items.append(item("assistant", 120, n, calls=(f"c{n}",)))
-        items.append(item("tool", result, n + 1, floor=20, answers=(f"c{n}",)))
-    return items
-
-
-def test_what_was_said_before_a_large_result_stays_where_that_fits_short():
-    policy = Settings(keep=("messages", 20)).policy()
-    items, window = around_a_giant(1_900), Window(8_000)
-    found = compacting(items, policy, window, force=True)
-    assert [clip.index for clip in found.clips] == [32]
-    assert 21 <= kept(items, found)[1] < 31, "as much stays as fits"
-    assert 8_000 // 16 < found.clips[0].limit < 1_900, "it takes all the room that is left"
-    assert found.at_most <= 0.62 * 8_000
-    without = compacting(items, policy, window, force=True, clip=False)
-    assert kept(items, without)[1] > 32
-    small = compacting(around_a_giant(300), policy, window, force=True)
-    assert not small.clips, "what fits whole is not truncated"
-
-
 def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
     policy = Settings(trigger=("tokens", 4_000), keep=("messages", 20)).policy()
     for window in (None, Window(15_000)):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryError, SummaryRequest
+from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
@@ -150,23 +150,6 @@ def _after(both: threading.Barrier, instances: int) -> str:
     if instances > 1:
         both.wait(60)
     return "## Done\n- it was looked at"
-
-
-class Busy(Scripted):
-    """Answers each request with a rate limit."""
-
-    def summarize(self, request: SummaryRequest) -> Any:
-        self.requests.append(request)
-        error = SummaryError("429: too many requests")
-        error.transient, error.retry_after = True, 60.0
-        raise error
-
-
-def test_for_a_long_pause_that_a_provider_asks_for_the_next_summariser_is_asked_at_once():
-    busy, other = Busy(short), Scripted(short)
-    compactor = engine(busy, trigger=("messages", 4), keep=("messages", 2), fallbacks=[other])
-    result = compactor.compact(talk(20), thread_id="t")
-    assert (result.outcome, len(busy.requests), len(other.requests)) == ("compacted", 1, 1)
 
 
 def test_another_conversation_under_one_thread_is_said(caplog):

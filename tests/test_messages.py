@@ -29,21 +29,6 @@ def test_calls_that_langchain_lists_twice_are_one_call():
     assert [call.id for call in read.calls] == ["c1"]
 
 
-def test_media_are_described_and_their_bytes_are_not_read_as_text():
-    content: list[Any] = [
-        {"type": "text", "text": "look"},
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
-        {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": DATA}},
-        {"type": "file", "base64": DATA, "mime_type": "application/pdf", "filename": "a.pdf"},
-        {"type": "image", "url": "https://example.org/cat.png"},
-    ]
-    (read,) = read_messages([HumanMessage(content)])
-    assert len(read.media) == 4
-    assert DATA[:100] not in read.text
-    for shown in ("image/png", "3,000 bytes", "a.pdf", "https://example.org/cat.png"):
-        assert shown in read.text
-
-
 @pytest.mark.parametrize(
     "message",
     [

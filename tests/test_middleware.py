@@ -215,27 +215,6 @@ def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
     return [found.message.id for found in archive.get(scope, keys)]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"history": "both"}, 'history must be "replace" or "preserve"'),
-        ({"on_failure": "ignore"}, "on_failure must be one of"),
-        ({"name": ""}, "name must be a text"),
-        ({"archive": 7}, "archive must be a path"),
-        ({"trim_tokens_to_summarize": 0}, "trim_tokens_to_summarize must be"),
-        ({"fallbacks": [7]}, "cannot summarise"),
-        ({"fallbacks": "embedded"}, "fallbacks must be a list"),
-        ({"on_event": 3}, "on_event must be"),
-        ({"preview": "yes"}, "preview must be True, False or a callable"),
-        ({"summary_prompt": "nothing to fill"}, "{messages}"),
-    ],
-)
-def test_a_setting_that_means_nothing_is_refused_when_built(wrong, says):
-    with pytest.raises(PolicyError) as refused:
-        made(**wrong)
-    assert says in str(refused.value)
-
-
 def test_a_message_that_carries_the_marker_stays():
     history = talk()
     history[0].additional_kwargs["keep_me"] = True

@@ -19,7 +19,6 @@ from langchain_core.runnables import RunnableLambda
 from conspectus import Compactor
 from conspectus.core.records import Record
 from conspectus.errors import (
-    PolicyError,
     SummarizerOverflow,
     SummarizerTimeout,
     SummaryError,
@@ -178,12 +177,6 @@ def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
     assert text.startswith('Reply like {"goal": {"n": 1}}.\nRead:\n<summary>')
     assert text.index("- began [m0]") < text.index('<message id="u0"') < text.index("Thanks.")
     assert text.index("Thanks.") < text.index("300 tokens")
-
-
-@pytest.mark.parametrize("prompt", ["no place", "{{messages}}", "{other}", 7])
-def test_a_prompt_that_cannot_hold_the_messages_is_refused(prompt):
-    with pytest.raises(PolicyError, match="messages"):
-        ChatModelSummarizer(ScriptedChatModel(answers=[]), prompt=prompt)
 
 
 def test_hostile_text_cannot_close_its_frame_or_pass_for_another_role():

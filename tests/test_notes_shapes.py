@@ -89,34 +89,6 @@ def test_a_short_edit_shows_what_is_new_and_its_file():
     assert text.count("import a;") < 4
 
 
-BEGIN, LINES = "def summary_text(body: str, *, archived: bool", "a line that stays " * 9
-SHOWN = {
-    "what a changed line begins with stands once": (
-        {"path": "src/a.py", "old": f"{BEGIN}) -> str:", "new": f"{BEGIN}, quiet: bool = False):"},
-        160,
-        ("old=def summary_text(", "new=…bool, quiet: bool"),
-    ),
-    "a word that becomes longer is whole": (
-        {"path": "a.py", "old": f"{LINES}beta gamma", "new": f"{LINES}betas gamma"},
-        200,
-        ("new=…betas",),
-    ),
-    "other arguments keep what they share": (
-        {"subject": "status " * 9, "to": "ann\nbob", "cc": "bob"},
-        180,
-        ("to=ann ⏎ bob, cc=bob",),
-    ),
-}
-
-
-@pytest.mark.parametrize(("args", "room", "parts"), SHOWN.values(), ids=SHOWN)
-def test_what_two_texts_share_is_cut_first_in_an_edit_alone(args, room, parts):
-    tool, result = ("edit_file", "ok") if "old" in args else ("send", "ok " * 60)
-    text = notes(*deed(tool, args, result, "m1"), room=room)
-    for part in parts:
-        assert part in text
-
-
 @pytest.mark.parametrize(
     "answer",
     [

@@ -104,21 +104,6 @@ for part in ("lab", "mcp", "sdk", "secrets", "serve"):
         continue
     raise SystemExit(f"{{name}} can be imported")
 """
-COMMANDS = """
-import contextlib, io, json
-from conspectus.cli import main
-done = []
-for line in json.loads(sys.argv[1]):
-    sys.argv[1:] = line
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code
-    done.append((code, out.getvalue(), err.getvalue()))
-print(json.dumps(done))
-"""
 TALK = [
     {"role": role, "content": f"message {turn}: the port is {8000 + turn}, and nothing else is new"}
     for turn in range(30)
@@ -156,12 +141,6 @@ class Alone:
             text=True,
             check=False,
         )
-
-    def commands(self, *lines: list[str]) -> list[tuple[int, str, str]]:
-        """Exit code, output and errors of each command line, all in one interpreter."""
-        done = self.run(COMMANDS, json.dumps(lines))
-        assert done.returncode == 0, done.stderr
-        return [tuple(one) for one in json.loads(done.stdout)]
 
 
 @pytest.fixture(scope="module", params=["no entry points", "entry points that lead nowhere"])

@@ -92,29 +92,6 @@ def test_another_process_goes_on_with_the_models_turn(store, schema, deep):
     assert len(talk.channel()) == 14
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("schema", [None, PreservedState])
-@pytest.mark.parametrize("store", [0, 1])
-def test_a_rewind_brings_back_the_record_that_belongs_to_it(store, schema):
-    talk = Talk(where(store), schema)
-    views: dict[int, tuple[Any, list[str]]] = {}
-    for turn in range(14):
-        talk.ask(turn)
-        views[turn] = (talk.graph.get_state(THREAD).config, talk.seen)
-    paid = len(talk.read)
-    assert paid >= 3
-    for turn in (12, 5, 8, 2):
-        config, seen = views[turn]
-        again = talk.graph.invoke(
-            {"messages": [HumanMessage("And once more")]}, {**config, "callbacks": None}
-        )
-        if len(talk.read) == paid:
-            assert talk.seen[: len(seen)] == seen
-        paid = len(talk.read)
-        assert [str(m.text) for m in again["messages"]][-2] == "And once more"
-        assert len(talk.seen) <= 12
-
-
 @pytest.mark.parametrize("store", [0, 1])
 def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store):
     talk = Talk(where(store))

@@ -34,16 +34,6 @@ def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(how, kind):
     assert result.reason
 
 
-def test_after_a_failed_commit_the_summary_is_not_paid_for_again():
-    store = Faulty(fail=["records"])
-    scripted = Scripted(short)
-    compactor = engine(scripted, archive=Archive(store))
-    assert compacted(MESSAGES, compactor, force=True).outcome == "kept"
-    store.fail.clear()
-    assert compacted(MESSAGES, compactor, force=True).outcome == "compacted"
-    assert len(scripted.requests) == 1
-
-
 def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force():
     store = Faulty()
     compactor = engine(archive=Archive(store))

@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph.message import add_messages
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import is_summary_message
-from conspectus.archive import Archive
 from conspectus.messages import name_entries, occurrences, read_messages
 from engine import SCOPE, Scripted, check_nothing_missing, compacted, engine, short
-from histories import agent, assistant, histories, talk, tool, user
+from histories import agent, assistant, histories, tool, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -73,17 +71,6 @@ def test_one_giant_of_many_small_parts_is_clipped():
         assert (result.outcome, result.clipped) == ("compacted", 1)
         assert result.tokens_after <= 4_000
         check_nothing_missing(messages, result, compactor)
-
-
-def test_a_clip_whose_original_has_expired_is_read_as_far_as_it_still_exists(caplog):
-    store = InMemoryStore()
-    compactor = engine(archive=Archive(store), window=4_000)
-    first = compacted([user("x " * 20_000), assistant("ok")], compactor)
-    for item in store.search(("conspectus", *SCOPE.hashes, "messages"), limit=100):
-        store.delete(item.namespace, item.key)
-    result = compacted([*first.messages, *talk(60)], compactor)
-    assert result.outcome == "compacted"
-    assert "1 clipped messages have expired or were forgotten" in caplog.text
 
 
 def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere():

@@ -8,7 +8,6 @@ import re
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -111,20 +110,6 @@ def test_a_compaction_gives_it_no_authority_wherever_it_stands(hostile, place):
                 assert line.startswith(("[", "  ", "("))
             tool = recalled_text(recalled.text)
             assert tool.count("<recalled>") == tool.count("</recalled>") == 1
-
-
-@given(
-    st.lists(
-        st.sampled_from([*"</>: ｜[]#|sеｍ\n\u200b\u2028\u00ad", "mess", "age", "System", "INST"])
-        | st.characters(),
-        max_size=14,
-    )
-)  # fmt: skip
-@example(["|", "\u200b", "\x08", ">"])
-def test_no_text_put_together_of_such_pieces_leaves_a_mark(parts):
-    made = as_notes("".join(parts))
-    assert not marks(made)
-    assert as_notes(made) == made
 
 
 @pytest.mark.parametrize("hostile", SPOKEN)

@@ -84,21 +84,6 @@ def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, who):
         assert heads(compactor) == []
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("note", ["", "system"])
-def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(form, note):
-    say = Talk(form)
-    compactor = engine(Scripted(short), keep=("messages", 1))
-    history = say.turns(*"abcdef")
-    if note:  # of the application, which the summary covers too
-        history.insert(2, say(note, "a note"))
-    view = compacted(history, compactor, force=True).messages
-    covered, summary = history[: -len(view) + 1], summary_in(view)
-    history = [*covered, say("user", summary), say("assistant", "Yes?"), say("user", "go on")]
-    shown = compacted(history, compactor).messages
-    assert texts(shown) == [summary, *texts(history[len(covered) :])]
-
-
 def agent(store: InMemoryStore, saver: Any = None, history: Any = "replace") -> tuple[Any, Any]:
     looked = " I looked at it again." * 20
     model = ScriptedChatModel(answers=lambda asked: AIMessage(f"To {asked[-1].text[:20]}{looked}"))

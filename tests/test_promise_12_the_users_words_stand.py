@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conspectus import ChatModelSummarizer, Compactor
-from conspectus.messages import read_messages
-from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
-from conspectus.notes.segment import Answer, Line, Segment
+from conspectus.notes.segment import Line, Segment
 from engine import compacted, engine
 from histories import assistant, talk, user
 from notes_read import FEWER, GAP, LEFT_OUT, left_out, said_in, under, words
@@ -142,16 +140,6 @@ def test_where_the_room_is_least_the_first_and_the_newest_are_cut_and_not_left_o
     messages = [*conversation(lines), user("Go."), assistant("I go.")]
     said = words(compacted(messages, compactor, force=True).summary)
     assert [text[:4] for text in said] == [lines[0][:4], lines[19][:4]]
-
-
-def test_words_that_bind_stand_where_a_model_cites_them_when_they_are_said_again():
-    rule, rng = f"{BINDING[0]} And I mean it.", random.Random(1)
-    rest = [user(" ".join(f"w{rng.randrange(4_000)}" for _ in range(40))) for _ in range(120)]
-    first, again = read_messages([user("Go."), user(rule), *rest]), read_messages([user(rule)])
-    binds = Answer(binding=[(BINDING[0], again[0].cite)])
-    before = read_segment(first)
-    notes = Notes([before, read_segment([*again, *first[2:]], (), binds, before=before)])
-    assert BINDING[0] in notes.render(1_500, len)
 
 
 def test_without_an_archive_nothing_is_claimed_of_a_recall():

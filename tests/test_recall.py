@@ -1,6 +1,5 @@
 """Recall: by id, by range, by query in any language; within its tokens; without any authority."""
 
-import time
 from typing import Any
 
 import pytest
@@ -358,18 +357,3 @@ def test_rows_of_a_table_come_with_the_names_of_its_columns(archive):
     result = recall(archive, query="haunted", tokens=700, count=len)
     assert "user280\thaunted" in result.text
     assert "columns: id name state" in result.text
-
-
-def test_what_has_expired_since_takes_no_place_of_what_is_there(monkeypatch):
-    archive = Archive.open(":memory:", ttl=100)
-    old = [said("user", f"the zebra password {n}") for n in range(60)]
-    late = said("user", "a zebra stands here beside many other things that nobody asks for")
-    made = read_messages([*old, *[said("user", f"more {n}") for n in range(20)], late])
-    archive.put(SCOPE, made[:-1])
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 60)
-    archive.put(SCOPE, made[-1:])
-    archive.commit(SCOPE, record_of(made))
-    assert len(recall(archive, query="zebra password").hits) > 30
-    monkeypatch.setattr(time, "time", lambda: now + 120)
-    assert [hit.text for hit in recall(archive, query="zebra password").hits] == [late["content"]]

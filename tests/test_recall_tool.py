@@ -58,18 +58,6 @@ def test_it_finds_by_query(history, asynchronous):
     assert text.endswith("</recalled>")
 
 
-def test_a_client_that_sends_the_view_again_is_found_its_originals():
-    agent = RecallingAgent({"LOOK": [[recall(query="cellar key")]]}, recall="tool", guard=None)
-    agent.graph = create_agent(agent.model, [look], middleware=[agent.middle], store=agent.store)
-    view: list[Any] = [HumanMessage("The owner of the cellar key is Ms Okonkwo.")]
-    for text in (*PORTS[:12], "LOOK"):
-        view = agent.graph.invoke({"messages": view}, agent.config)["messages"]
-        view.append(HumanMessage(text))
-    agent.steps = 0
-    agent.graph.invoke({"messages": view}, agent.config)
-    assert "Ms Okonkwo" in str(results(agent.requests[-1])[0].content)
-
-
 def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
     agent = RecallingAgent(recall="tool")
     agent.say(PORT)

@@ -26,7 +26,6 @@ from conspectus import (
     SummarizationMiddleware,
     SummaryError,
 )
-from conspectus_secrets import SecretRedactor
 from engine import SCOPE, Scripted, compacted, engine, short
 from redaction_support import MADE, PASSWORD, TOKEN, history, in_the_store, no_secret
 from scripted_models import ScriptedChatModel
@@ -37,44 +36,6 @@ def kept_rows(compactor: Compactor) -> list[dict[str, Any]]:
 
 
 # What a compaction keeps, reads and shows
-
-
-def test_nothing_that_is_kept_holds_a_secret_and_what_was_done_is_counted():
-    results = []
-    for sync in (True, False):
-        store, events, requests = InMemoryStore(), list[Any](), list[Any]()
-        compactor = engine(
-            Scripted(lambda request, r=requests: r.append(request) or short(request)),
-            archive=Archive(store), keep=("messages", 4), redact=True,
-            on_event=lambda name, data, e=events: e.append((name, dict(data))),
-        )  # fmt: skip
-        messages = history()
-        before = [message.model_copy(deep=True) for message in messages]
-        more: Any = {"force": True, "focus": f"keep {TOKEN} in mind"}
-        if sync:
-            result = compacted(messages, compactor, **more)
-        else:
-            result = asyncio.run(compactor.acompact(messages, thread_id="t", **more))
-        assert result.outcome == "compacted", result.reason
-        [request] = requests
-        read = [*request.entries, *request.kept]
-        for seen in (
-            [entry.reading for entry in read], [repr(entry.source) for entry in read],
-            request.notes, request.focus, result.summary, str(result.record.to_json()), events,
-            in_the_store(store), compactor.recall(id="t1", thread_id="t").text,
-            compactor.recall("password module", thread_id="t").text,
-            json.dumps(kept_rows(compactor)),
-        ):  # fmt: skip
-            no_secret(seen)
-        assert request.focus == "keep [redacted: github-token] in mind"
-        assert set(result.redacted) == {"github-token", "password", "api-key", "bearer-token"}
-        assert result.record.redacted == result.redacted == events[-1][1]["redacted"]
-        assert messages == before
-        assert result.messages[-1] is messages[-1]  # in view, untouched
-        assert list(compactor.archive.chain(SCOPE)) == [result.record]
-        assert "[redacted: password]" in compactor.recall(id="t1", thread_id="t").text
-        results.append((result.record, [row["message"] for row in kept_rows(compactor)]))
-    assert results[0] == results[1]
 
 
 def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_compaction():
@@ -389,9 +350,3 @@ def test_a_failure_of_which_the_redactor_leaves_nothing_says_so():
     result = compactor.compact(whole, thread_id="t")
     assert (result.outcome, result.failed) == ("stuck", "summary")
     assert "the redactor left nothing" in result.reason
-
-
-@pytest.mark.parametrize("wrong", ["passwords", 5, object(), SecretRedactor])
-def test_what_cannot_redact_is_refused_at_once(wrong):
-    with pytest.raises(PolicyError, match="redact must be True"):
-        Compactor(redact=wrong)

@@ -167,19 +167,6 @@ def test_what_the_agent_writes_again_counts_where_its_words_stand(notes, quoted,
     assert found["with_recall_share"] >= 0.5
 
 
-class Changing(AgentMiddleware[Any, Any, Any]):
-    """Sends something else than the state holds, from the tenth message on."""
-
-    def __init__(self, change: Any) -> None:
-        super().__init__()
-        self._change = change
-
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        if len(request.messages) < 10:
-            return handler(request)
-        return handler(request.override(messages=self._change(request.messages)))
-
-
 class Forgetting(AgentMiddleware[Any, Any, Any]):
     """Drops what is older than four messages, for good."""
 
@@ -201,13 +188,6 @@ def test_what_is_dropped_without_an_archive_is_missing_and_unread(monkeypatch):
     left = [one for done in run.compactions for one in done.left]
     assert run.missing == len(left) > 20
     assert run.read_share == 0.0
-
-
-def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(monkeypatch):
-    run = measured(Changing(lambda messages: messages[:2]), monkeypatch)
-    assert "newest messages have left" in run.stopped
-    run = measured(Changing(lambda messages: [HumanMessage("a summary", id="s")]), monkeypatch)
-    assert "none of the recorded messages" in run.stopped
 
 
 # The page of a replay: whole, escaped, and the figures of the data

@@ -251,12 +251,6 @@ def test_an_exchange_larger_than_a_reading_is_shown_as_text():
         assert not torn(call)
 
 
-def test_a_limit_far_below_one_message_asks_a_model_a_few_times_only():
-    model = PlainModel()
-    plainly(talk(30), model=model, max_tokens=8, max_summary_tokens=4)
-    assert 0 < len(model.calls) <= 20
-
-
 def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
     model = PlainModel()
     with pytest.raises(ValueError, match="Messages are required to have ID field"):

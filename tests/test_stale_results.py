@@ -6,94 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
-from conspectus.core.items import Compact, Item
-from conspectus.core.plan import plan
-from conspectus.core.policy import Policy, StaleResults
-from conspectus.engine.settings import Settings
-from conspectus.errors import PolicyError
 from conspectus.messages.message import NOT_NEEDED
-from conspectus.messages.thoughts import without_stale_thoughts
 from graph_support import Bench, is_summary, middleware
+from histories import deed, user
 from scripted_models import ScriptedChatModel
 
 SCOPE = Scope("local", "t", "main")
-
-
-def history(*results: tuple[str, int] | tuple[str, int, bool]) -> list[Item]:
-    """A user's message, then a call and a result of so many tokens for each."""
-    items = [Item("u", "user", 20)]
-    for n, (name, tokens, *marked) in enumerate(results):
-        items.append(Item(f"a{n}", "assistant", 10, calls=(f"c{n}",)))
-        expendable = bool(marked and marked[0])
-        items.append(
-            Item(
-                f"r{n}", "tool", tokens, floor=40, answers=(f"c{n}",), tools=(name,),
-                expendable=expendable,
-            )
-        )  # fmt: skip
-    return items
-
-
-LOOKS = [("look", 2_000)] * 6
-OTHERS = [("look", 2_000), ("fetch", 2_000), ("save", 2_000)]
-MARKED = [("look", 300), ("look", 300, True), ("look", 2_000)]
-
-
-@pytest.mark.parametrize(
-    ("results", "how", "short"),
-    [
-        (LOOKS, {"newest": 3}, "r0 r1 r2"),
-        (LOOKS, True, "r0 r1 r2 r3 r4 r5"),
-        (LOOKS, {"newest": 9}, ""),
-        ([("look", 1_000), ("look", 1_001), ("look", 500)], True, "r1"),
-        ([("look", 1_000), ("look", 1_001), ("look", 500)], {"over": 400}, "r0 r1 r2"),
-        (OTHERS, {"tools": ["fetch"]}, "r1"),
-        (OTHERS, {"exclude": ["fetch"]}, "r0 r2"),
-        (OTHERS, {"tools": ["fetch", "look"], "exclude": ["fetch"]}, "r0"),
-        (MARKED, {"newest": 3}, "r1"),
-        (MARKED, {"newest": 3, "exclude": ["look"]}, ""),
-    ],
-)
-def test_which_results_are_shortened(results, how, short):
-    items = history(*results)
-    assert [items[place].key for place in StaleResults.build(how).stale(items)] == short.split()
-
-
-def policy(trigger: int, **how: Any) -> Policy:
-    return Settings(trigger=("tokens", trigger), keep=("messages", 2), stale_results=how).policy()
-
-
-def test_it_frees_the_set_amount_or_does_not_happen():
-    items = history(*[("look", 2_000)] * 3, ("look", 100))
-    found = plan(items, policy(6_000, newest=0, least=5_400))
-    assert isinstance(found, Compact)
-    assert found.evicted == ()
-    assert [(clip.index, clip.limit) for clip in found.clips] == [(2, 200), (4, 200), (6, 200)]
-    assert found.tokens - found.at_most == 5_400
-    more = plan(items, policy(6_000, newest=0, least=5_401))
-    assert isinstance(more, Compact)
-    assert more.clips == ()
-    assert more.evicted != (), "then it is summarised"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "yes", 3, {"keep": 3}, {"over": 200}, {"newest": -1}, {"least": 0}, {"newest": True},
-        {"tools": "look"}, {"tools": [""]}, {"tools": {"look": 3}}, {"exclude": [3]},
-        {"exclude": "look"}, {"arguments": 1},
-    ],
-)  # fmt: skip
-def test_what_cannot_mean_anything_is_refused(wrong):
-    with pytest.raises(PolicyError, match="stale_results"):
-        Compactor(stale_results=wrong)
-    with pytest.raises(PolicyError, match="stale_results"):
-        SummarizationMiddleware(None, stale_results=wrong)
 
 
 @tool
@@ -148,11 +71,12 @@ def test_old_results_are_shown_short_and_no_model_is_asked(on_loop, guarded):
     assert len([one for one in messages if isinstance(one, ToolMessage)]) == 8, "none has left"
 
 
-def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results():
+@pytest.mark.parametrize("which", [{"tools": ["search", "list"]}, {"exclude": ["open"]}])
+def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results(which):
     archive = Archive.open("memory:")
     compactor = Compactor(
         writer(), window=50_000, trigger=("tokens", 4_000), keep=("messages", 4), archive=archive,
-        stale_results={"newest": 0, "over": 300, "least": 500, "tools": ["search", "list"]},
+        stale_results={"newest": 0, "over": 300, "least": 500, **which},
     )  # fmt: skip
     messages: list[Any] = [{"role": "user", "content": "Look."}]
     for n in range(12):
@@ -170,6 +94,19 @@ def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results():
     keys = [clip.key for record in records for clip in record.clips]
     texts = [one.message["content"] for one in archive.get(SCOPE, keys)]  # type: ignore[index]
     assert {text.split()[0] for text in texts} == {"search", "list"}
+
+
+@pytest.mark.parametrize(("least", "clipped"), [(500, 5), (10**6, 0)])
+def test_what_frees_less_than_the_set_amount_is_summarised_instead(least, clipped):
+    compactor = Compactor(
+        writer(), window=50_000, trigger=("tokens", 6_000), keep=("messages", 4), archive="memory:",
+        stale_results={"newest": 4, "over": 300, "least": least},
+    )  # fmt: skip
+    looked = [
+        one for n in range(9) for one in deed("look", {"n": n}, "a line of it " * 150, f"{n}")
+    ]
+    result = compactor.compact([user("Look."), *looked, user("And?")], thread_id="t")
+    assert (result.clipped, bool(result.evicted)) == (clipped, not clipped)
 
 
 class Refused(Exception):
@@ -242,12 +179,3 @@ def test_a_refusal_of_the_newest_thoughts_is_answered_without_them(history, guar
     _, compactions = played(model, history, guarded, loop)
     assert 0 < model.refused <= compactions
     assert "refused thoughts" in caplog.text
-
-
-def test_thoughts_of_other_providers_stay():
-    content: list[Any] = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}]
-    message = AIMessage(content, response_metadata={"model_provider": "google_genai"})
-    view = [message, HumanMessage("And?")]
-    assert without_stale_thoughts(view, 2)[0] is message
-    other = message.model_copy(update={"response_metadata": {}})
-    assert without_stale_thoughts([other, view[1]], 2)[0].content == content[1:]
