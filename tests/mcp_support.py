@@ -58,12 +58,8 @@ async def over_http(url: str, token: str) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def beside(archive: str, grant: Grant) -> AsyncIterator[Client]:
     """A client at a server in this process, where many calls are made."""
-    server, close = build_server(archive, grant)
-    try:
-        async with Client(server) as client:
-            yield client
-    finally:
-        close()
+    async with Client(build_server(archive, grant)) as client:
+        yield client
 
 
 @asynccontextmanager

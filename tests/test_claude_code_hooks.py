@@ -184,7 +184,7 @@ def test_what_is_brought_back_is_data_and_bounded(place):
     archive_session(place.data("PreCompact"), str(place.archive))
     context = standing_context(place.data("SessionStart", source="compact"), str(place.archive))
     assert len(context) < LONGEST + 1_000
-    assert "more are in the archive" in context
+    assert "of the user left out" in context
     inside = context.partition("<recalled>")[2].removesuffix("</recalled>")
     assert not marks(inside)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,31 +16,22 @@ from conspectus.errors import InputError, install_command
 from conspectus_mcp.grants import Grant, read_grants
 from conspectus_mcp.hook import tenant_of, write_plugin
 
+TENANT = "The client may read all threads of this tenant. Repeat for several."
+THREAD = "The client may read this thread, of --tenant or `local`. Repeat it."
+PROJECT = "The client may read the sessions of this folder that hooks archived."
+HTTP = "Serve streamable HTTP. Default: stdio."
+GRANTS = "For --http: which token reads what (YAML)."
+PLUGIN = "Write a plugin for Claude Code here, and end."
+
 
 def mcp(
     archive: ArchiveOption = None,
-    tenant: Annotated[
-        list[str] | None,
-        typer.Option(help="The client may read all threads of this tenant. Repeat for several."),
-    ] = None,
-    thread: Annotated[
-        list[str] | None,
-        typer.Option(help="The client may read this thread, of --tenant or `local`. Repeat it."),
-    ] = None,
-    project: Annotated[
-        Path | None,
-        typer.Option(help="The client may read the sessions of this folder that hooks archived."),
-    ] = None,
-    http: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Serve streamable HTTP. Default: stdio.")
-    ] = None,
-    grants: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For --http: which token reads what (YAML).")
-    ] = None,
-    plugin: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write a plugin for Claude Code here, and end."),
-    ] = None,
+    tenant: Annotated[list[str] | None, typer.Option(help=TENANT)] = None,
+    thread: Annotated[list[str] | None, typer.Option(help=THREAD)] = None,
+    project: Annotated[Path | None, typer.Option(help=PROJECT)] = None,
+    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help=HTTP)] = None,
+    grants: Annotated[Path | None, typer.Option(metavar="FILE", help=GRANTS)] = None,
+    plugin: Annotated[Path | None, typer.Option(metavar="DIR", help=PLUGIN)] = None,
 ) -> None:
     """Let any agent search and read an archive, over the Model Context Protocol. It only reads.
 
@@ -48,15 +39,12 @@ def mcp(
     each client brings a token, and the file of --grants says what it may read.
     """
     if plugin is not None:
-        for path in write_plugin(plugin, archive):
-            typer.echo(str(path))
+        typer.echo("\n".join(map(str, write_plugin(plugin, archive))))
         return
     try:
         from conspectus_mcp.server import build_server
     except ImportError as error:
-        raise InputError(
-            f"the server needs the extra `mcp`; install it with {install_command('mcp')}"
-        ) from error
+        raise InputError(f"the server needs the extra `mcp`: {install_command('mcp')}") from error
     tenants = [*(tenant or ()), *([tenant_of(project)] if project is not None else ())]
     where = options.archive_of(archive)
     check_address(where)
@@ -66,25 +54,22 @@ def mcp(
             "and alone; on stdio give --tenant, --thread or --project"
         )
     granted = read_grants(grants) if grants is not None else Grant.of(tenants, thread or ())
-    server, close = build_server(where, granted)
-    try:
-        if http is None:
-            server.run("stdio")
-        else:
-            _serve(server, http)
-    finally:
-        close()
+    server = build_server(where, granted)
+    if http is None:
+        server.run("stdio")
+    else:
+        _serve(server, http)
 
 
-def _serve(server: object, http: str) -> None:
+def _serve(server: Any, http: str) -> None:
     """Serve streamable HTTP at `/mcp`."""
     import uvicorn
 
-    host, colon, port = http.rpartition(":")
-    name, host = host, host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isdecimal() and int(port) < 65536):
+    name, _, port = http.rpartition(":")
+    host = name.removeprefix("[").removesuffix("]")
+    if not (host and port.isdecimal() and int(port) < 65536):
         raise InputError(f"--http {http!r} is no address; write HOST:PORT such as 127.0.0.1:8931")
-    app = server.streamable_http_app(  # type: ignore[attr-defined]
+    app = server.streamable_http_app(
         streamable_http_path="/mcp", stateless_http=True, json_response=True, host=host
     )
     try:

@@ -14,8 +14,7 @@ from conspectus.archive import Scope
 from conspectus.config.reading import read_section
 from conspectus.errors import ConfigError, InputError
 
-SHORTEST = 16
-"""Minimum characters of a token; `openssl rand -hex 32` gives 64."""
+SHORTEST = 16  # Minimum characters of a token; `openssl rand -hex 32` gives 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +67,6 @@ class _Client(BaseModel):
             raise ValueError("grants nothing; name tenants, or threads of a tenant")
         return self
 
-    @property
-    def digest(self) -> str:
-        return self.token_sha256 or digest(self.token or "")
-
-    @property
-    def grant(self) -> Grant:
-        threads = {tenant: frozenset(names) for tenant, names in self.threads.items() if names}
-        return Grant({**threads, **dict.fromkeys(self.tenants)})
-
 
 def read_grants(path: Path) -> dict[str, Grant]:
     """Read the YAML file of clients: their grants by the digests of their tokens.
@@ -95,15 +85,13 @@ def read_grants(path: Path) -> dict[str, Grant]:
     try:
         clients = TypeAdapter(dict[str, _Client]).validate_python(section or {})
     except ValidationError as error:
-        raise ConfigError(
-            tuple(
-                source.problem(
-                    one["loc"], f"{'.'.join(map(str, ('clients', *one['loc'])))}: {one['msg']}"
-                )
-                for one in error.errors(include_input=False, include_url=False)
-            )
-        ) from None
-    grants = {client.digest: client.grant for client in clients.values()}
+        found = error.errors(include_input=False, include_url=False)
+        raise ConfigError(source.problems({one["loc"]: one["msg"] for one in found})) from None
+    grants = {}
+    for one in clients.values():
+        threads = {tenant: frozenset(names) for tenant, names in one.threads.items() if names}
+        grant = Grant({**threads, **dict.fromkeys(one.tenants)})
+        grants[one.token_sha256 or digest(one.token or "")] = grant
     if not grants or len(grants) < len(clients):
         raise source.error((), "name clients, each with a token of its own; docs/mcp.md has a file")
     return grants

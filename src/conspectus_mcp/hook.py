@@ -23,15 +23,17 @@ from conspectus.cli import options, output
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
 
+FIELDS = ("session_id", "cwd", "transcript_path")  # of the client's JSON
 END = {"role": "user", "content": "(Archived here.)"}  # so that the newest message may go, too
-SUMMARY = 4_000
-"""Maximum tokens of the notes on a session."""
-
-LONGEST, STATEMENT = 9_000, 1_000
-"""Maximum characters of a hook's output, of which Claude Code takes 10,000, and of a message."""
+SUMMARY = 4_000  # Tokens of the notes on a session
+LONGEST = 9_000  # Characters of the user's words; Claude Code takes 10,000 of a hook
 
 NAME = "conspectus"
 ABOUT = "Archives a session before it is compacted, and lets the agent search what has left."
+EVENTS: dict[str, dict[str, Any]] = {
+    "pre-compact": {"name": "PreCompact", "seconds": 120},
+    "session-start": {"name": "SessionStart", "seconds": 30, "matcher": "compact|resume"},
+}
 
 
 def hook(
@@ -46,11 +48,13 @@ def hook(
     `pre-compact` archives the session. `session-start` brings back what its user has stated, where
     it begins compacted or resumed.
     """
-    data = None
+    data: Any = None
     with suppress(ValueError, RecursionError):
         data = json.loads(sys.stdin.buffer.read())
-    if not isinstance(data, dict):
-        raise InputError("standard input holds no JSON object; is this called by a hook?")
+    texts = [data.get(name) for name in FIELDS] if isinstance(data, dict) else [None]
+    if not all(isinstance(text, str) and text for text in texts):
+        names = ", ".join(FIELDS)
+        raise InputError(f"standard input has no JSON with {names}; is this called by a hook?")
     where = options.archive_of(archive)
     if event == "pre-compact":
         archive_session(data, where, redact=redact)
@@ -61,8 +65,8 @@ def hook(
         sys.stdout.write(json.dumps({"hookSpecificOutput": answer}) + "\n")
 
 
-def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> int:
-    """Archive all of a session that is not archived yet, and return its number of messages.
+def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> None:
+    """Archive all of a session that is not archived yet.
 
     `data` is the client's input to the hook `PreCompact`, `where` the archive. Raises `InputError`
     where the session cannot be read, and `ArchiveError` where the archive cannot be written.
@@ -70,34 +74,26 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
     from conspectus.engine import Compactor
     from conspectus.transcripts import read_history
 
-    scope, path = _scope(data), Path(_text(data, "transcript_path")).expanduser()
-    messages = [*read_history(path).mended().messages, END]
+    scope = _scope(data)
+    messages = read_history(Path(data["transcript_path"]).expanduser()).mended().messages
+    settings: Any = {"keep": ("messages", 1), "stale_results": False, "redact": redact}
     with options.opened(where) as kept:
-        compactor = Compactor(
-            archive=kept,
-            keep=("messages", 1),
-            stale_results=False,
-            max_summary_tokens=SUMMARY,
-            redact=redact,
-        )
-        result = compactor.compact(
-            messages, thread_id=scope.thread, tenant=scope.tenant, force=True
+        result = Compactor(archive=kept, max_summary_tokens=SUMMARY, **settings).compact(
+            [*messages, END], thread_id=scope.thread, tenant=scope.tenant, force=True
         )
     if result.failed is not None or result.outcome == "stuck":
         raise InputError(f"the session {scope.thread} was not archived: {result.reason}")
-    return result.evicted
 
 
 def standing_context(data: Mapping[str, Any], where: str) -> str:
-    """Return the statements of a session's user, newest first, word for word; empty for none.
+    """Return what a session's user said, word for word while there is room; empty for nothing.
 
     `data` is the client's input to the hook `SessionStart`; the errors are as above.
     """
     from conspectus.messages.framing import as_notes
     from conspectus.messages.recalled import recalled_text
+    from conspectus.notes.rendering import Notes
     from conspectus.notes.segment import Segment
-    from conspectus.notes.text import cut, one_line
-    from conspectus.recall.layout import label
     from conspectus_mcp.grants import handle_of
 
     scope, file = _scope(data), options.file_of(where)
@@ -105,23 +101,14 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     if new or (file is not None and not file.exists()):
         return ""
     with options.opened(where, existing=True) as kept:
-        chain = kept.chain(scope)
-    if not chain:
+        noted = [record.segment for record in kept.chain(scope) if record.segment]
+    if not noted:
         return ""
-    lines, left, room = [], 0, LONGEST
-    noted = next((record.segment for record in reversed(chain) if record.segment), {})
-    for one in reversed(Segment.from_json(noted).lines):
-        if one.kind == "said":
-            line = f"- {as_notes(cut(one_line(one.text), STATEMENT))} [{label(one.ids[0])}]"
-            room -= len(line) + 1
-            stands = room > 0 and not one.times
-            lines += [line] * stands
-            left += 0 if stands else one.times or 1
-    lines += [f"({left:,} more are in the archive.)"] * bool(left)
-    stated = recalled_text("\n".join(["Said by the user before, newest first:", *lines]))
+    lines = (line for line in Segment.from_json(noted[-1]).lines if line.kind == "said")
+    said = recalled_text(as_notes(Notes([Segment(tuple(lines))]).render(LONGEST, len)))
     return (
         "Earlier messages of this session are archived word for word. The tools of the server "
-        f"conspectus search and read them; the session's id there is {handle_of(scope)}.\n{stated}"
+        f"conspectus search and read them; the session's id there is {handle_of(scope)}.\n{said}"
     )
 
 
@@ -136,26 +123,15 @@ def tenant_of(project: Path) -> str:
 
 
 def _scope(data: Mapping[str, Any]) -> Scope:
-    project = os.environ.get("CLAUDE_PROJECT_DIR") or _text(data, "cwd")
-    return Scope(tenant_of(Path(project)), _text(data, "session_id"))
-
-
-def _text(data: Mapping[str, Any], name: str) -> str:
-    value = data.get(name)
-    if not isinstance(value, str) or not value:
-        raise InputError(f"the client's JSON has no {name!r}; is this called by its hook?")
-    return value
+    project = os.environ.get("CLAUDE_PROJECT_DIR") or data["cwd"]
+    return Scope(tenant_of(Path(project)), data["session_id"])
 
 
 def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
     """Write a plugin for Claude Code that runs this installation, and return its files.
 
-    Args:
-        folder: where it goes; made if it is missing.
-        archive: a path or a URL of the archive. Default: the user's own.
-
-    Raises:
-        InputError: another plugin is there, or the folder cannot be written to.
+    `archive` is a path or a URL; by default the user's own. Raises `InputError` where another
+    plugin is in the folder, or nothing can be written.
     """
     manifest = folder / ".claude-plugin" / "plugin.json"
     if manifest.exists() and f'"name": "{NAME}"' not in manifest.read_text("utf-8", "replace"):
@@ -163,26 +139,20 @@ def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
     if archive is not None and "://" not in archive:
         archive = str(Path(archive).expanduser().absolute())
     asked = [] if archive is None else ["--archive", archive]
-    program = [sys.executable, "-m", "conspectus.cli"]
-    server = [*program[1:], "mcp", "--project", "${CLAUDE_PROJECT_DIR:-.}", *asked]
-
-    def entry(event: str, seconds: int, **more: str) -> list[dict[str, object]]:
-        line = shlex.join([*program, "hook", event, *asked])
-        return [{**more, "hooks": [{"type": "command", "command": line, "timeout": seconds}]}]
-
-    hooks = {
-        "PreCompact": entry("pre-compact", 120),
-        "SessionStart": entry("session-start", 30, matcher="compact|resume"),
-    }
+    program, *args = sys.executable, "-m", "conspectus.cli"
+    hooks: dict[str, Any] = {}
+    for event, known in EVENTS.items():
+        line = shlex.join([program, *args, "hook", event, *asked])
+        run = {"type": "command", "command": line, "timeout": known["seconds"]}
+        hooks[known["name"]] = [{"matcher": known.get("matcher", ""), "hooks": [run]}]
+    args += ["mcp", "--project", "${CLAUDE_PROJECT_DIR:-.}", *asked]
     files = {
         manifest: {"name": NAME, "version": conspectus.__version__, "description": ABOUT},
         folder / "hooks" / "hooks.json": {"description": ABOUT, "hooks": hooks},
-        folder / ".mcp.json": {"mcpServers": {NAME: {"command": program[0], "args": server}}},
+        folder / ".mcp.json": {"mcpServers": {NAME: {"command": program, "args": args}}},
     }
     for path, data in files.items():
-        try:
+        with suppress(OSError):  # what is written then says why it cannot be
             path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{path.parent} cannot be made: {error.strerror}") from error
         output.write_file(path, json.dumps(data, indent=2) + "\n")
     return list(files)

@@ -5,8 +5,8 @@ Answers are text without authority: archived messages stand in one frame, which 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -19,9 +19,9 @@ from mcp_types import ToolAnnotations
 from pydantic import AnyHttpUrl, Field
 
 import conspectus
-from conspectus.archive import Archive, Scope, without_password
+from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
-from conspectus.cli.options import file_of
+from conspectus.cli import options
 from conspectus.errors import ConspectusError, InputError, NotFoundError
 from conspectus.messages.message import sendable
 from conspectus.messages.recalled import recalled_text
@@ -30,8 +30,8 @@ from conspectus.recall.layout import label
 from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import Grant, digest, handle_of
 
-PAGE = 100  # Entries on one page of a list
-SEARCHED = 50  # Maximum threads of one search
+PAGE = 100  # Threads on one page of the list
+SEARCHED, SHOWN = 50, 4  # Maximum threads of one search, and of those that its answer shows
 TOKENS, MOST_TOKENS = 2_000, 20_000  # Default and maximum tokens of an answer
 
 READ_ONLY = ToolAnnotations(
@@ -54,71 +54,47 @@ Session = Annotated[str, Field(description="An agent's own history, where severa
 Tokens = Annotated[int, Field(description="The size of the answer.", ge=50, le=MOST_TOKENS)]
 
 
-def build_server(
-    where: str, granted: Grant | Mapping[str, Grant]
-) -> tuple[MCPServer[Any], Callable[[], None]]:
-    """Make a server that reads one archive, and a function that closes the archive.
+def build_server(where: str, granted: Grant | Mapping[str, Grant]) -> MCPServer[Any]:
+    """Make a server that reads one archive.
 
     Args:
         where: the address of the archive, which may not exist yet.
         granted: the grant of the one client of a process; or those of clients over HTTP, by the
             digests of their tokens.
     """
-    verified: dict[str, Any] = {}
+    reader, verified = _Reader(where, granted), dict[str, Any]()
     if not isinstance(granted, Grant):
         # Tokens come from a file; the settings want the address of a server that issues them.
         auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
-        verified = {"auth": auth, "token_verifier": _Verifier(granted)}
+        verified = {"auth": auth, "token_verifier": reader}
     server = MCPServer[Any](
         "conspectus", instructions=ABOUT, version=conspectus.__version__, log_level="WARNING",
         subscriptions=False, **verified,
     )  # fmt: skip
-    reader = _Reader(where, granted)
     for tool in (reader.list_threads, reader.search, reader.read):
-        server.add_tool(_answering(tool), annotations=READ_ONLY, structured_output=False)
-    return server, reader.close
-
-
-class _Verifier:
-    def __init__(self, granted: Mapping[str, Grant]) -> None:
-        self._granted = granted
-
-    async def verify_token(self, token: str) -> AccessToken | None:
-        """Return the digest of a known token in the SDK's form; None for an unknown one."""
-        client = digest(token)
-        known = client in self._granted
-        return AccessToken(token=token, client_id=client, scopes=[]) if known else None
-
-
-def _answering(tool: Callable[..., str]) -> Callable[..., str]:
-    @functools.wraps(tool)
-    def answer(*args: Any, **kwargs: Any) -> str:
-        try:
-            return sendable(tool(*args, **kwargs))
-        except ConspectusError as error:
-            raise ToolError(sendable(str(error))) from error
-
-    return answer
+        server.add_tool(tool, annotations=READ_ONLY, structured_output=False)
+    return server
 
 
 class _Reader:
-    """The tools. A model reads their docstrings."""
+    """The tools, whose docstrings a model reads, and what knows the tokens of clients."""
 
     def __init__(self, where: str, granted: Grant | Mapping[str, Grant]) -> None:
-        self._where, self._granted = where, granted
-        self._opened: Archive | None = None
-        self._count = TokenMeter().text
+        self._where, self._granted, self._count = where, granted, TokenMeter().text
 
-    def close(self) -> None:
-        """Close the archive."""
-        if self._opened is not None:
-            self._opened.close()
-        self._opened = None
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return the digest of a known token in the SDK's form; None for an unknown one."""
+        client, granted = digest(token), self._granted
+        known = not isinstance(granted, Grant) and client in granted
+        return AccessToken(token=token, client_id=client, scopes=[]) if known else None
 
     def list_threads(self, start: Start = 0) -> str:
         """List the conversations that you may read, each with its id."""
-        lines = [_thread_line(scope) for scope in self._scopes()]
-        return _page(lines, start, "No thread is kept that you may read.")
+        with self._opened() as (_, scopes):
+            lines = [_thread_line(scope) for scope in scopes[start : start + PAGE]]
+        if (more := len(scopes) - start - PAGE) > 0:
+            lines.append(f"({more:,} more: start={start + PAGE})")
+        return recalled_text("\n".join(lines or ["(No thread that you may read is here.)"]))
 
     def search(
         self,
@@ -129,30 +105,26 @@ class _Reader:
         tokens: Tokens = TOKENS,
     ) -> str:
         """Find earlier messages by words, word for word; in all threads unless one is named."""
-        if not query.strip():
-            raise InputError("query is empty; give words, names, paths or numbers to look for")
-        scopes = [self._one(thread)] if thread else self._scopes()
-        room = max(1, tokens // max(1, min(len(scopes), 4)))
-        results = []
-        for one in scopes[:SEARCHED]:
-            scope = replace(one, session=session)
-            result = self._recall(scope, query=query, most=limit, tokens=room)
-            if result.hits:
-                results.append((max(hit.score for hit in result.hits), scope, result))
-        results.sort(key=lambda one: -one[0])
-        parts: list[str] = []
-        for _, scope, result in results:
-            text = result.text if len(scopes) == 1 else f"{_thread_line(scope)}\n{result.text}"
-            tokens, limit = tokens - self._count(text), limit - len(result.hits)
-            if parts and min(tokens, limit) < 0:
-                break
-            parts.append(text)
-        notes = [recalled_text("\n".join(parts)) if parts else "Nothing was found; try others."]
-        if more := len(results) - len(parts):
-            notes.append(f"({more:,} more threads hold something; name one of them to see it.)")
-        if len(scopes) > SEARCHED:
-            notes.append(f"(Searched: the first {SEARCHED} of {len(scopes):,} threads; name one.)")
-        return "\n".join(notes)
+        found = list[tuple[Scope, RecallResult]]()
+        with self._opened() as (archive, scopes):
+            if not query.strip():
+                raise InputError("query is empty; give words, names, paths or numbers to look for")
+            scopes = [_one(scopes, thread)] if thread else scopes
+            asked: Any = {"query": query, "most": limit}
+            asked["tokens"] = max(1, tokens // max(1, min(len(scopes), SHOWN)))
+            for scope in scopes[:SEARCHED]:
+                result = self._recall(archive, replace(scope, session=session), **asked)
+                found += [(scope, result)] * bool(result.hits)
+        found.sort(key=lambda one: -max(hit.score for hit in one[1].hits))
+        parts, left = list[str](), limit
+        for scope, result in found[:SHOWN]:
+            left -= len(result.hits)
+            if not parts or left >= 0:
+                head = f"{_thread_line(scope)}\n" if len(scopes) > 1 else ""
+                parts.append(f"{head}{result.text}")
+        text = recalled_text("\n".join(parts)) if parts else "Nothing was found; try others."
+        more = len(found) - len(parts) + len(scopes[SEARCHED:])
+        return text + f"\n(More may be in {more:,} other threads; name one.)" * bool(more)
 
     def read(
         self,
@@ -165,67 +137,53 @@ class _Reader:
         tokens: Tokens = TOKENS,
     ) -> str:
         """Read an earlier message by its id, or all from id until another."""
-        if until and (at or query):
-            raise InputError("at and query go with one id; leave out until to read in one message")
-        scope = replace(self._one(thread), session=session)
         one = {"id": id, "at": at or None, "query": query or None}
         asked: dict[str, Any] = {"range": (id, until)} if until else one
-        result = self._recall(scope, tokens=tokens, **asked)
-        if not result.text:
-            raise InputError(f"tokens={tokens} is too little to show any of it; ask for more")
+        with self._opened() as (archive, scopes):
+            if until and (at or query):
+                raise InputError("at and query go with one id; leave out until, or both of them")
+            scope = replace(_one(scopes, thread), session=session)
+            result = self._recall(archive, scope, tokens=tokens, **asked)
+            if not result.text:
+                raise InputError(f"tokens={tokens} is too little to show any of it; ask for more")
         more = "\n(Not all is shown. Read on with at= the last character shown, or the next id.)"
         return recalled_text(result.text) + (more if result.truncated else "")
 
-    def _archive(self) -> Archive:
-        """Open the archive at its first use, as an agent may start before it exists."""
-        if self._opened is None:
-            file = file_of(self._where)
-            if file is not None and not file.exists():
-                raise NotFoundError(
-                    f"there is no archive at {without_password(str(file))} yet; it is made by the "
-                    "first compaction. If there should be one, check --archive"
-                )
-            self._opened = Archive.open(self._where)
-        return self._opened
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Archive, list[Scope]]]:
+        """Open the archive; yield it with the threads in it that are granted.
 
-    def _scopes(self) -> list[Scope]:
-        """List all threads that are kept and granted, by tenant and name."""
-        archive, grant = self._archive(), self._granted
+        At each use: an agent may start before it exists, and it may be replaced.
+        """
+        grant = self._granted
         if not isinstance(grant, Grant):
             token = get_access_token()
             grant = grant[token.client_id] if token is not None else Grant({})
-        found = []
-        for tenant in grant.tenants:
-            threads = archive.threads(tenant)
-            found += [Scope(tenant, one) for one in threads if grant.allows(tenant, one)]
-        return found
+        try:
+            with options.opened(self._where, existing=True) as archive:
+                known = (
+                    (tenant, one) for tenant in grant.tenants for one in archive.threads(tenant)
+                )
+                yield archive, [Scope(*one) for one in known if grant.allows(*one)]
+        except ConspectusError as error:
+            raise ToolError(sendable(str(error))) from error
 
-    def _one(self, thread: str) -> Scope:
-        """Find the thread of a handle or a name; without one, the only thread."""
-        scopes, handle = self._scopes(), thread.strip(" []")
-        found = [one for one in scopes if not thread or handle_of(one) == handle]
-        found = found or [one for one in scopes if one.thread == thread]
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            there = f"there is no thread {thread[:80]!r} that you may read; list_threads names them"
-            raise NotFoundError(there if thread else "nothing is archived yet that you may read")
-        why = f"{thread[:80]!r} names several threads" if thread else "there are several"
-        raise InputError(f"{why}; give thread= one of the ids in list_threads")
+    def _recall(self, archive: Archive, scope: Scope, **asked: Any) -> RecallResult:
+        flow = recall_flow(archive, scope, archive.chain(scope), count=self._count, **asked)
+        return run(flow)
 
-    def _recall(self, scope: Scope, **asked: Any) -> RecallResult:
-        chain = self._archive().chain(scope)
-        return run(recall_flow(self._archive(), scope, chain, count=self._count, **asked))
+
+def _one(scopes: list[Scope], thread: str) -> Scope:
+    """Find the thread of a handle or a name; without one, the only thread."""
+    named, handle = f" named {thread[:80]!r}" if thread else "", thread.strip(" []")
+    found = [
+        one for one in scopes if not thread or thread == one.thread or handle == handle_of(one)
+    ]
+    if len(found) == 1:
+        return found[0]
+    what = "there are several threads" if found else "there is no thread"
+    raise NotFoundError(f"{what}{named} that you may read; list_threads has their ids")
 
 
 def _thread_line(scope: Scope) -> str:
     return f'[{handle_of(scope)}] "{label(scope.thread)}" of {label(scope.tenant)}'
-
-
-def _page(lines: Sequence[str], start: int, none: str) -> str:
-    page = list(lines[start : start + PAGE])
-    if not page:
-        return none if not lines else f"The list ends at {len(lines):,}."
-    if start + PAGE < len(lines):
-        page.append(f"({len(lines) - start - PAGE:,} more: start={start + PAGE})")
-    return recalled_text("\n".join(page))

@@ -69,11 +69,8 @@ def load_config(path: str | Path) -> SummarizationConfig:
     except ValidationError as error:
         problems = sentences(error, section, source)
     problems |= source.missing
-    listed = sorted(problems.items(), key=lambda problem: source.line(problem[0]))
-    notes = tuple(
-        source.problem(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}") for at, text in listed
-    )
-    if problems:
+    notes = source.problems(problems)
+    if notes:
         if str(section.get("enabled")).lower() not in OFF:
             raise ConfigError(notes)
         config = SummarizationConfig()

@@ -30,6 +30,7 @@ class Source:
     """Where a configuration was read; empty for one that is made in Python."""
 
     file: Path | None = None
+    section: str = SECTION
     lines: Mapping[Location, int] = field(default_factory=dict, repr=False)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)  # `$NAME` by its value
     missing: dict[Location, str] = field(default_factory=dict, repr=False)  # variables not set
@@ -56,6 +57,11 @@ class Source:
 
     def error(self, where: Location, text: str) -> ConfigError:
         return ConfigError((self.problem(where, text),))
+
+    def problems(self, found: Mapping[Location, str]) -> tuple[str, ...]:
+        """Describe mistakes by their places, in the order of the file."""
+        names = {at: ".".join(map(str, (self.section, *at))) for at in sorted(found, key=self.line)}
+        return tuple(self.problem(at, f"{name}: {found[at]}") for at, name in names.items())
 
     def hidden(self, value: Any) -> Any:
         """Return plain values without passwords, and with variables in place of their values."""
@@ -110,7 +116,7 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         for other in set(OTHERS) & set(nodes):
             with suppress(Exception):  # what others write is theirs to check
                 sections[other] = loader.construct_document(nodes[other][1])
-        source = Source(file, lines, sections=sections, names=names)
+        source = Source(file, name, lines, sections=sections, names=names)
         section = source.filled(section)
     except OSError as error:
         why = f"{file}: cannot be read ({error.strerror}); check its path and permissions"
