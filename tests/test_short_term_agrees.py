@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langmem import short_term as theirs
 
+from conspectus import short_term as ours
 from short_term_support import (
     TOLD,
     PlainModel,
     count,
     histories,
     human,
-    ours,
     summarised,
-    theirs,
     torn,
     valid_answer,
     words_of,

@@ -13,9 +13,11 @@ from langchain_core.prompts import ChatPromptTemplate
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
+from langmem import short_term as theirs
 
 import short_term_support
 from conspectus import Archive, ArchiveError, Compactor, StuckError, SummaryError
+from conspectus import short_term as ours
 from conspectus.archive import Scope
 from short_term_support import (
     LIMITS,
@@ -23,11 +25,9 @@ from short_term_support import (
     ai,
     count,
     human,
-    ours,
     result,
     summarised,
     talk,
-    theirs,
     torn,
 )
 from stateful.stores import TroubledStore
