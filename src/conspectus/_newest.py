@@ -18,7 +18,7 @@ class Newest(Generic[K, V]):
     """
 
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
-        self._most, self._largest, self._size = most, largest, size or (lambda _: 0)
+        self._most, self._largest, self._size = most, largest, size
         self._values: OrderedDict[K, V] = OrderedDict()
         self._sizes, self._total = dict[K, int](), 0
         self._lock = threading.RLock()
@@ -32,9 +32,10 @@ class Newest(Generic[K, V]):
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
-            size = self._size(value)
-            self._total += size - self._sizes.get(key, 0)
-            self._sizes[key] = size
+            if self._size is not None:
+                self._total -= self._sizes.get(key, 0)
+                self._sizes[key] = self._size(value)
+                self._total += self._sizes[key]
             while len(self._values) > (self._most if self._total <= self._largest else 1):
                 self.drop(next(iter(self._values)))
 

@@ -189,8 +189,10 @@ class Channel:
 
     async def thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Leave out the thoughts of messages that the latest compaction has kept."""
-        held, in_blocks = self.held, any(isinstance(one.content, list) for one in messages)
-        if held.head is None or not held.messages_after or not in_blocks:
+        held = self.held
+        if held.head is None or not held.messages_after:
+            return messages
+        if not any(isinstance(message.content, list) for message in messages):
             return messages
         view = self.messages
         if self.preserve or held.pending:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +164,7 @@ def as_notes(text: str) -> str:
     return "| ".join(text[at:end] for at, end in pairwise(begins))
 
 
+@lru_cache(maxsize=1)  # notes are asked for twice
 def _shape(text: str) -> str:
     """Return the looks of a text in plain letters, position by position."""
     return _SPECIAL.sub(lambda run: run[0].translate(_shapes()), text)

@@ -153,7 +153,8 @@ class Notes:
                 high = chars
             if high - low < CHARACTERS:
                 break
-            guess = chars + (FILLED * room - size) * len(text) / max(size, 1)
+            fixed = size * len(before + end) / len(text)
+            guess = chars * (FILLED * room - fixed) / max(size - fixed, 1)
             is_better = low < guess < high and size != last  # lines get shorter in steps
             chars, last = guess if is_better else (low + high) / 2, size
         return _least(lines, room, count, archived) if best is None else best

@@ -210,7 +210,7 @@ class Segment:
         return replace(segment, lines=lines)
 
 
-READ = 5_000
+READ = 2_000
 """Lines that are in memory, with what is derived from them, at most."""
 
 _read: dict[tuple[Any, ...], Line] = {}
