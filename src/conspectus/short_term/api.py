@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -32,13 +32,16 @@ from conspectus.short_term.step import Call, RunningSummary, SummarizationResult
 TokenCounter = Callable[[Any], int]
 """LangMem's name. Fractions are rounded up."""
 
-KEY = "running_summary"  # in `context` of a node's state
+RUNNING = "running_summary"  # a parameter, and a key in `context` of a node's state
+CALLED_WITH = ("messages", RUNNING)  # what a node reads in its state
+KEYS = {
+    "input_messages_key": "messages",
+    "output_messages_key": "summarized_messages",
+    "name": "summarization",
+}
+"""Further parameters of the node, with their defaults."""
 
-LOST = (
-    "the state did not bring back the running summary, so that the same messages are summarised "
-    "again: its schema needs a key such as `context: dict[str, Any]`, and without a checkpointer "
-    "each run must be given the context of the last one"
-)
+SIZES = ("max_tokens", "max_summary_tokens", "max_tokens_before_summary")
 
 
 @spelt()
@@ -111,38 +114,34 @@ def summarize_messages(
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
     """
-    return run(_summarized(locals()))
+    return run(_summarized(locals(), ensure_config()))
+
+
+PARAMETERS = signature(summarize_messages)
 
 
 @wraps(summarize_messages, assigned=())  # the signature
 async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model that is no `Runnable` gets a thread."""
-    check_names("asummarize_messages", kwargs, signature(summarize_messages).parameters)
-    bound = signature(summarize_messages).bind(*args, **kwargs)
+    check_names("asummarize_messages", kwargs, PARAMETERS.parameters)
+    bound = PARAMETERS.bind(*args, **kwargs)
     bound.apply_defaults()
-    return await arun(_summarized(bound.arguments))
+    return await arun(_summarized(bound.arguments, ensure_config()))
 
 
-async def _summarized(given: Mapping[str, Any]) -> SummarizationResult:
-    if given["archive"] == "memory:":
+async def _summarized(
+    given: Mapping[str, Any], config: RunnableConfig, *, named: bool = False
+) -> SummarizationResult:
+    """Do what is due; `given` has the parameters by name."""
+    _check(given)
+    setting = given["archive"]
+    thread = given["thread_id"] or (config.get("configurable") or {}).get("thread_id")
+    call = Call(given, thread)
+    if setting == "memory:":
         raise PolicyError(
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
-    thread = given["thread_id"] or (ensure_config().get("configurable") or {}).get("thread_id")
-    return await _call(given, given["messages"], given["running_summary"], thread)
-
-
-async def _call(
-    given: Mapping[str, Any],
-    messages: Any,
-    running: object,
-    thread: object,
-    *,
-    named: bool = False,
-) -> SummarizationResult:
-    _check(given)
-    call, setting = Call(given, messages, running, thread), given["archive"]
     if setting is not None and thread in (None, ""):
         raise InputError(
             "archive= needs to know the conversation: pass thread_id=, or call it in a graph "
@@ -165,11 +164,9 @@ async def _call(
 
 def _check(given: Mapping[str, Any]) -> None:
     """Raise `PolicyError` for an invalid parameter."""
-    most, share, model = given["max_tokens"], given["max_summary_tokens"], given["model"]
-    whole(most, "max_tokens")
-    whole(share, "max_summary_tokens", 0)
-    if given["max_tokens_before_summary"] is not None:
-        whole(given["max_tokens_before_summary"], "max_tokens_before_summary", 0)
+    most, share, before = (given[name] for name in SIZES)
+    for name, size, least in zip(SIZES, (most, share, before or 0), (1, 0, 0), strict=True):
+        whole(size, name, least)
     if share >= most:
         # The first sentence is the one that users of LangMem look for.
         raise PolicyError(
@@ -177,7 +174,7 @@ def _check(given: Mapping[str, Any]) -> None:
             f"{share:,} and {most:,}, which leaves no room for any message."
         )
     for name, is_valid, meaning in (
-        ("model", hasattr(model, "invoke"), "a chat model, whose method invoke"),
+        ("model", hasattr(given["model"], "invoke"), "a chat model, whose method invoke"),
         ("token_counter", callable(given["token_counter"]), "a callable that"),
     ):
         if not is_valid:
@@ -218,35 +215,26 @@ class SummarizationNode(Attributes, RunnableCallable):
         ['summarized_messages']
     """
 
+    __signature__ = PARAMETERS.replace(
+        parameters=[
+            *[one for one in PARAMETERS.parameters.values() if one.name not in CALLED_WITH],
+            *[Parameter(name, Parameter.KEYWORD_ONLY, default=key) for name, key in KEYS.items()],
+        ]
+    )
+
     if TYPE_CHECKING:  # the parameters
 
         def __getattr__(self, name: str) -> Any: ...
 
-    @spelt()
-    def __init__(
-        self,
-        *,
-        model: Any,
-        max_tokens: int,
-        max_tokens_before_summary: int | None = None,
-        max_summary_tokens: int = 256,
-        token_counter: TokenCounter = count_tokens_approximately,
-        initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
-        existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
-        final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
-        input_messages_key: str = "messages",
-        output_messages_key: str = "summarized_messages",
-        name: str = "summarization",
-        archive: AnyArchive | None = None,
-        thread_id: str | None = None,
-        on_failure: OnFailure = Settings.on_failure,
-        redact: Redact = None,
-    ) -> None:
-        given = {key: value for key, value in locals().items() if key not in ("self", "name")}
+    def __init__(self, **parameters: Any) -> None:
+        check_names("SummarizationNode", parameters, self.__signature__.parameters)
+        bound = self.__signature__.bind(**parameters)
+        bound.apply_defaults()
+        given = bound.arguments
         _check(given)  # what is invalid is refused before the archive is opened
+        name = given.pop("name")
         RunnableCallable.__init__(self, self._summarise, self._asummarise, name=name, trace=False)
-        vars(self).update(given, archive=open_archive(archive))
-        self._latest: tuple[Any, int] = (None, 0)  # summarised message, and messages in all
+        vars(self).update(given, archive=open_archive(given["archive"]))
         self._is_built = True
 
     def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -267,21 +255,11 @@ class SummarizationNode(Attributes, RunnableCallable):
             )
         if not isinstance(context, Mapping):
             raise InputError(f"context must be a dict, not {type(context).__name__}")
-        thread = self.thread_id or (config.get("configurable") or {}).get("thread_id")
-        same, running = self.input_messages_key == self.output_messages_key, context.get(KEY)
-        made = await _call(vars(self), messages, running, thread, named=same)
+        same = self.input_messages_key == self.output_messages_key
+        asked = {**vars(self), "messages": messages, RUNNING: context.get(RUNNING)}
+        made = await _summarized(asked, config, named=same)
         if made.running_summary is None:
             return {self.output_messages_key: made.messages}
-        names, (last, count) = [(thread, one.id) for one in messages], self._latest
-        if running is None and last in names and count < len(names):
-            log("summary_lost", LOST)
-        self._latest = (thread, made.running_summary.last_summarized_message_id), len(names)
         first = [RemoveMessage(REMOVE_ALL_MESSAGES)] if same else []
-        update = {**context, KEY: made.running_summary}
+        update = {**context, RUNNING: made.running_summary}
         return {self.output_messages_key: [*first, *made.messages], "context": update}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "func": None, "afunc": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, func=self._summarise, afunc=self._asummarise)

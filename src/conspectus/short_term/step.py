@@ -75,15 +75,14 @@ class SummarizationResult:
 class Call:
     """One call; a caller's state holds only the running summary, whose name finds its records."""
 
-    def __init__(
-        self, given: Mapping[str, Any], messages: Any, running: object, thread: object
-    ) -> None:
-        self.given, self.messages, self.running = given, messages, read_running(running)
+    def __init__(self, given: Mapping[str, Any], thread: object) -> None:
+        self.given, self.messages = given, given["messages"]
+        self.running = read_running(given["running_summary"])
         self.meter, self.most = TokenMeter(given["token_counter"]), given["max_tokens"]
         before, self.share = given["max_tokens_before_summary"], given["max_summary_tokens"]
         self.reach: int = self.most if before is None else before  # tokens that must have gathered
         self.standing = self._shown(self.running.summary) if self.running else []
-        self.system, self.rest = divide(messages, self.running, self.standing)
+        self.system, self.rest = divide(self.messages, self.running, self.standing)
         self.scope = Scope("local", str(thread) or "-")  # which an archive alone makes use of
 
     def _shown(
