@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from collections.abc import Iterator
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -144,76 +145,24 @@ def on(*lines: str) -> str:
     return section("enabled: true", "trigger: {type: tokens, value: 4000}", *lines)
 
 
-def fires(trigger: str, *lines: str) -> str:
-    return section("enabled: true", f"trigger: {trigger}", *lines)
+def broken() -> Iterator[tuple[str, tuple[str, int, str, str]]]:
+    """Files with a mistake; its line, words that name it, and words that say what to do."""
+    whole = Path(__file__).with_name("broken_configs.txt").read_text(encoding="utf-8")
+    for part in whole.removeprefix("== ").split("\n== "):
+        head, _, text = part.partition("\n")
+        name, line, wrong, fix = head.split(" | ")
+        yield name, (f"{text}\n", int(line), wrong, fix)
 
 
-# What is in the file; the line of the mistake; words that name it; words that say what to do.
 BROKEN: dict[str, tuple[str, int, str, str]] = {
-    "a key misspelt": (on("kep: {}"), 4, "kep: unknown key", "did you mean 'keep'?"),
+    **dict(broken()),
     "a letter that looks right": (on("wind\u043ew: 3"), 4, "wind\\u043ew", "mean 'window'?"),
-    "a key indented too far": (
-        on("keep:", "  type: messages", "  value: 10", "  trim_tokens_to_summarize: 15564"),
-        7, "keep.trim_tokens_to_summarize: unknown key", "known are type, value"),
-    "no trigger": (section("enabled: true"), 2, "without a trigger", "add 'trigger: {type: tok"),
-    "a misspelt type": (fires("", "- {type: tokens, value: 4}", "- {type: mesages, value: 5}"),
-        5, 'not "mesages"', "'tokens', 'messages' or 'fraction'"),
-    "a missing value": (fires("{type: tokens}"), 3, "'value' is missing", "add 'value: ...'"),
-    "a share as tokens": (fires("", "  type: tokens", "  value: 0.8"),
-        5, "whole number", "is written 'type: fraction'"),
-    "a percentage": (fires("{type: fraction, value: 80}"), 3, "at most 1, such as 0.8", "not 80"),
-    "no word": (on("on_failure: degrad"), 4, 'not "degrad"', "'degrade', 'keep' or 'raise'"),
-    "a number without end": (fires("{tokens: %s}" % ("9" * 400)), 3, "a whole number", "1,000,000"),
     "a number that Python does not write": (on(f"window: 0x{'f' * 4_000}"),
         4, "not a number of too many digits", "input limit of the answering model"),
-    "more kept than the trigger": (fires("{messages: 20}", "keep: {type: messages, value: 25}"),
-        4, "25 messages can never get below the trigger", "Lower keep or raise trigger"),
-    "fewer than are kept by default": (fires("{type: messages, value: 15}"),
-        3, "keep 20 messages can never", "Lower keep"),
-    "a trigger that no history reaches": (on("window: 3000"),
-        3, "never reached in a window of 3,000 tokens", "Lower trigger"),
-    "a timeout in milliseconds": (on("summarizer_timeout: 30000"),
-        4, "less than or equal to 3600", "(seconds for one call"),
-    "a window with nothing left": (on("window: 8000", "reserved_tokens: 8000"),
-        5, "leaves nothing of the window", "lower it"),
-    "a fraction of an unknown window": (fires("{type: fraction, value: 0.8}"),
-        3, "a fraction means nothing", "write 'window: <its input limit in tokens>'"),
-    "a share above 1": (on("background: {prepare: 1.5}"), 4, "background.prepare", "equal to 1"),
-    "stale results": (on("stale_results: {over: 100}"), 4, "over must be", "at least 201"),
-    "a prompt without messages": (on("summary_prompt: Say it."), 4, "prompt must be", "{messages}"),
-    "a counter of no form": (on("token_counter: gpt4"), 4, "'gpt4' cannot", "tiktoken:o200k_base"),
-    "a pin that is not there": (on("pin: no_such:function"), 4, "pin: 'no_such:function' cannot",
-        "write package.module:function"),
-    "a counter that is not there": (on("token_counter: no_such.tokens:count"),
-        4, "cannot be imported", "installed or on PYTHONPATH"),
-    "a vocabulary that is not there": (on("token_counter: tokenizers:no-such.json"),
-        4, "cannot be had", "give one that is on this machine"),
-    "an archive of no kind": (on("archive: mysql://ann:hunter2@db/x"),
-        4, "'mysql:...' names no archive", "write sqlite:///FILE"),
-    "a variable in an address": (on("archive: postgresql://ann:${PASSWORD}@db/x"),
-        4, "stands for a whole value", "put the whole address into one"),
-    "a variable that is not set": (on("archive: $CONSPECTUS_NO_SUCH_VARIABLE"),
-        4, "CONSPECTUS_NO_SUCH_VARIABLE is not set", "set it, or write the value"),
-    "a password in a wrong place": (on(f"history: postgresql://ann:hunter2{'-and-on' * 9}@db/x"),
-        4, "postgresql://ann:***@db/x", "'replace' or 'preserve'"),
     "a tab": ("summarization:\n\tenabled: true\n", 2, "YAML cannot read", "spaces, no tabs"),
-    "a wrong indent": (section("keep:", "    type: messages", "  value: 20"),
-        4, "YAML cannot read", "check the indentation"),
-    "a key twice": (on("enabled: false"), 4, "'enabled' is there twice, first in line 2", "delete"),
-    "the section twice": (section("enabled: false") * 2, 3, "is there twice", "join them"),
-    "the section misspelt": ("models: []\nsummarisation: {}\n",
-        2, "unknown section", "did you mean 'summarization'?"),
-    "keys without their section": ("trigger: {type: tokens, value: 4}\n",
-        1, "'trigger' stands at the top", "put it under 'summarization:'"),
     "keys not indented": ("summarization:\n\u00a0\u00a0enabled: true\n",
         2, "'enabled' stands at the top", "two spaces further in"),
-    "a tag without its value": (section("window: !!int ''"), 1, "YAML cannot read", "quotes"),
     "a character of no text": (section('model_name: "a\x07"'), 1, "special characters", "UTF-8"),
-    "no sections": ("- one\n- two\n", 1, "is made of sections", "such as 'summarization:'"),
-    "an alias without end": ("summarization: &all\n  keep: {one: *all}\n",
-        1, "recursion", "brackets and aliases"),
-    "a switch as a number": (fires("{tokens: true}"), 3, "tokens: should be a number", "when:"),
-    "a size in another form": (on("keep: {messages: 20}"), 4, "known are type", "{type: messages"),
 }  # fmt: skip
 
 

@@ -232,61 +232,28 @@ def test_the_configuration_that_comes_with_it_is_valid(tmp_path):
         assert json.loads(json.dumps(agent.look("t")))["messages"] == 4
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """The files of one thread, with a secret beside its folder."""
-    (tmp_path / "secret.txt").write_text("the secret")
-    return Files(ThreadFolders(tmp_path / "data").of("t"))
-
-
-OUTSIDE = [
-    "../secret.txt",
-    "workspace/../../../secret.txt",
-    "workspace/..",
-    "/etc/passwd",
-    "//etc/passwd",
-    "~/secret.txt",
-    "C:/secret.txt",
-    "workspace\\..\\secret.txt",
-    "workspace/a\0b",
-    "workspace/a\nb",
-    "workspace/" + "n" * 300,
-    "",
-    ".",
-]
-
-
-@pytest.mark.parametrize("path", OUTSIDE, ids=ascii)
-def test_paths_that_leave_the_folder_are_refused(files, path):
-    with pytest.raises(Refusal):
-        files.read(path)
-    with pytest.raises(Refusal):
-        files.write(path, "x")
-    if path not in ("", "."):
-        with pytest.raises(Refusal):
-            files.listed(path)
-
-
-def test_no_link_is_followed_neither_at_the_end_nor_on_the_way(files, tmp_path):
-    secret = tmp_path / "secret.txt"
-    (files.root / "workspace" / "file").symlink_to(secret)
-    (files.root / "workspace" / "folder").symlink_to(tmp_path)
-    (files.root / "workspace" / "within").symlink_to(files.root / "outputs")
-    other = tmp_path / "other.txt"
-    other.write_text("the other secret")
-    os.link(other, files.root / "workspace" / "hard")
-    for path in ("file", "folder/secret.txt", "within/a.txt", "hard"):
+def test_nothing_outside_of_the_folder_of_a_thread_is_read_or_written(tmp_path):
+    files = Files(ThreadFolders(tmp_path / "data").of("t"))
+    secret, work = tmp_path / "secret.txt", files.root / "workspace"
+    secret.write_text("the secret")
+    (work / "file").symlink_to(secret)
+    (work / "folder").symlink_to(tmp_path)
+    os.link(secret, work / "hard")
+    paths = ["../secret.txt", "workspace/../../../secret.txt", "/etc/passwd", "~/secret.txt"]
+    paths += [
+        "C:/secret.txt",
+        "workspace\\..\\secret.txt",
+        "workspace/a\0b",
+        "workspace/" + "n" * 300,
+    ]
+    paths += [f"workspace/{path}" for path in ("..", "file", "folder/secret.txt", "hard")]
+    for path in paths:
         with pytest.raises(Refusal) as told:
-            files.read(f"workspace/{path}")
+            files.read(path)
         assert str(tmp_path) not in str(told.value)
         with pytest.raises(Refusal):
-            files.write(f"workspace/{path}", "overwritten")
-    for path in ("folder", "within"):
-        with pytest.raises(Refusal):
-            files.listed(f"workspace/{path}")
-        with pytest.raises(Refusal):
-            files.write(f"workspace/{path}/new.txt", "x")
+            files.write(path, "overwritten")
+    with pytest.raises(Refusal):
+        files.listed("workspace/folder")
     assert secret.read_text() == "the secret"
-    assert other.read_text() == "the other secret"
-    assert not list((files.root / "outputs").iterdir())
-    assert sum("refused" in line for line in files.listed("workspace")) == 4
+    assert sum("refused" in line for line in files.listed("workspace")) == 3

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -158,32 +159,29 @@ def talk() -> list[BaseMessage]:
     return [*said, HumanMessage("And now?", id="last")]
 
 
+RAISES: Any = {"keep": ("messages", 2), "on_failure": "raise"}
+LIMITS: Any = {"max_tokens": 200, "max_summary_tokens": 60, "on_failure": "raise"}
+
+
 def own_of(model: Any) -> SummarizationMiddleware:
-    settings: Any = {"trigger": ("messages", 4), "keep": ("messages", 2), "on_failure": "raise"}
-    return SummarizationMiddleware(model, **settings)
+    return SummarizationMiddleware(model, trigger=("messages", 4), **RAISES)
 
 
-def by_middleware(model: Any) -> None:
-    own_of(model).before_model({"messages": talk()}, Runtime())
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "middleware": lambda model: own_of(model).before_model({"messages": talk()}, Runtime()),
+    "on a loop": lambda model: asyncio.run(
+        own_of(model).abefore_model({"messages": talk()}, Runtime())
+    ),
+    "compactor": lambda model: Compactor(model, **RAISES).compact(
+        talk(), thread_id="t", force=True
+    ),
+    "short term": lambda model: summarize_messages(
+        talk(), running_summary=None, model=model, **LIMITS
+    ),
+}
 
 
-def by_middleware_on_a_loop(model: Any) -> None:
-    asyncio.run(own_of(model).abefore_model({"messages": talk()}, Runtime()))
-
-
-def by_compactor(model: Any) -> None:
-    compactor = Compactor(model, keep=("messages", 2), on_failure="raise")
-    compactor.compact(talk(), thread_id="t", force=True)
-
-
-def by_short_term(model: Any) -> None:
-    limits: Any = {"max_tokens": 200, "max_summary_tokens": 60, "on_failure": "raise"}
-    summarize_messages(talk(), running_summary=None, model=model, **limits)
-
-
-@pytest.mark.parametrize(
-    "way", [by_middleware, by_middleware_on_a_loop, by_compactor, by_short_term]
-)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -195,7 +193,7 @@ def by_short_term(model: Any) -> None:
 )
 def test_our_error_says_why_and_has_the_models_as_its_cause(way, error, kind):
     with pytest.raises(kind) as caught:
-        way(ScriptedChatModel(answers=lambda _: error, cites=False))
+        WAYS[way](ScriptedChatModel(answers=lambda _: error, cites=False))
     assert str(error)[:20] in str(caught.value)
     if isinstance(error, Exception):
         causes, cause = [], caught.value.__cause__

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -112,34 +112,22 @@ def test_the_request_is_the_agents_last_one_and_one_instruction(guarded, on_loop
     assert "every module so far is sound" in records[-1].summary
 
 
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(cached_request, "LIVES", -1.0)
-    return {}
-
-
-def too_large(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "LIVES": ("its provider has forgotten it", {}),
     # Enough for what leaves, and not for the whole request beside an answer.
-    return {"summarizer": None, "window": 1_900, "trigger": ("messages", 16)}
-
-
-def another(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    return {"summarizer": summariser(model_name="another")}
-
-
-def asks_for_marks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(cached_request, "needs_marks", lambda last: True)
-    return {}
-
-
-REFUSED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]]] = {
-    "forgotten": ("its provider has forgotten it", forgotten),
-    "too large": ("it does not fit the window", too_large),
-    "another model": ("another model summarises", another),
-    "no marks": ("it has no cache_control", asks_for_marks),
-    "redacted": ("is redacted", lambda patch: {"redact": True}),
+    "too large": (
+        "it does not fit the window",
+        {"summarizer": None, "window": 1_900, "trigger": ("messages", 16)},
+    ),
+    "another model": (
+        "another model summarises",
+        {"summarizer": summariser(model_name="another")},
+    ),
+    "needs_marks": ("it has no cache_control", {}),
+    "redacted": ("is redacted", {"redact": True}),
     "own prompt": (
         "says where the messages go",
-        lambda patch: {"summary_prompt": "Sum up: <messages>{messages}</messages>"},
+        {"summary_prompt": "Sum up: <messages>{messages}</messages>"},
     ),
 }
 
@@ -167,8 +155,10 @@ def test_messages_live_as_long_as_their_own_mark(ttl, kind, monkeypatch):
 def test_elsewhere_the_smallest_request_is_sent(why, monkeypatch, caplog):
     caplog.set_level("DEBUG", "conspectus")
     reason, settings = REFUSED[why]
+    if not settings:
+        monkeypatch.setattr(cached_request, why, -1.0 if why == "LIVES" else lambda last: True)
     model = model_of()
-    bench, records = run_agent(model, ours(model, **settings(monkeypatch)))
+    bench, records = run_agent(model, ours(model, **settings))
     assert records
     assert rides(model) == []
     assert "cached" not in kinds(records)
@@ -272,6 +262,17 @@ def payloads(model: Any, *between: Any) -> tuple[list[dict[str, Any]], list[int]
     return sent, asked, {record.request for record in Archive(bench.store).chain(SCOPE)}
 
 
+def ridden(model: Any, *between: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each request for a summary behind the agent's last one, which are alike but for messages."""
+    sent, asked, kinds = payloads(model, *between)
+    assert asked
+    assert kinds == {"cached"}
+    for place in asked:
+        before, after = sent[place - 1], sent[place]
+        assert {**after, "messages": None} == {**before, "messages": None}
+        yield before, after
+
+
 def blocks(message: dict[str, Any]) -> list[Any]:
     content = message["content"]
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
@@ -280,13 +281,7 @@ def blocks(message: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("ttl", ["5m", "1h"])
 def test_anthropic_gets_the_same_beginning_and_no_more_than_four_marks(ttl):
     model = claude()
-    sent, asked, kinds = payloads(model, AnthropicPromptCachingMiddleware(ttl=ttl))
-    assert asked
-    assert kinds == {"cached"}
-    for place in asked:
-        before, after = sent[place - 1], sent[place]
-        rest = {key for key in before if key != "messages"}
-        assert {key: after[key] for key in rest} == {key: before[key] for key in rest}
+    for before, after in ridden(model, AnthropicPromptCachingMiddleware(ttl=ttl)):
         assert [one["name"] for one in after["tools"]] == ["write", "look"]
         # What a user says after results of tools goes into the same message of this provider.
         own, theirs = after["messages"], before["messages"]
@@ -298,20 +293,8 @@ def test_anthropic_gets_the_same_beginning_and_no_more_than_four_marks(ttl):
         assert json.dumps(after).count("cache_control") == json.dumps(before).count("cache_control")
 
 
-def test_anthropic_without_marks_remembers_nothing_so_the_smallest_request_is_sent():
-    _, asked, kinds = payloads(claude())
-    assert asked == []
-    assert kinds == {"smallest"}
-
-
 def test_openai_gets_the_same_beginning():
-    sent, asked, kinds = payloads(gpt())
-    assert asked
-    assert kinds == {"cached"}
-    for place in asked:
-        before, after = sent[place - 1], sent[place]
-        rest = {key for key in before if key != "messages"}
-        assert {key: after[key] for key in rest} == {key: before[key] for key in rest}
+    for before, after in ridden(gpt()):
         assert [one["function"]["name"] for one in after["tools"]] == ["write", "look"]
         assert after["messages"][:-1] == before["messages"]
         assert json.dumps(after["messages"][:-1]) == json.dumps(before["messages"]), "byte by byte"
@@ -321,15 +304,18 @@ CLEARS = {"edits": [{"type": "clear_tool_uses_20250919"}]}
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "marked"),
     [
-        lambda: claude(context_management=CLEARS),
-        lambda: claude(model_kwargs={"context_management": CLEARS}),
-        lambda: gpt(model_kwargs={"truncation": "auto"}),
+        (claude, False),
+        (lambda: claude(context_management=CLEARS), True),
+        (lambda: claude(model_kwargs={"context_management": CLEARS}), True),
+        (lambda: gpt(model_kwargs={"truncation": "auto"}), True),
     ],
 )
-def test_what_a_provider_clears_by_itself_was_not_read_whole(model):
-    marks = [AnthropicPromptCachingMiddleware(unsupported_model_behavior="ignore")]
+def test_what_a_provider_does_not_remember_or_clears_is_asked_for_in_the_smallest_request(
+    model, marked
+):
+    marks = [AnthropicPromptCachingMiddleware(unsupported_model_behavior="ignore")] * marked
     _, asked, kinds = payloads(model(), *marks)
     assert asked == []
     assert kinds == {"smallest"}
