@@ -28,13 +28,11 @@ from conspectus.observe import log
 from conspectus.short_term.prompts import PromptedSummarizer, filled
 from conspectus.tokens import TokenMeter
 
-AROUND = 400
-"""Characters of a template around a summary that is known by its text."""
-
-SLACK_SHARE = 8
-"""The slack of a summary is at most one part in this many of it, as its limit may be tiny."""
-
+AROUND = 400  # characters of a template around a summary that is known by its text
+SLACK_SHARE = 8  # the slack of a summary is at most one part in this many of its limit
 NAMES = ("summary", "summarized_message_ids", "last_summarized_message_id")
+
+Messages = Sequence[BaseMessage]
 
 
 @dataclass
@@ -85,14 +83,9 @@ class Call:
         self.system, self.rest = divide(self.messages, self.running, self.standing)
         self.scope = Scope("local", str(thread) or "-")  # which an archive alone makes use of
 
-    def _shown(
-        self,
-        summary: str,
-        system: Sequence[BaseMessage] = (),
-        messages: Sequence[BaseMessage] = (),
-    ) -> list[BaseMessage]:
-        """Put system message, summary and messages together, as `final_prompt` does."""
-        slots = {"system_message": list(system), "summary": summary, "messages": list(messages)}
+    def _shown(self, summary: str, system: Messages = (), rest: Messages = ()) -> list[BaseMessage]:
+        """Put system message, summary and the rest together, as `final_prompt` does."""
+        slots = {"system_message": list(system), "summary": summary, "messages": list(rest)}
         return filled(self.given["final_prompt"], slots)
 
     def _size_of(self, summary: str) -> int:
@@ -108,9 +101,7 @@ class Call:
         engine = Engine.build(own, policy, self.meter)
         return replace(engine, frame=self._size_of(""), summary_size=self._size_of)
 
-    async def made(
-        self, archive: Archive | None
-    ) -> tuple[RunningSummary | None, Sequence[BaseMessage]]:
+    async def made(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
         """Return the running summary now, and the messages that it does not stand for."""
         running, count = self.running, self.meter.messages
         total, chain = count(self.rest), await self._chain(archive)
@@ -131,10 +122,10 @@ class Call:
         )
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
         if needed > self.most:
-            reason = TOO_LARGE.format(needed=needed, budget=self.most)
+            numbers = {"needed": needed, "budget": self.most}
             if self.given["on_failure"] == "raise":
-                raise StuckError(reason, needed=needed, budget=self.most)
-            log("history_does_not_fit", "%s", reason)
+                raise StuckError(TOO_LARGE.format(**numbers), **numbers)
+            log("history_does_not_fit", "%s", TOO_LARGE.format(**numbers))
         if isinstance(plan, Compact):
             refuse_equal_ids(m.id for m in self.rest)
         ids = {p.key: p.entry.id for p in history.items if p.entry and not p.summary}
@@ -178,22 +169,18 @@ class Call:
         return replace(history, items=tuple(items))
 
     def result(
-        self, running: RunningSummary | None, rest: Sequence[BaseMessage], *, named: bool
+        self, running: RunningSummary | None, rest: Messages, *, named: bool
     ) -> SummarizationResult:
         """Put the result together; `named` gives ids to the messages that show the summary."""
+        sent = [*self.system, *rest]
         if running is None:
-            return SummarizationResult([*self.system, *rest])
-        messages = self._shown(running.summary, self.system, rest)
-        sent = {id(message) for message in (*self.system, *rest)}
-        renamed = {
-            id(one): one.model_copy(update={"id": str(uuid5(NAMESPACE_URL, str(one.content)))})
-            for one in messages
-            if id(one) not in sent
-        }
+            return SummarizationResult(sent)
+        messages, old = self._shown(running.summary, self.system, rest), set(map(id, sent))
+        new = {id(one): str(uuid5(NAMESPACE_URL, str(one.content))) for one in messages}
+        made = [m if id(m) in old else m.model_copy(update={"id": new[id(m)]}) for m in messages]
         # A state gives ids to messages; of the function's caller only a stream is seen.
-        if hide_from_streams(renamed.values()) or named:
-            messages = [renamed.get(id(one), one) for one in messages]
-        return SummarizationResult(messages, running)
+        seen = hide_from_streams(one for one in made if id(one) not in old)
+        return SummarizationResult(made if seen or named else messages, running)
 
 
 # The running summary, and the history divided by it
@@ -223,7 +210,7 @@ def name_of(running: RunningSummary | None) -> str:
 
 
 def divide(
-    messages: Sequence[Any], running: RunningSummary | None, standing: Sequence[BaseMessage]
+    messages: Sequence[Any], running: RunningSummary | None, standing: Messages
 ) -> tuple[list[BaseMessage], list[BaseMessage]]:
     """Return the leading system message, and what no summary covers, with the newest question."""
     listed = isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
@@ -233,27 +220,19 @@ def divide(
                 f"messages must be a list of LangChain messages, not of {type(other).__name__}; "
                 "langchain_core.messages.convert_to_messages makes them"
             )
-    sent, known = list(messages), set(map(_words, standing))
+    known, system, rest = set(map(_words, standing)), list[BaseMessage](), list(messages)
     covered = running.summarized_message_ids if running else set[str]()
-
-    def shows(message: BaseMessage) -> bool:
-        """Return whether a leading system message shows the summary."""
-        if running is None or _words(message) in known:
-            return running is not None
-        whole, text = str(message.text), running.summary.strip()
-        if not text or len(whole) > len(text) + AROUND or text not in whole:
-            return False
-        return not any(m.id in covered or _words(m) in known for m in sent)
-
-    system: list[BaseMessage] = []
-    start = 0
-    while start < len(sent) and isinstance(sent[start], SystemMessage):
-        if not shows(sent[start]):
-            if start:
+    text = running.summary.strip() if running else ""
+    if text and any(m.id in covered or _words(m) in known for m in rest):
+        text = ""  # what stands for it is there
+    while rest and isinstance(rest[0], SystemMessage):
+        said = str(rest[0].text)  # it may show the summary, by another template
+        shows = text and text in said and len(said) <= len(text) + AROUND
+        if not shows and _words(rest[0]) not in known:
+            if len(rest) < len(messages):
                 break
-            system = [sent[0]]
-        start += 1
-    rest = sent[start:]
+            system = [rest[0]]
+        del rest[0]
     if running is not None:
         refuse_equal_ids(
             (m.id for m in rest if m.id in covered),
@@ -262,7 +241,7 @@ def divide(
         newest = next((m for m in reversed(rest) if is_users(m) and _words(m) not in known), None)
         # A client has gone back to the newest, or another library's summary has it.
         rest = [m for m in rest if m is newest or m.id not in covered]
-        rest = [m for m in rest if _words(m) not in known] if known else rest
+        rest = [m for m in rest if _words(m) not in known]
     if any(m.id is None for m in rest):
         raise InputError(
             "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
