@@ -41,17 +41,19 @@ class Faulty(InMemoryStore):
 
     Attributes:
         drafts: the names under which drafts were put.
+        error: what it fails with.
     """
 
     def __init__(self, *, fail: Iterable[str] = (), forget: Iterable[str] = ()) -> None:
         super().__init__()
         self.fail, self.forget, self.drafts = set(fail), set(forget), list[str]()
+        self.error: Exception = sqlite3.OperationalError("database or disk is full")
 
     def batch(self, ops: Any) -> Any:
         ops = list(ops)
         puts = {id(op): set(op.namespace) for op in ops if isinstance(op, PutOp)}
         if any(self.fail & kinds for kinds in puts.values()):
-            raise sqlite3.OperationalError("database or disk is full")
+            raise self.error
         self.drafts += [op.key for op in ops if "drafts" in puts.get(id(op), ())]
         kept = [op for op in ops if not self.forget & puts.get(id(op), set())]
         answers = iter(super().batch(kept))

@@ -26,7 +26,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import arun, run
+from conspectus.bridge import run
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.tokens import TokenMeter
 from scripted_models import ScriptedChatModel
@@ -242,24 +242,15 @@ def check_nothing_lost(graph: Any, store: BaseStore, name: str = "t", tenant: st
     within reach of the state's own record; answers with their number."""
     tip = graph.get_state(thread(name))
     history = _branch(tip, list(graph.get_state_history(thread(name))))
-    return _compare(tip, history, run(_reached(tip, store, name, tenant)))
+    return _compare(tip, history, _reached(tip, store, name, tenant))
 
 
-async def acheck_nothing_lost(
-    graph: Any, store: BaseStore, name: str = "t", tenant: str = "local"
-) -> int:
-    """`check_nothing_lost` on an event loop."""
-    tip = await graph.aget_state(thread(name))
-    history = _branch(tip, [one async for one in graph.aget_state_history(thread(name))])
-    return _compare(tip, history, await arun(_reached(tip, store, name, tenant)))
-
-
-async def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
+def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
     archive, scope = Archive(store), scope_of(tip.values, name, tenant)
     head = (tip.values.get("_conspectus") or {}).get("head")
-    chain = () if head is None else (await archive.flow(archive.chain_at, scope, head))
+    chain = () if head is None else run(archive.flow(archive.chain_at, scope, head))
     keys = [key for record in chain for key in record.covers]
-    return [one.message for one in (await archive.flow(archive.get, scope, keys))]
+    return [one.message for one in archive.get(scope, keys)]
 
 
 def _compare(tip: Any, history: Sequence[Any], archived: Sequence[Any]) -> int:

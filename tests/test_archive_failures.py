@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
-from langgraph.store.base import Op, PutOp
+from langgraph.store.base import Op
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
@@ -33,23 +33,10 @@ from conspectus.errors import (
     PolicyError,
 )
 from conspectus_lab.archive_conformance import record_of, talk
+from engine import Faulty
 
 SCOPE = Scope("ann", "thread")
 SENT = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
-
-
-class Failing(InMemoryStore):
-    """Raises what it is told to at each write."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-    def batch(self, ops: Iterable[Op]) -> list[Any]:
-        ops = list(ops)
-        if any(isinstance(op, PutOp) for op in ops):
-            raise self.error
-        return super().batch(ops)
 
 
 class Remote(InMemoryStore):
@@ -79,7 +66,8 @@ class Remote(InMemoryStore):
     ],
 )
 def test_whatever_a_store_raises_says_what_to_do(error, advice):
-    archive = Archive(Failing(error))
+    store = Faulty(fail=["messages"])
+    store.error, archive = error, Archive(store)
     with pytest.raises(ArchiveError, match=advice) as caught:
         archive.put(SCOPE, talk("hello"))
     assert caught.value.__cause__ is error

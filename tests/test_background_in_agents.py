@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.store.memory import InMemoryStore
-from langgraph.store.sqlite import SqliteStore
 
 from background_support import Stopped, until
 from conspectus.archive import Archive, Scope
@@ -16,7 +15,6 @@ from conspectus.engine import background as preparation
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from graph_support import (
-    acheck_nothing_lost,
     agent,
     calls,
     check_nothing_lost,
@@ -78,9 +76,8 @@ def nobody_works() -> bool:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("loop", [False, True], ids=["thread", "loop"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_an_agent_never_waits(heard, history, loop, kind):
-    model = Stopped()
+def test_an_agent_never_waits(heard, history, loop):
+    model, store = Stopped(), InMemoryStore()
 
     def finished() -> None:
         # At 18 messages: preparing has begun at 14, and the trigger is 20. The agent's own model
@@ -88,35 +85,22 @@ def test_an_agent_never_waits(heard, history, loop, kind):
         model.finishes(heard)
         model.going.clear()
 
-    with SqliteStore.from_conn_string(":memory:") as sqlite:
-        sqlite.setup()
-        store = InMemoryStore() if kind == "memory" else sqlite
-        answers = OffTheLoop(answers=Answers(11, 9, finished))
-        mine = own(model, history=history)
-        graph, answering = agent(answers, mine, store=store)
-        if loop:
-
-            async def turn() -> Any:
-                out = await graph.ainvoke(said("Look at all modules."), thread())
-                if history == "replace":
-                    await acheck_nothing_lost(graph, store)
-                return out
-
-            if kind == "sqlite":
-                pytest.skip("this store has no asynchronous side")
-            out = asyncio.run(turn())
-        else:
-            out = graph.invoke(said("Look at all modules."), thread())
-            if history == "replace":
-                assert check_nothing_lost(graph, store)
-        if history == "preserve":
-            assert len(out["messages"]) == 24
-        assert set(model.keys[0]) <= set(heard_covers(store))
-        model.going.set()
-        until(nobody_works)  # a connection must not be closed under a thread that uses it
-        assert len(summaries(answering.calls[-1].messages)) == 1
-        assert len(summaries(out["messages"])) == (history == "replace")
-        check_sent(answering)
+    answers = OffTheLoop(answers=Answers(11, 9, finished))
+    graph, answering = agent(answers, own(model, history=history), store=store)
+    if loop:
+        out = asyncio.run(graph.ainvoke(said("Look at all modules."), thread()))
+    else:
+        out = graph.invoke(said("Look at all modules."), thread())
+    if history == "replace":
+        assert check_nothing_lost(graph, store)
+    else:
+        assert len(out["messages"]) == 24
+    assert set(model.keys[0]) <= set(heard_covers(store))
+    model.going.set()
+    until(nobody_works)
+    assert len(summaries(answering.calls[-1].messages)) == 1
+    assert len(summaries(out["messages"])) == (history == "replace")
+    check_sent(answering)
     steps_seen = [one.name for one in heard.all]
     assert steps_seen[:3] == ["began", "finished", "swapped_in"]
     assert heard.all[2].extra["waited"] < 1

@@ -17,6 +17,7 @@ from openai.types.chat import ChatCompletionMessage
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.errors import InputError, MessageError, PolicyError, UnknownParameter
 from conspectus.langchain import ContextGuard
+from conspectus.observe import OpenTelemetry
 from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages
 from conspectus_sdk import Fitter
 from conspectus_secrets import SecretRedactor
@@ -62,6 +63,7 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("trim_tokens_to_summarize", [0], "trim_tokens_to_summarize must be"),
     ("fallbacks", [[7]], "cannot summarise"),
     ("fallbacks", ["embedded"], "fallbacks must be a list"),
+    ("telemetry", [3, "otel", OpenTelemetry], "a listener is a callable that takes an event"),
     ("on_event", [3], "on_event must be"),
     ("preview", ["yes"], "preview must be True, False or a callable"),
     ("summary_prompt", ["nothing to fill"], r"\{messages\}"),

@@ -1,6 +1,6 @@
 """Promise 11: undo, branch and time travel bring back the head that belongs to them."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
@@ -9,7 +9,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from conspectus import ArchiveError, Compactor, SummarizationMiddleware
+from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
 from engine import Scripted, compacted, engine, short
@@ -49,28 +49,6 @@ def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back
     back = compacted([*looked, *talk(4, 9)], compactor, force=True)
     assert back.record.parent == short.record_id
     assert "question 4 about part_4" in back.summary
-
-
-@pytest.mark.parametrize("on_failure", ["degrade", "keep", "raise"])
-def test_going_back_needs_no_archive_that_can_be_written(on_failure, monkeypatch, caplog):
-    compactor = engine(keep=("messages", 10), on_failure=on_failure)
-    compacted(TURNS[:60], compactor, force=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(Archive, "set_head", refusing)
-        if on_failure == "raise":
-            with pytest.raises(ArchiveError, match="full"):
-                compacted(TURNS[:4], compactor)
-            return
-        back = compacted(TURNS[:4], compactor)
-    assert back.outcome == "kept"
-    assert back.messages == TURNS[:4]
-    assert "the disk is full" in caplog.text
-    compacted(TURNS[:4], compactor)  # tried again, though nothing is due
-    assert not compactor.archive.pointer(Scope("local", "t"))
-
-
-def refusing(*_: object) -> NoReturn:
-    raise ArchiveError("the disk is full")
 
 
 def turns(first: int, last: int, form: str) -> list[Any]:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import key_bytes
@@ -275,20 +274,6 @@ def test_what_others_say_changes_nothing(archive, monkeypatch):
         keep(archive, ["alpha of another"] * 30, scope)
         assert found(archive, "beta", scope) == set()
     assert recall(archive, scopes[0], query="alpha") == alone
-
-
-@pytest.mark.parametrize("store", ["file", "store"])
-def test_words_are_found_after_their_numbers_have_changed(tmp_path, monkeypatch, store):
-    monkeypatch.setattr("conspectus.archive.langgraph.INDEXES", 1)
-    where = InMemoryStore() if store == "store" else Archive.open(tmp_path / "a.db").backend
-    archive, other = Archive(where), Archive(where)
-    for _ in range(2):  # the same record comes again, with other numbers
-        keep(archive, ["zebra"])
-        assert found(archive, "zebra") == {"zebra"}
-        keep(archive, ["giraffe"], Scope("ann", "other"))
-        assert found(archive, "giraffe", Scope("ann", "other")) == {"giraffe"}
-        assert found(archive, "zebra") == {"zebra"}
-        other.forget("ann", "thread")
 
 
 def test_an_answer_without_a_word_of_the_question_is_found(archive):

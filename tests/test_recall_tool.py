@@ -11,13 +11,12 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from conspectus import Compactor, ContextGuard, SummarizationMiddleware, is_summary_message
+from conspectus import ContextGuard, SummarizationMiddleware, is_summary_message
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.messages.recalled import RECALLED, without_recalled
 from conspectus.tokens import TokenMeter
 from engine import Scripted, short
-from histories import tool, user
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, results, shown
 
 METER = TokenMeter()
@@ -131,33 +130,6 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
     agent.calls = {"LOOK": [[recall(id=name, at=len(long) + 7)]]}
     agent.say("LOOK")
     assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
-
-
-def test_a_question_that_stayed_in_view_stands_before_the_work_that_left_first():
-    compactor = Compactor(window=2_000, keep=("messages", 4), archive="memory:")
-    view: list[Any] = [user("Find the port.", id="question")]
-
-    def add(*messages: dict[str, Any]) -> list[str]:
-        view[:] = compactor.compact([*view, *messages], thread_id="t").messages
-        return [row["id"] for row in compactor.archive.export(Scope("local", "t"))]
-
-    def looks(n: int) -> list[dict[str, Any]]:
-        call = {"id": f"call{n}", "function": {"name": "look", "arguments": "{}"}}
-        text = f"nothing {n} " * 60
-        return [
-            {"role": "assistant", "content": "", "id": f"asks{n}", "tool_calls": [call]},
-            tool(f"call{n}", text, id=f"is{n}"),
-        ]
-
-    first = [add(*looks(n)) for n in range(12)][-1]
-    assert first
-    assert "question" not in first
-    add(user("Thanks. And the host?", id="next"), *looks(12))
-    order = [add(*looks(n)) for n in range(13, 20)][-1]
-    work = [name for n in range(12) for name in (f"asks{n}", f"is{n}")]
-    assert order[: len(work) + 1] == ["question", *work]
-    hits = compactor.recall(range=("question", "is1"), thread_id="t")
-    assert [hit.id for hit in hits.hits] == ["question", "asks0", "is0", "asks1", "is1"]
 
 
 def compact(**args: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from conspectus_serve.settings import PLAINLY
 from fault_server import FaultServer, faults
 from postgres_support import postgres_schema
 from sdk_support import Chat, Messages, script
-from serve_support import SECRET, WINDOW, Serving, between, serving
+from serve_support import SECRET, WINDOW, Serving, between, serving, talk
 
 METER = TokenMeter(model="m")
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
@@ -40,16 +40,6 @@ def both(
     path: Path, script: Any = script, **more: Any
 ) -> AbstractContextManager[tuple[FaultServer, Serving]]:
     return between(script, path, limit=WINDOW, count=sent_tokens, **more)
-
-
-def talked(turns: int) -> list[Any]:
-    """Questions and answers, and a last question."""
-    texts = [
-        {"role": role, "content": f"{role} {turn}: {FILLER}"}
-        for turn in range(turns)
-        for role in ("user", "assistant")
-    ]
-    return [*texts, {"role": "user", "content": "Go on."}]
 
 
 def archived(path: Path | str) -> str:
@@ -82,7 +72,7 @@ def post(endpoint: Serving, history: list[Any], **more: Any) -> httpx.Response:
 
 
 def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(tmp_path):
-    history = talked(30)
+    history = talk(30)
     more = [*history, {"role": "assistant", "content": "x"}, history[-1]]
     with both(tmp_path / "a.db") as (upstream, endpoint):
         first, whole = post(endpoint, history[:1]), post(endpoint, history)
@@ -118,11 +108,11 @@ def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_pa
 
 def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
     look = {"name": "look", "description": FILLER * 15, "parameters": {"type": "object"}}
-    tools, history = [{"type": "function", "function": look}], talked(0)
+    tools, history = [{"type": "function", "function": look}], talk(0)
     with both(tmp_path / "a.db", lambda request: FILLER) as (upstream, endpoint):
         for _ in range(30):  # what a provider counts may differ from the estimate
             answer = post(endpoint, history, tools=tools)
-            history += [answer.json()["choices"][0]["message"], *talked(1)]
+            history += [answer.json()["choices"][0]["message"], *talk(1, 30)]
     assert METER.tools(tools) > 0.25 * WINDOW
     assert 0.8 * WINDOW < max(one.tokens for one in upstream.requests) < 0.95 * WINDOW
 
@@ -131,14 +121,14 @@ def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
     seen = []
     with between(["fine"] * 3, tmp_path / "a.db", window=20_000, count=sent_tokens) as pair:
         for most in (6_000, 9_000, 9_000):  # a client that wants a longer answer asks again
-            seen.append(post(pair[1], talked(25), max_tokens=most))
+            seen.append(post(pair[1], talk(25), max_tokens=most))
     assert [one.headers["x-conspectus-compacted"] for one in seen] == ["false"] * 3
 
 
 @pytest.mark.parametrize("window", [WINDOW, None])
 def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window):
     plainly = {**PLAINLY, "keep": {"type": "fraction", "value": 0.5}}
-    config, history = SummarizationConfig.model_validate(plainly), talked(10)
+    config, history = SummarizationConfig.model_validate(plainly), talk(10)
     with (
         FaultServer(["fine", "fine"], window=1_200, count=sent_tokens) as upstream,
         serving(upstream.anthropic_url, tmp_path / "a.db", config, window=window) as endpoint,

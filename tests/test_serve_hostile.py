@@ -23,14 +23,9 @@ from conspectus.errors import ConfigError
 from conspectus_serve.settings import LARGEST_BODY
 from conspectus_serve.tenants import secret_beside
 from fault_server import FaultServer, faults
-from serve_support import SECRET, Serving, running, serving
+from serve_support import SECRET, Serving, running, serving, talk
 
 KEY = "sk-live-very-secret-4711"
-HISTORY = [
-    {"role": role, "content": f"{role} {turn}: " + "It reads what it was given. " * 12}
-    for turn in range(60)
-    for role in ("user", "assistant")
-] + [{"role": "user", "content": "Go on."}]
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +160,7 @@ def test_what_is_no_history_goes_through(tmp_path):
 def test_no_key_is_kept_logged_or_told(upstream, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     upstream.restart(lambda request: faults.cut_before_headers())
-    body = json.dumps({"model": "m", "messages": HISTORY}).encode()
+    body = json.dumps({"model": "m", "messages": talk()}).encode()
     told = []
     with serving(upstream.anthropic_url, tmp_path / "a.db") as endpoint:
         for path in ("/v1/chat/completions", "/v1/messages"):

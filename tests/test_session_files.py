@@ -95,26 +95,8 @@ def test_what_a_gemini_user_went_back_from_is_not_read(tmp_path):
     ]
 
 
-def test_of_a_pi_session_the_branch_of_the_last_line_is_read(tmp_path):
-    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.py"}}
-    said: list[Row] = [
-        {"role": "user", "content": "Look at a.py."},
-        {
-            "role": "assistant",
-            "content": [{"type": "text", "text": "Yes."}, call],
-            "model": "claude-opus-4-5",
-        },
-        {"role": "user", "content": [{"type": "text", "text": "Taken back."}]},
-        {
-            "role": "toolResult",
-            "toolCallId": "c1",
-            "content": [{"type": "text", "text": "import os"}],
-        },
-    ]
-    rows: list[Row] = [{"type": "session", "id": "s"}]
-    for n, parent in enumerate([None, 0, 1, 1]):
-        rows.append({"type": "message", "id": n, "parentId": parent, "message": said[n]})
-    history = read_history(written(tmp_path, rows))
+def test_of_a_pi_session_the_branch_of_the_last_line_is_read():
+    history = read_history(SESSIONS / "pi.jsonl")
     assert (history.form.name, history.model, history.skipped) == ("pi", "claude-opus-4-5", 2)
     assert texts(history) == ["user: Look at a.py.", "assistant: Yes.", "tool: import os"]
 
