@@ -132,9 +132,12 @@ def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
     meter = TokenMeter(None if counting.approximate else counter, model=model)
     engine = Engine.build(settings, policy, meter)
     preserve = given["history"] == "preserve"
+    kept = [policy.keep, *([arguments.keep] if arguments else [])]
+    by_tokens = any(kind != "messages" for kind, _ in kept)
+    count = counting.message if by_tokens else None
     return Setup(
         given=given,
-        engine=replace(engine, preview=_asked_of(given["preview"]), keep_count=counting.message),
+        engine=replace(engine, preview=_asked_of(given["preview"]), keep_count=count),
         counting=counting,
         tenant=given["tenant"],
         preserve=preserve,
