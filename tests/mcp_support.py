@@ -58,7 +58,7 @@ async def over_http(url: str, token: str) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def beside(archive: str, grant: Grant) -> AsyncIterator[Client]:
     """A client at a server in this process, where many calls are made."""
-    async with Client(build_server(archive, grant)) as client:
+    async with Client(build_server(archive, {"": grant})) as client:
         yield client
 
 

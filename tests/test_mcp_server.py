@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from conspectus.cli.app import app
 from conspectus.errors import InputError
-from conspectus_mcp.grants import Grant, digest, read_grants
+from conspectus_mcp.grants import digest, read_grants
 from mcp_support import (
     FRAME,
     archived,
@@ -164,7 +164,7 @@ def test_it_reads_postgresql():
         archived(address, [PORT], "t1")
 
         async def main() -> None:
-            async with beside(address, Grant.of(["ann"])) as client:
+            async with beside(address, {"ann": None}) as client:
                 assert PORT in await told(client, "search", query="staging")
 
         run(main())
@@ -215,9 +215,9 @@ clients:
         )
     )
     assert granted == {
-        digest(SECRET): Grant({"ann": None, "team": None}),
-        digest("token-of-bob-000001"): Grant({"team": frozenset({"plans", "会话"})}),
-        eves: Grant({"eve": None}),  # a whole tenant is more than one thread of it
+        digest(SECRET): {"ann": None, "team": None},
+        digest("token-of-bob-000001"): {"team": frozenset({"plans", "会话"})},
+        eves: {"eve": None},  # a whole tenant is more than one thread of it
     }
 
 

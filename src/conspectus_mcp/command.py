@@ -13,7 +13,7 @@ from conspectus.archive import check_address
 from conspectus.cli import options
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError, install_command
-from conspectus_mcp.grants import Grant, read_grants
+from conspectus_mcp.grants import read_grants
 from conspectus_mcp.hook import tenant_of, write_plugin
 
 TENANT = "The client may read all threads of this tenant. Repeat for several."
@@ -53,12 +53,18 @@ def mcp(
             "--http HOST:PORT and --grants FILE, which says which token reads what, go together "
             "and alone; on stdio give --tenant, --thread or --project"
         )
-    granted = read_grants(grants) if grants is not None else Grant.of(tenants, thread or ())
-    server = build_server(where, granted)
-    if http is None:
-        server.run("stdio")
-    else:
-        _serve(server, http)
+    if http is not None and grants is not None:
+        _serve(build_server(where, read_grants(grants)), http)
+        return
+    if not tenants and not thread:
+        raise InputError(
+            "nothing is granted; name what the client may read: --tenant NAME for all threads of a "
+            "tenant, or --thread NAME for one of them, each as often as needed"
+        )
+    if thread and len(set(tenants)) > 1:
+        raise InputError("--thread goes with one --tenant; name the tenant of these threads")
+    threads = frozenset(thread or ()) or None
+    build_server(where, {"": dict.fromkeys(tenants or ["local"], threads)}).run("stdio")
 
 
 def _serve(server: Any, http: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -12,43 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from conspectus.archive import Scope
 from conspectus.config.reading import read_section
-from conspectus.errors import ConfigError, InputError
+from conspectus.errors import ConfigError
 
 SHORTEST = 16  # Minimum characters of a token; `openssl rand -hex 32` gives 64
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """The threads that one client may read: each tenant with its threads, None for all of them.
-
-    Example:
-        >>> grant = Grant({"ann": None, "team": frozenset({"plans"})})
-        >>> grant.allows("ann", "any"), grant.allows("team", "plans"), grant.allows("team", "pay")
-        (True, True, False)
-    """
-
-    tenants: Mapping[str, frozenset[str] | None]
-
-    @classmethod
-    def of(cls, tenants: Sequence[str] = (), threads: Sequence[str] = ()) -> Self:
-        """Make a grant of whole tenants, or of threads of one tenant (default: `local`).
-
-        Raises:
-            InputError: nothing is named, or threads of several tenants.
-        """
-        if not tenants and not threads:
-            raise InputError(
-                "nothing is granted; name what the client may read: --tenant NAME for all threads "
-                "of a tenant, or --thread NAME for one of them, each as often as needed"
-            )
-        if threads and len(set(tenants)) > 1:
-            raise InputError("--thread goes with one --tenant; name the tenant of these threads")
-        return cls({one: frozenset(threads) or None for one in tenants or ["local"]})
-
-    def allows(self, tenant: str, thread: str) -> bool:
-        """Return whether the client may read a thread."""
-        threads = self.tenants.get(tenant, frozenset())
-        return threads is None or thread in threads
+Grant = Mapping[str, frozenset[str] | None]
+"""The threads that one client may read: by tenants the names of theirs, None for all of them."""
 
 
 class _Client(BaseModel):
@@ -77,9 +46,6 @@ def read_grants(path: Path) -> dict[str, Grant]:
 
     Raises:
         ConfigError: it cannot be read, or is invalid; each mistake with its line, without tokens.
-
-    Example:
-        `read_grants(Path("grants.yaml"))`
     """
     section, source = read_section(path, "clients")
     try:
@@ -87,11 +53,11 @@ def read_grants(path: Path) -> dict[str, Grant]:
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False)
         raise ConfigError(source.problems({one["loc"]: one["msg"] for one in found})) from None
-    grants = {}
+    grants = dict[str, Grant]()
     for one in clients.values():
         threads = {tenant: frozenset(names) for tenant, names in one.threads.items() if names}
-        grant = Grant({**threads, **dict.fromkeys(one.tenants)})
-        grants[one.token_sha256 or digest(one.token or "")] = grant
+        name = one.token_sha256 or digest(one.token or "")
+        grants[name] = {**threads, **dict.fromkeys(one.tenants)}
     if not grants or len(grants) < len(clients):
         raise source.error((), "name clients, each with a token of its own; docs/mcp.md has a file")
     return grants

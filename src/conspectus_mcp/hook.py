@@ -25,13 +25,12 @@ from conspectus.errors import InputError
 
 FIELDS = ("session_id", "cwd", "transcript_path")  # of the client's JSON
 END = {"role": "user", "content": "(Archived here.)"}  # so that the newest message may go, too
-SUMMARY = 4_000  # Tokens of the notes on a session
 LONGEST = 9_000  # Characters of the user's words; Claude Code takes 10,000 of a hook
 
 NAME = "conspectus"
 ABOUT = "Archives a session before it is compacted, and lets the agent search what has left."
 EVENTS: dict[str, dict[str, Any]] = {
-    "pre-compact": {"name": "PreCompact", "seconds": 120},
+    "pre-compact": {"name": "PreCompact", "seconds": 120, "matcher": ""},
     "session-start": {"name": "SessionStart", "seconds": 30, "matcher": "compact|resume"},
 }
 
@@ -39,9 +38,7 @@ EVENTS: dict[str, dict[str, Any]] = {
 def hook(
     event: Annotated[str, typer.Argument(help="pre-compact or session-start.")],
     archive: ArchiveOption = None,
-    redact: Annotated[
-        bool, typer.Option("--redact", help="Take secrets out of what is archived.")
-    ] = False,
+    redact: Annotated[bool, typer.Option(help="Take secrets out of what is archived.")] = False,
 ) -> None:
     """Answer a hook of Claude Code, whose JSON comes on standard input. Always exits with 0.
 
@@ -53,8 +50,7 @@ def hook(
         data = json.loads(sys.stdin.buffer.read())
     texts = [data.get(name) for name in FIELDS] if isinstance(data, dict) else [None]
     if not all(isinstance(text, str) and text for text in texts):
-        names = ", ".join(FIELDS)
-        raise InputError(f"standard input has no JSON with {names}; is this called by a hook?")
+        raise InputError(f"standard input holds no JSON with {', '.join(FIELDS)}; is this a hook?")
     where = options.archive_of(archive)
     if event == "pre-compact":
         archive_session(data, where, redact=redact)
@@ -68,17 +64,17 @@ def hook(
 def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> None:
     """Archive all of a session that is not archived yet.
 
-    `data` is the client's input to the hook `PreCompact`, `where` the archive. Raises `InputError`
-    where the session cannot be read, and `ArchiveError` where the archive cannot be written.
+    `data` is the client's input, `where` the archive. Raises `InputError` where the session cannot
+    be read, and `ArchiveError` where the archive cannot be written.
     """
     from conspectus.engine import Compactor
     from conspectus.transcripts import read_history
 
     scope = _scope(data)
     messages = read_history(Path(data["transcript_path"]).expanduser()).mended().messages
-    settings: Any = {"keep": ("messages", 1), "stale_results": False, "redact": redact}
+    settings: Any = {"keep": ("messages", 1), "max_summary_tokens": 4_000, "stale_results": False}
     with options.opened(where) as kept:
-        result = Compactor(archive=kept, max_summary_tokens=SUMMARY, **settings).compact(
+        result = Compactor(archive=kept, redact=redact, **settings).compact(
             [*messages, END], thread_id=scope.thread, tenant=scope.tenant, force=True
         )
     if result.failed is not None or result.outcome == "stuck":
@@ -86,10 +82,7 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
 
 
 def standing_context(data: Mapping[str, Any], where: str) -> str:
-    """Return what a session's user said, word for word while there is room; empty for nothing.
-
-    `data` is the client's input to the hook `SessionStart`; the errors are as above.
-    """
+    """Return what a session's user said, word for word while there is room; empty for nothing."""
     from conspectus.messages.framing import as_notes
     from conspectus.messages.recalled import recalled_text
     from conspectus.notes.rendering import Notes
@@ -97,8 +90,7 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     from conspectus_mcp.grants import handle_of
 
     scope, file = _scope(data), options.file_of(where)
-    new = data.get("source") not in ("compact", "resume")
-    if new or (file is not None and not file.exists()):
+    if data.get("source") not in ("compact", "resume") or (file and not file.exists()):
         return ""
     with options.opened(where, existing=True) as kept:
         noted = [record.segment for record in kept.chain(scope) if record.segment]
@@ -144,7 +136,7 @@ def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
     for event, known in EVENTS.items():
         line = shlex.join([program, *args, "hook", event, *asked])
         run = {"type": "command", "command": line, "timeout": known["seconds"]}
-        hooks[known["name"]] = [{"matcher": known.get("matcher", ""), "hooks": [run]}]
+        hooks[known["name"]] = [{"matcher": known["matcher"], "hooks": [run]}]
     args += ["mcp", "--project", "${CLAUDE_PROJECT_DIR:-.}", *asked]
     files = {
         manifest: {"name": NAME, "version": conspectus.__version__, "description": ABOUT},

@@ -30,8 +30,7 @@ from conspectus.recall.layout import label
 from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import Grant, digest, handle_of
 
-PAGE = 100  # Threads on one page of the list
-SEARCHED, SHOWN = 50, 4  # Maximum threads of one search, and of those that its answer shows
+PAGE, SEARCHED, SHOWN = 100, 50, 4  # Threads on a page of the list, of a search, in its answer
 TOKENS, MOST_TOKENS = 2_000, 20_000  # Default and maximum tokens of an answer
 
 READ_ONLY = ToolAnnotations(
@@ -54,16 +53,13 @@ Session = Annotated[str, Field(description="An agent's own history, where severa
 Tokens = Annotated[int, Field(description="The size of the answer.", ge=50, le=MOST_TOKENS)]
 
 
-def build_server(where: str, granted: Grant | Mapping[str, Grant]) -> MCPServer[Any]:
-    """Make a server that reads one archive.
+def build_server(where: str, granted: Mapping[str, Grant]) -> MCPServer[Any]:
+    """Make a server that reads the archive at an address, which may not exist yet.
 
-    Args:
-        where: the address of the archive, which may not exist yet.
-        granted: the grant of the one client of a process; or those of clients over HTTP, by the
-            digests of their tokens.
+    `granted` has grants by the digests of tokens; by an empty text that of a process's one client.
     """
     reader, verified = _Reader(where, granted), dict[str, Any]()
-    if not isinstance(granted, Grant):
+    if "" not in granted:
         # Tokens come from a file; the settings want the address of a server that issues them.
         auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
         verified = {"auth": auth, "token_verifier": reader}
@@ -79,14 +75,13 @@ def build_server(where: str, granted: Grant | Mapping[str, Grant]) -> MCPServer[
 class _Reader:
     """The tools, whose docstrings a model reads, and what knows the tokens of clients."""
 
-    def __init__(self, where: str, granted: Grant | Mapping[str, Grant]) -> None:
+    def __init__(self, where: str, granted: Mapping[str, Grant]) -> None:
         self._where, self._granted, self._count = where, granted, TokenMeter().text
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the digest of a known token in the SDK's form; None for an unknown one."""
-        client, granted = digest(token), self._granted
-        known = not isinstance(granted, Grant) and client in granted
-        return AccessToken(token=token, client_id=client, scopes=[]) if known else None
+        made = AccessToken(token=token, client_id=digest(token), scopes=[])
+        return made if made.client_id in self._granted else None
 
     def list_threads(self, start: Start = 0) -> str:
         """List the conversations that you may read, each with its id."""
@@ -110,10 +105,10 @@ class _Reader:
             if not query.strip():
                 raise InputError("query is empty; give words, names, paths or numbers to look for")
             scopes = [_one(scopes, thread)] if thread else scopes
-            asked: Any = {"query": query, "most": limit}
-            asked["tokens"] = max(1, tokens // max(1, min(len(scopes), SHOWN)))
+            room = max(1, tokens // max(1, min(len(scopes), SHOWN)))
             for scope in scopes[:SEARCHED]:
-                result = self._recall(archive, replace(scope, session=session), **asked)
+                own = replace(scope, session=session)
+                result = self._recall(archive, own, query=query, most=limit, tokens=room)
                 found += [(scope, result)] * bool(result.hits)
         found.sort(key=lambda one: -max(hit.score for hit in one[1].hits))
         parts, left = list[str](), limit
@@ -155,22 +150,18 @@ class _Reader:
 
         At each use: an agent may start before it exists, and it may be replaced.
         """
-        grant = self._granted
-        if not isinstance(grant, Grant):
-            token = get_access_token()
-            grant = grant[token.client_id] if token is not None else Grant({})
+        token = get_access_token()
+        grant = self._granted.get(token.client_id if token is not None else "", {})
         try:
             with options.opened(self._where, existing=True) as archive:
-                known = (
-                    (tenant, one) for tenant in grant.tenants for one in archive.threads(tenant)
-                )
-                yield archive, [Scope(*one) for one in known if grant.allows(*one)]
+                known = [Scope(tenant, one) for tenant in grant for one in archive.threads(tenant)]
+                threads = ((scope, grant[scope.tenant]) for scope in known)
+                yield archive, [one for one, own in threads if own is None or one.thread in own]
         except ConspectusError as error:
             raise ToolError(sendable(str(error))) from error
 
     def _recall(self, archive: Archive, scope: Scope, **asked: Any) -> RecallResult:
-        flow = recall_flow(archive, scope, archive.chain(scope), count=self._count, **asked)
-        return run(flow)
+        return run(recall_flow(archive, scope, archive.chain(scope), count=self._count, **asked))
 
 
 def _one(scopes: list[Scope], thread: str) -> Scope:
