@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from conspectus.messages import Message, is_summary_message
@@ -144,7 +144,7 @@ class _Reader:
             calls.append(Line("done", call="result", span=(place, place)))
             self.lines += calls
         line = next((one for one in calls if not one.outcome), calls[-1])
-        tool, shape = self._tools[line.call], shape_of(result.text, line.args)
+        tool, shape = self._tools[line.call], shape_of(result.text)
         failed = result.failed or (shape.failed and tool.effect is not False)
         if self._skills is not None and not result.failed:
             self.skill_files |= self._skills.read(line.call, line.args)
@@ -191,8 +191,8 @@ class Shape(NamedTuple):
     failed: bool
 
 
-def shape_of(text: str, args: Iterable[tuple[str, str]] = ()) -> Shape:
-    """Take a result apart; fields that only repeat an argument of the call are left out.
+def shape_of(text: str) -> Shape:
+    """Take a result apart.
 
     Example:
         >>> shape_of('{"id": 7, "beds": [{"n": 1, "kind": "twin"}, {"n": 2, "kind": "king"}]}')[0]
@@ -205,9 +205,8 @@ def shape_of(text: str, args: Iterable[tuple[str, str]] = ()) -> Shape:
     if data:
         fields = data if isinstance(data, Mapping) else {}
         fields = dict(sorted(fields.items(), key=lambda one: one[0] not in FIRST))
-        pieces, known = [*_pieces("", fields or data)], {f"{name}={value}" for name, value in args}
-        new = [piece for piece in pieces if piece not in known] or pieces
-        return Shape(FIELD.join(new).replace(f":{FIELD}", ": "), True, _says_failed(fields))
+        text = FIELD.join(_pieces("", fields or data)).replace(f":{FIELD}", ": ")
+        return Shape(text, True, _says_failed(fields))
     # A frame of tags, as shells for agents print: short values, then what the program printed.
     fields, at = {}, 0
     while tag := _TAGS.match(text, at):

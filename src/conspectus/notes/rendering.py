@@ -62,9 +62,6 @@ FEW = 3
 BRIEF = 120
 """Characters below which a line is not cut, but counted."""
 
-OUTLASTS = 3.0
-"""By how much a call that changes something outlasts others, in few characters."""
-
 RECENT = 24
 """Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age / RECENT).
 """
@@ -308,8 +305,7 @@ def _steps_of_works(lines: Sequence[tuple[int, Line]]) -> Steps:
         weight = next(weight for test, weight in WEIGHTS if test(line))
         weight /= 1.0 if line.kind == "found" else sqrt(1.0 + age / RECENT)
         steps += [(-level / weight, place, level) for level in LEVELS if level < line.size]
-        last = min(BRIEF, line.size) / (OUTLASTS if line.acts or line.failed else 1.0)
-        steps.append((-last / weight, place, 0))
+        steps.append((-min(BRIEF, line.size) / weight, place, 0))
     return [(place, level) for _, place, level in sorted(steps)]
 
 

@@ -20,20 +20,13 @@ LEAST = 24
 """Characters below which a part of a text says nothing."""
 
 BOTH_ENDS = 64
-"""Characters from which on a value is cut to both its ends; in less room its beginning says more.
-"""
+"""Characters from which on a text keeps both its ends: shorter pieces of it say nothing."""
 
 FAR = 80
 """Characters by which a text may be cut shorter than it must be, to end in a better place."""
 
-ENDED = 40
-"""Characters of an outcome that any line shows."""
-
 TEXTS = 8
 """Texts of one line, each of another length, that are in memory at most."""
-
-KEY = 60
-"""Characters of the argument that names the thing, which are cut last."""
 
 TOOLS, ABOUT, NAME = 8, 8, 40
 """Of calls that are counted: the tools that are named, the newest calls that changed something,
@@ -69,6 +62,8 @@ def shared(sizes: Iterable[float], room: float) -> float:
 def cut(text: str, room: float, head: float = 0.6) -> str:
     """Return the beginning and the end of a text with a mark between them.
 
+    In little room only the beginning is left.
+
     Args:
         text: the text; one that fits comes back as it is.
         room: characters of the result at most.
@@ -83,25 +78,12 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
     most = int(room) - len(GAP) - 2
     if most < LEAST // 3:
         return (text[: max(most, 0)].rstrip() + GAP)[: int(room)] if room >= 1 else ""
-    first = int(most * head)
+    first = most if room < BOTH_ENDS else int(most * head)
     last = len(text) - (most - first)
     begin, end = first - min(FAR, first // 3), last + min(FAR, (len(text) - last) // 3)
     first = next((p + len(m) for m in _ENDS if (p := text.rfind(m, begin, first)) >= 0), first)
     last = next((p + len(m) for m in _ENDS if (p := text.find(m, last, end)) >= 0), last)
     return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".rstrip()
-
-
-def cut_value(text: str, room: float) -> str:
-    """Return an argument cut to a length: of a path the end, which names the file.
-
-    Example:
-        >>> cut_value("packages/agent/src/core/session.ts", 22)
-        '…/src/core/session.ts'
-    """
-    if len(text) <= room or "/" not in text or "://" in text or len(text.split()) > 1:
-        return cut(text, room, 1.0 if room < BOTH_ENDS else 0.6)
-    end = text[len(text) - max(int(room) - len(GAP), 0) :]
-    return GAP + end[max(end.find("/"), 0) :]
 
 
 def cited(text: str, ids: Sequence[str]) -> str:
@@ -129,29 +111,20 @@ def shown(line: Line, room: float, archived: bool) -> str:
 def fitted(line: Line, room: float) -> Line:
     """Return a line with its parts cut so that it takes so many characters, or little more.
 
-    Its reason, its call and its outcome share the room; of a call, what names the thing is cut
-    last. Of data the beginning stays, of what a program printed both ends.
+    Its reason, its arguments and its outcome share the room. Of data the beginning stays, of other
+    texts both ends.
     """
     if line.size <= room or line.times:
         return line
     room -= sum(map(len, line.cites)) + 2 * len(line.cites) + 4
     if line.kind != "done":
         return replace(line, text=cut(line.text, room - len(line.by)))
-    args = _changed(line.args)
-    room = max(room - len(line.call) - 5 - sum(len(name) + 3 for name, _ in args), 0)
-    sizes = [len(line.text), *(len(value) for _, value in args), len(line.outcome)]
-    each = shared(sizes, room)
-    most = [max(each, KEY), *[max(each, LEAST)] * len(args)]
-    args = tuple((name, cut_value(text, n)) for (name, text), n in zip(args, most, strict=False))
-    left = room - sum(len(value) for _, value in args)
-    most_outcome = max(each, ENDED, left - len(line.text))
-    if line.fields or BREAK in line.outcome:
-        outcome = cut(line.outcome, most_outcome, 1.0 if line.fields else 0.5)
-    else:
-        outcome = cut_value(line.outcome, most_outcome)
-    left -= len(outcome)
-    text = cut(line.text, left) if left > 2 * LEAST else ""
-    return replace(line, text=text, args=args, outcome=outcome)
+    room -= len(line.call) + 5 + sum(len(name) + 3 for name, _ in line.args)
+    sizes = [len(line.text), len(line.outcome), *(len(value) for _, value in line.args)]
+    each = max(shared(sizes, room), LEAST)
+    args = tuple((name, cut(value, each)) for name, value in _changed(line.args))
+    outcome = cut(line.outcome, each, 1.0 if line.fields else 0.5)
+    return replace(line, text=cut(line.text, each), args=args, outcome=outcome)
 
 
 def _changed(args: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
@@ -161,16 +134,13 @@ def _changed(args: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     """
     changed = [*args]
     for at, ((old, before), (new, after)) in enumerate(pairwise(args)):
-        is_edit = old.lower().startswith("old") and new.lower().startswith("new")
-        if not is_edit or before == after:
-            continue
-        head = before.rfind(" ", 0, _alike(before, after)) + 1
-        ends = before[head:][::-1], after[head:][::-1]
-        tail = ends[0].rfind(" ", 0, _alike(*ends)) + 1
-        left = GAP if tail else ""
-        where = cut(before[:head][::-1], KEY, 1.0)[::-1]
-        changed[at] = old, f"{where}{before[head : len(before) - tail]}{left}"
-        changed[at + 1] = new, f"{GAP if head else ''}{after[head : len(after) - tail]}{left}"
+        if before != after and old.lower().startswith("old") and new.lower().startswith("new"):
+            head = before.rfind(" ", 0, _alike(before, after)) + 1
+            ends = before[head:][::-1], after[head:][::-1]
+            tail = ends[0].rfind(" ", 0, _alike(*ends)) + 1
+            where, left = cut(before[:head][::-1], BOTH_ENDS, 1.0)[::-1], GAP * bool(tail)
+            changed[at] = old, f"{where}{before[head : len(before) - tail]}{left}"
+            changed[at + 1] = new, f"{GAP * bool(head)}{after[head : len(after) - tail]}{left}"
     return tuple(changed)
 
 
@@ -229,7 +199,7 @@ def tallied(lines: Sequence[Line]) -> Line:
         calls[line.call] += 1
         if line.acts:
             what = "".join(value for _, value in line.args[:1])
-            about[f"{line.call} {cut_value(what, NAME)}".strip()] = None
+            about[f"{line.call} {cut(what, NAME)}".strip()] = None
     first, last = min(lines, key=lambda one: one.span), max(lines, key=lambda one: one.span[-1])
     ends = (*first.ids[:1], *last.ids[-1:])
     return Line(
