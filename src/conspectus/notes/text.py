@@ -70,8 +70,10 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
         head: share of the beginning.
 
     Example:
-        >>> cut("one two three four five six seven eight nine ten", 30)
-        'one two three … nine ten'
+        >>> cut("one two three four five six seven", 20)
+        'one two three …'
+        >>> cut("ends of a text, " * 9, 64)
+        'ends of a text, ends of a text, … a text, ends of a text,'
     """
     if len(text) <= room:
         return text

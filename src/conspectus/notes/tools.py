@@ -26,7 +26,7 @@ class Tool:
     Args:
         name: its name, compared without regard to case; a `*` at its end stands for any rest.
         key: the argument that names the thing it works on, or one that is called alike (`path`,
-            `file_path`); it is never cut before the others.
+            `file_path`); it stands first.
         show: arguments that are shown next; the rest follow as they were given.
         effect: whether a call changes anything. What only looks gives way first.
         todo: the argument that holds the agent's whole to-do list; empty for none.
