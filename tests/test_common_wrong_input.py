@@ -72,10 +72,11 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("tokenizer", ["tiktoken:no-such-encoding"], "tiktoken"),
     ("tokenizer", [7], "tokenizer must be"),
     ("token_counter", [7], "token_counter must be"),
+    ("skills", ["read_file"], "skills must be a conspectus.langchain.Skills"),
     ("summarizer_timeout", [30_000], r"seconds above 0 and at most 3,600, or None, not 30000"),
 ]
 WITH_MODEL = partial(SummarizationMiddleware, ScriptedChatModel(answers=[]))
-ONLY = dict.fromkeys(("trim_tokens_to_summarize", "preview", "summary_prompt"), (WITH_MODEL,))
+ONLY = dict.fromkeys(("trim_tokens_to_summarize", "preview", "skills", "summary_prompt"), (WITH_MODEL,))
 ONLY["tokenizer"] = SURFACES[:1]
 
 
@@ -228,6 +229,11 @@ def test_a_misspelt_parameter_asks_for_the_one_that_was_meant(made, given, says)
     with pytest.raises(UnknownParameter, match=says) as raised:
         made(**given)
     assert isinstance(raised.value, TypeError)
+
+
+def test_a_setting_of_a_compactor_that_is_set_later_is_no_setting():
+    with pytest.raises(AttributeError, match="Compactor has no setting 'window'"):
+        Compactor(window=4_000).window = 3_000  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("archive", "lost"), [("memory:", ""), (None, ", not archived")])

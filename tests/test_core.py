@@ -37,6 +37,13 @@ def kept(items: list[Item], found: Plan) -> list[int]:
     return [i for i in range(len(items)) if i not in found.evicted]
 
 
+def test_a_summary_takes_a_third_of_the_trigger_where_no_window_is_known():
+    policy = Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy()
+    found = plan(talk(60), policy)
+    assert isinstance(found, Compact)
+    assert found.summary_tokens == 1_000
+
+
 def compacting(*given: Any, **more: Any) -> Compact:
     """A plan that compacts."""
     found = plan(*given, **more)

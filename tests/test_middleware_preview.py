@@ -82,6 +82,13 @@ def test_what_is_approved_is_committed_to_the_letter_and_paid_once(answer):
     assert run.events[-3:] in (["start", "end", "start"], ["start", "start", "end"])
 
 
+def test_what_the_embedded_summariser_wrote_can_be_approved():
+    run = Asked(6, model="embedded")
+    shown = run.question["summary"]
+    run.answer({"type": "approve"})
+    assert run.summary == shown
+
+
 def test_what_is_rejected_leaves_the_history_and_is_not_asked_again_at_once():
     run = Asked(5)
     run.answer({"type": "reject"})

@@ -203,6 +203,14 @@ def test_our_error_says_why_and_has_the_models_as_its_cause(way, error, kind):
         assert type(error) in causes
 
 
+def test_one_that_is_late_is_not_asked_again():
+    late = ScriptedChatModel(answers=lambda _: TimeoutError("read timed out"))
+    compactor = Compactor(late, keep=("messages", 2), fallbacks=[chat()])
+    result = compactor.compact(MESSAGES, thread_id="t", force=True)
+    assert "all modules are sound" in result.summary
+    assert len(late.calls) == 1
+
+
 SAID = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
 BOUNDED: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
 

@@ -111,7 +111,10 @@ class Patient:
 _LATE = "the store did not answer in time; check it and try again"
 _FULL = "the disk is full; free some space and try again"
 _BUSY = "another process is writing to the archive; try again when it has finished"
-_CLOSED = "the archive or its connection has been closed; open it again"
+_CLOSED = (
+    "the archive or its connection has been closed, by close() or at the end of a with block; "
+    "build what uses it anew, and keep it open as long"
+)
 _TABLES = "the store has no tables yet; call its setup() once before using it"
 _DOWN = "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"
 

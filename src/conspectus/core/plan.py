@@ -174,7 +174,7 @@ def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
     """Return the plan of the first step that fits."""
     first, tokens = policy.keep_first, ladder.tokens
     if not ladder.leaves(wanted) and tokens <= ladder.rooms["budget" if first else "aim"]:
-        return Keep("everything is within keep", tokens)
+        return Keep("everything is within keep, so lower keep to let more leave", tokens)
     plan = ladder.climb(KEEP_FIRST if first else LADDER, wanted, clip=clip)
     if plan is not None:
         return plan

@@ -276,9 +276,10 @@ class Policy:
         """
         if self.summary_cap is not None:
             return self.summary_cap
-        if budget is None:
+        rooms = [room for room in (budget, self.least_trigger) if room is not None]
+        if not rooms:
             return LARGEST_SUMMARY
-        room = min(budget, self.least_trigger or budget)
+        room = min(rooms)
         return max(256, min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE)))
 
 

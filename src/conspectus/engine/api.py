@@ -36,7 +36,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import ArchiveError, InputError, PolicyError, spelt
+from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError, spelt
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
@@ -50,6 +50,10 @@ from conspectus.tokens import TokenCounter
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
+NO_WINDOW = (
+    "the window of the model is not known, so histories are compacted at 170,000 tokens: pass "
+    "window=<its input limit in tokens>, or a trigger"
+)
 MERGED = (
     "the history has several of our summaries, or ends with one, which the model then answers: "
     "replace the old messages by those of the result; in a node of LangGraph return "
@@ -57,7 +61,7 @@ MERGED = (
 )
 
 
-class Compactor(Closing):
+class Compactor(Attributes, Closing):
     """Keep histories inside a window, and every original within reach.
 
     Args:
@@ -175,6 +179,7 @@ class Compactor(Closing):
         request = "cached" if is_runnable(summary_request) else summary_request
         window = profile_window(model) if window is None else window
         room = window_of(window, reserved_tokens)
+        given = trigger
         if trigger is None:
             trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
         settings = Settings.of(locals(), summary_request=request)
@@ -198,6 +203,9 @@ class Compactor(Closing):
         if self.archive is None:
             why = "no archive was given: originals cannot be recalled after a compaction"
             log("no_archive", why, level=logging.INFO)
+        if room is None and model is not None and given is None:
+            log("no_window", NO_WINDOW, level=logging.INFO)
+        self._is_built = True
 
     # Compacting
 
@@ -224,7 +232,7 @@ class Compactor(Closing):
             thread_id: names the conversation: a text, a whole number or a UUID.
             tenant: its owner. Default: `"local"`.
             session: names one agent's own history, if several share a thread.
-            force: compact in any case.
+            force: compact although nothing asks for it; what `keep` asks for stays.
             focus: the subject to keep above all, in plain words.
 
         Raises:

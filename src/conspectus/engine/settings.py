@@ -80,6 +80,11 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         lambda v: isinstance(v, (list, tuple)) and all(isinstance(tool, Tool) for tool in v),
         'a list of conspectus.Tool, such as Tool("book_room", key="room_id", effect=True)',
     ),
+    (
+        "skills",
+        lambda v: v is None or isinstance(v, Skills),
+        'a conspectus.langchain.Skills, such as Skills(("read_file",))',
+    ),
     ("summary_request", lambda v: v in ("smallest", "cached"), '"smallest" or "cached"'),
     (
         "pin",

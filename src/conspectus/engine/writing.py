@@ -89,7 +89,8 @@ async def write(material: Material) -> tuple[Draft, bool]:
         # Tries that failed were paid for too; the record is all that says so.
         seconds = round(time.monotonic() - start, 3)
         draft = replace(draft, cost=paid + material.spent, seconds=seconds)
-        if draft.by != EMBEDDED or draft.cost.calls:  # else it is written again as cheaply
+        # What the embedded one writes is written again as cheaply, but a person may approve it.
+        if draft.by != EMBEDDED or draft.cost.calls or thread.engine.preview is not None:
             await thread.save_draft(name, draft)
     return draft, False
 
@@ -132,7 +133,9 @@ async def _written(material: Material) -> Draft:
                 reason, seconds = str(error), _pause_asked(error)
                 material.failures += (reason if f"{by} " in reason else f"{by}: {reason}",)
                 await material.tell("attempt_failed", by=by, reason=reason)
-                if wait is None or not (cached or error.transient) or seconds > LONGEST_WAIT:
+                late = isinstance(error, SummarizerTimeout)  # so would it be again
+                again = cached or (error.transient and not late)
+                if wait is None or not again or seconds > LONGEST_WAIT:
                     break
                 if error.transient or seconds:
                     await pause(max(wait, seconds))

@@ -55,8 +55,8 @@ WILL_COMPACT = (
 )
 
 NO_TOOLS = (
-    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s: "
-    "what a turn needs is shown with recall='auto' all the same"
+    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s; "
+    "recall='auto' shows what a turn needs without a call"
 )
 
 Runtime = ToolRuntime[Any, Any]
