@@ -60,7 +60,7 @@ class Remote(InMemoryStore):
         (sqlite3.OperationalError("database is locked"), "try again"),
         (sqlite3.OperationalError("attempt to write a readonly database"), "writable"),
         (sqlite3.DatabaseError("database disk image is malformed"), "backup"),
-        (sqlite3.ProgrammingError("Cannot operate on a closed database."), "at the end of a with block"),
+        (sqlite3.ProgrammingError("Cannot operate on a closed database."), "end of a with block"),
         (TimeoutError(), "did not answer in time"),
         (KeyError("anything else"), "KeyError"),
     ],

@@ -76,7 +76,9 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("summarizer_timeout", [30_000], r"seconds above 0 and at most 3,600, or None, not 30000"),
 ]
 WITH_MODEL = partial(SummarizationMiddleware, ScriptedChatModel(answers=[]))
-ONLY = dict.fromkeys(("trim_tokens_to_summarize", "preview", "skills", "summary_prompt"), (WITH_MODEL,))
+ONLY = dict.fromkeys(
+    ("trim_tokens_to_summarize", "preview", "skills", "summary_prompt"), (WITH_MODEL,)
+)
 ONLY["tokenizer"] = SURFACES[:1]
 
 
