@@ -12,7 +12,7 @@ import pytest
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
-from conspectus_serve.recall import Chosen, Recall
+from conspectus_serve.recall import Recall
 from histories import assistant, user
 from serve_support import SECRET, Serving, before, between, chat, message, own, post, talk
 
@@ -278,14 +278,13 @@ def test_nothing_of_another_tenant_is_recalled(tmp_path):
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
     with Archive.open("memory:") as archive:
-        given, scope, chosen = history(), Scope("ann", "t"), Chosen(8)
+        given, scope, recall = history(), Scope("ann", "t"), Recall(archive, 512)
         compactor = Compactor(archive=archive, window=4_000)
         compactor.compact(given, tenant="ann", thread_id="t")
 
         def seen(tokens: int) -> tuple[list[Any], int]:
             head = archive.chain(scope)[-1].id
-            recall = Recall(archive, scope, head, TokenMeter(), 512, tokens, chosen)
-            return recall.shown("", given, given[-3:])
+            return recall.shown(scope, head, given, given[-3:], TokenMeter(), tokens)
 
         view, size = seen(512)
         assert "48213" in view[-2]["content"]

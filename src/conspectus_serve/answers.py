@@ -1,10 +1,9 @@
-"""Read answers, whole or streamed, as they go by: their usage, and where they end."""
+"""Read answers, whole or streamed, as they go by: errors, usage, and where they end."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from conspectus_serve.protocols import CHAT, MESSAGES, Protocol
@@ -20,14 +19,30 @@ _COUNTS = re.compile(
 _COMPLETE = re.compile(rb'"response\.(?:completed|incomplete)"')
 
 
-def events_in(raw: bytes, *, streamed: bool) -> Iterator[Any]:
-    """Yield the JSON in the events of a stream, or that of a whole body."""
-    if not streamed:
-        yield json.loads(raw)
-        return
-    for line in raw.splitlines():
-        if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
-            yield json.loads(line[5:])
+class RefusedByUpstream(Exception):
+    """A refusal of the upstream, in the form that the engine reads."""
+
+    def __init__(self, text: str, status: int | None) -> None:
+        super().__init__(text)
+        self.status_code = status
+
+
+def error_in(text: bytes) -> RefusedByUpstream | None:
+    """Return the error in an event or in a body, if it holds one and nothing else."""
+    if b'"error"' not in text and b"response.failed" not in text:
+        return None
+    lines = [one[5:] for one in text.splitlines() if one.startswith(b"data:")]
+    try:
+        body = json.loads(b"\n".join(lines) or text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict) or body.get("choices"):
+        return None
+    response = body.get("response")
+    error = body.get("error") or (response.get("error") if isinstance(response, dict) else None)
+    if not error and body.get("type") not in ("error", "response.failed"):
+        return None
+    return RefusedByUpstream(json.dumps(error or body), None)
 
 
 class Passing:
@@ -67,8 +82,11 @@ class Passing:
     def response(self) -> tuple[str, list[Any]] | None:
         """Return the id and output of a response of Responses; None if it is not complete."""
         try:
-            *_, last = events_in(bytes(self._raw), streamed=self._streamed)
-            body = last["response"] if self._streamed else last
+            raw = bytes(self._raw)
+            if self._streamed:
+                lines = (one[5:] for one in raw.splitlines() if one.startswith(b"data:"))
+                *_, raw = (one for one in lines if one.strip() != b"[DONE]")
+            body = json.loads(raw)["response"] if self._streamed else json.loads(raw)
             name, output, status = body["id"], body["output"], body.get("status")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None

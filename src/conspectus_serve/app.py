@@ -73,8 +73,9 @@ class Endpoint:
         self._settings, self._secret, self._enabled = settings, secret, config.enabled
         self._entrance, self._upstream = Entrance(settings), Upstream(settings)
         items = Items(settings.signing_keys or [secret.signing_key()])
-        self._fitter, self._tenants = Fitter(archive, settings, config, items), Tenants(archive)
-        self._operation = Operation(archive, self._entrance, self._tenants)
+        tenants = Tenants(archive)
+        self._fitter = Fitter(archive, settings, config, items, tenants)
+        self._operation = Operation(archive, self._entrance, tenants)
         self._quick = ThreadPoolExecutor(QUICK, "conspectus-serve")
         self._turn = asyncio.Semaphore(1)
         self._under_way = set[asyncio.Task[Any]]()
@@ -145,21 +146,24 @@ class Endpoint:
             read.set()
 
         content: bytes | AsyncIterator[bytes] = body()
-        came, headers = request.headers, to_upstream(request.headers.raw)
-        if "transfer-encoding" not in came:
-            # A length beside a transfer coding means nothing (RFC 9112, 6.3).
-            length = came.get("content-length", "0")
+        headers = to_upstream(request.headers.raw)
+        # A length beside a transfer coding means nothing (RFC 9112, 6.3).
+        if "transfer-encoding" not in request.headers:
+            length = request.headers.get("content-length", "0")
             if length == "0":
                 content = b""
                 read.set()
             else:
                 headers.append((b"content-length", length.encode()))
-        target = _with_query(request, request.scope["raw_path"].decode("latin-1"))
-        answer = await self._upstream.send(request.method, target, headers, content)
+        where = _where(request)
+        answer = await self._upstream.send(request.method, *where, headers, content)
         try:
-            await self._relay(answer, reply, self._noted(request), None)
+            await reply.start(answer.status, to_client(answer.headers) + self._noted(request))
+            async for piece in answer.pieces():
+                await reply.body(piece)
+            await reply.body(b"", more=False)
         finally:
-            await answer.close()
+            answer.close()
 
     def _noted(self, request: Request) -> Raw:
         """Say that a request may hold a history that is not read, and log it once for a path."""
@@ -192,10 +196,8 @@ class Endpoint:
             await self._read(x)
         if x.due or x.filled:
             await reply.until(self._to_its_end(fitter.fit(x)), protocol, x.streamed)
-        if x.fresh:  # it is settled
-            await self._do(self._tenants.add, x.tenant)
-        elif not x.route.counts and fitter.has_moved(x):  # while the upstream works
-            settling = self._do(fitter.settle, x)
+        if not x.fresh and not x.route.counts and fitter.has_moved(x):
+            settling = self._do(fitter.settle, x)  # while the upstream works
         if x.answer is not None:
             kind = b"text/event-stream" if x.streamed else b"application/json"
             await reply.start(200, [(b"content-type", kind), *headers_of(x)])
@@ -207,14 +209,14 @@ class Endpoint:
                 refusal = await answer.refusal(protocol, x.streamed)
                 if refusal is None or not await self._to_its_end(fitter.again(x, refusal)):
                     break
-                await answer.close()
+                answer.close()
                 x.retries += 1
                 answer = await self._sent(request, x, reply)
             if settling is not None:
                 await settling
-            await self._relay(answer, reply, headers_of(x), x)
+            await self._relay(answer, reply, x)
         finally:
-            await answer.close()
+            answer.close()
 
     async def _read(self, x: Exchange) -> None:
         """Read a request; of large ones one at a time, so that small ones need not wait."""
@@ -232,94 +234,76 @@ class Endpoint:
         headers = [one for one in to_upstream(request.headers.raw) if one[0] not in gone]
         headers.append((b"accept-encoding", b"identity"))
         try:
-            answer = await self._upstream.send("GET", "/v1/models", headers, timeout=PATIENCE)
+            answer = await self._upstream.send("GET", "/v1/models", "", headers, timeout=PATIENCE)
             try:
                 listed = json.loads(await answer.whole()) if answer.status == 200 else None
             finally:
-                await answer.close()
+                answer.close()
         except (UpstreamFailed, ValueError, RecursionError):
             return False
         x.learned.listed = window_in(listed, x.model) or x.learned.listed
         return x.learned.listed is not None
 
     async def _sent(self, request: Request, x: Exchange, reply: Reply) -> UpstreamAnswer:
-        sending = asyncio.ensure_future(self._send(request, x, x.content))
-        return await reply.until(sending, x.route.protocol, reply.alive)
-
-    async def _send(self, request: Request, x: Exchange, content: bytes) -> UpstreamAnswer:
-        target = _with_query(request, cleaned(request.scope["raw_path"].decode("latin-1")))
+        """Send what a request has become; the answer is read on the way, so it is plain."""
+        path, query = _where(request)
         gone = (b"content-encoding", b"accept-encoding", b"anthropic-beta")
         raw = to_upstream(request.headers.raw)
         headers = [one for one in raw if one[0] not in gone]
-        headers.append((b"accept-encoding", b"identity"))  # it is read on the way
+        headers.append((b"accept-encoding", b"identity"))
         betas = [value for name, value in raw if name == b"anthropic-beta"] + [*x.betas]
         headers += [(b"anthropic-beta", b",".join(betas))] if betas else []
-        if content != x.raw:
+        if x.content != x.raw:
             # Another request than the client's, whose answer is another one's.
-            mark = b"-" + hashlib.sha256(content).hexdigest()[:12].encode()
+            mark = b"-" + hashlib.sha256(x.content).hexdigest()[:12].encode()
             headers = [(k, v + mark if k == b"idempotency-key" else v) for k, v in headers]
-        answer = await self._upstream.send(request.method, target, headers, content)
+        sending = self._upstream.send(request.method, cleaned(path), query, headers, x.content)
+        answer = await reply.until(sending, x.route.protocol, reply.alive)
         return answer.decompressed()
 
-    async def _relay(
-        self, answer: UpstreamAnswer, reply: Reply, headers: Raw, x: Exchange | None
-    ) -> None:
-        """Pass an answer on as it comes, and learn from that to a request with a history."""
-        good, head = answer.status == 200, to_client(answer.headers) + headers
-        if reply.alive and not good and x is not None:
+    async def _relay(self, answer: UpstreamAnswer, reply: Reply, x: Exchange) -> None:
+        """Pass an answer on as it comes, and learn from it."""
+        good, head = answer.status == 200, to_client(answer.headers) + headers_of(x)
+        if reply.alive and not good:
             reply.status = answer.status
             body = error_event(x.route.protocol, await answer.whole())
             await reply.body(body, more=False)
             return
-        passing = None if x is None else Passing(x.route.protocol, good and x.streamed)
-        keeps, held = good and x is not None and self._fitter.keeps(x), list[bytes]()
-        pieces = answer.pieces()
-        if x is None:
-            await reply.start(answer.status, head)
+        passing, held = Passing(x.route.protocol, good and x.streamed), list[bytes]()
+        keeps = good and self._fitter.keeps(x)
         try:
-            async for piece in pieces:
+            async for piece in answer.pieces():
                 await reply.start(answer.status, head)
-                if passing is not None:
-                    passing.see(piece)
+                passing.see(piece)
                 # The end is held back until the response is kept: a client that has it may
                 # continue at once.
-                if keeps and passing is not None and passing.complete:
+                if keeps and passing.complete:
                     held.append(piece)
                 else:
                     await reply.body(piece)
-                if passing is not None and passing.ended:  # some upstreams leave their stream open
+                if passing.ended:  # some upstreams leave their stream open
+                    with suppress(TimeoutError, UpstreamFailed):
+                        await asyncio.wait_for(answer.whole(), DRAINED)
                     break
         except UpstreamFailed:
-            if not reply.begun or reply.alive:
-                raise
-            # The client must see that the body is not whole: its connection ends without the rest.
-            logger.warning("the upstream has broken off in the middle of an answer")
+            # The client must see that the body is not whole: it gets the rest, and no end.
             if held:
                 await reply.body(b"".join(held))
-            raise ClientDisconnect from None
-        if passing is not None and passing.ended:
-            with suppress(TimeoutError, UpstreamFailed):
-                await asyncio.wait_for(_drained(pieces), DRAINED)
+            raise
         # With the end of the answer its client may go, and what is under way then is cancelled.
-        await answer.close()
+        answer.close()
         await reply.start(answer.status, head)
-        if x is not None and passing is not None:
-            if keeps and (ended := passing.response()) is not None:
-                await asyncio.shield(self._do(self._fitter.keep_response, x, *ended))
-            reported = passing.reported() if good and x.trail else None
-            if reported is not None:
-                x.learned.see_usage(x.sent + x.recalled + x.fixed, reported)
+        if keeps and (ended := passing.response()) is not None:
+            await asyncio.shield(self._do(self._fitter.keep_response, x, *ended))
+        reported = passing.reported() if good and x.trail else None
+        if reported is not None:
+            x.learned.see_usage(x.sent + x.recalled + x.fixed, reported)
         await reply.body(b"".join(held), more=False)
 
 
-async def _drained(pieces: AsyncIterator[bytes]) -> None:
-    async for _ in pieces:
-        pass
-
-
-def _with_query(request: Request, path: str) -> str:
-    query = request.scope["query_string"].decode("latin-1")
-    return f"{path}?{query}" if query else path
+def _where(request: Request) -> tuple[str, str]:
+    """Return the path and the query of a request, as they came."""
+    return request.scope["raw_path"].decode("latin-1"), request.scope["query_string"].decode()
 
 
 def make_app(
@@ -341,6 +325,6 @@ def make_app(
         ConfigError: the secret or a name in the configuration cannot be used.
         ArchiveError: the archive cannot be opened.
     """
-    known = secret or secret_beside(settings.where, settings.secret_file)
     opened = archive or Archive.open(settings.where)
+    known = secret or secret_beside(settings.where, settings.secret_file)
     return Endpoint(settings, config, opened, known, closes=archive is None)

@@ -23,12 +23,6 @@ EDIT, EDIT_FROM = "compact_20260112", 150_000
 (`BetaCompact20260112EditParam`).
 """
 
-REPEATED = (
-    "instructions metadata parallel_tool_calls previous_response_id reasoning store temperature"
-    " text tool_choice tools top_p truncation".split()
-)
-"""Fields of a request that each response repeats."""
-
 NOT_OURS = (
     "a compaction item is not one that this endpoint has signed for this key: it was changed, "
     "belongs to another key, or its signing key is gone; leave it out, or send the history that it "
@@ -49,16 +43,8 @@ class Asked:
 def asked_of(name: str, body: dict[str, Any]) -> Asked:
     """Read the compaction that a request asks for, by the name of its route.
 
-    Raises Refusal if a trigger is misplaced, or a compaction is asked for without a model.
+    Raises Refusal if a trigger is misplaced.
     """
-    asked = _asked(name, body)
-    if asked.alone and not (isinstance(body.get("model"), str) and body["model"]):
-        why = "model is missing; name the model for which the history is compacted"
-        raise Refusal(400, why)
-    return asked
-
-
-def _asked(name: str, body: dict[str, Any]) -> Asked:
     if name == COMPACT:
         return Asked(body, 0, True)
     items = body.get("input")
@@ -71,7 +57,7 @@ def _asked(name: str, body: dict[str, Any]) -> Asked:
     wanted, management = body.get("compaction"), body.get("context_management")
     if isinstance(wanted, Mapping) and wanted.get("type") == "summarize":
         rest = {key: value for key, value in body.items() if key != "compaction"}
-        return Asked(rest, 0, True, str(wanted.get("instructions") or ""))
+        return Asked(rest, 0, name == "messages", str(wanted.get("instructions") or ""))
     edits = management.get("edits") if isinstance(management, Mapping) else None
     edits = edits if isinstance(edits, list) else []
     ours = [one for one in edits if isinstance(one, Mapping) and one.get("type") == EDIT]
@@ -83,7 +69,7 @@ def _asked(name: str, body: dict[str, Any]) -> Asked:
     trigger = ours[-1].get("trigger")
     value = trigger.get("value") if isinstance(trigger, Mapping) else None
     at = value if isinstance(value, int) and not isinstance(value, bool) else EDIT_FROM
-    pauses = ours[-1].get("pause_after_compaction") is True
+    pauses = ours[-1].get("pause_after_compaction") is True and name == "messages"
     return Asked(rest, max(0, at), pauses, str(ours[-1].get("instructions") or ""))
 
 
@@ -151,16 +137,17 @@ def _signature(key: bytes, tenant: str, text: str) -> str:
 
 
 def answer_of(
-    name: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost, *, stream: bool
+    name: str, model: str, content: str, notes: str, cost: Cost, *, stream: bool
 ) -> bytes:
     """Write an answer that is one signed item, with notes for people, as its route has it."""
     item: dict[str, Any] = {"type": "compaction", CONTENT: content}
     if name == "messages":
         item["content"] = notes or "Nothing was left out."
-        whole, events = _message(asked, item, cost)
+        whole, events = _message(model, item, cost)
     else:
         item["id"] = f"cmp_{secrets.token_hex(12)}"
-        whole, events = _response(name, asked, item, cost)
+        kind = "response.compaction" if name == COMPACT else "response"
+        whole, events = _response(kind, model, item, cost)
     if not stream:
         return json.dumps(whole).encode()
     return b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in events)
@@ -170,12 +157,11 @@ Written = tuple[dict[str, Any], list[dict[str, Any]]]
 """An answer as a whole, and as the events of a stream."""
 
 
-def _message(asked: Mapping[str, Any], item: dict[str, Any], cost: Cost) -> Written:
+def _message(model: str, item: dict[str, Any], cost: Cost) -> Written:
     usage = {"input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens}
     ends = {"stop_reason": "compaction", "stop_sequence": None}
     whole: dict[str, Any] = {"id": f"msg_{secrets.token_hex(12)}", "type": "message"}
-    whole |= {"role": "assistant", "model": asked["model"], **ends, "usage": usage}
-    whole["content"] = [item]
+    whole |= {"role": "assistant", "model": model, "content": [item], **ends, "usage": usage}
     block: dict[str, Any] = {"type": "compaction", "content": None}
     return whole, [
         {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
@@ -187,7 +173,7 @@ def _message(asked: Mapping[str, Any], item: dict[str, Any], cost: Cost) -> Writ
     ]
 
 
-def _response(name: str, asked: Mapping[str, Any], item: dict[str, Any], cost: Cost) -> Written:
+def _response(kind: str, model: str, item: dict[str, Any], cost: Cost) -> Written:
     usage = {
         "input_tokens": cost.input_tokens,
         "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
@@ -195,15 +181,9 @@ def _response(name: str, asked: Mapping[str, Any], item: dict[str, Any], cost: C
         "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
         "total_tokens": cost.tokens,
     }
-    whole: dict[str, Any] = {"id": f"resp_{secrets.token_hex(16)}", "object": "response"}
-    whole |= {"created_at": int(time.time()), "model": asked["model"]}
-    whole |= {"output": [item], "usage": usage}
-    if name == COMPACT:
-        whole["object"] = "response.compaction"
-    else:
-        whole |= {"status": "completed", "error": None, "incomplete_details": None}
-        whole |= {field: asked.get(field) for field in REPEATED}
-        whole |= {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    whole: dict[str, Any] = {"id": f"resp_{secrets.token_hex(16)}", "object": kind, "model": model}
+    whole |= {"created_at": int(time.time()), "status": "completed", "output": [item]}
+    whole |= {"usage": usage, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
     begun = {**whole, "status": "in_progress", "output": [], "usage": None}
     at = {"output_index": 0, "item": item}
     events: list[dict[str, Any]] = [

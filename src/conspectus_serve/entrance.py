@@ -130,16 +130,14 @@ def _unpacked(raw: bytes, coding: str, most: int) -> bytes:
         reading = zstandard.ZstdDecompressor(max_window_size=2**27)
         with reading.stream_reader(raw, read_across_frames=True) as stream:
             return stream.read(most)
-    if coding != "br":
-        inflating = zlib.decompressobj(zlib.MAX_WBITS | (16 if "gzip" in coding else 0))
+    if coding == "br":
+        reader: Any = brotli.Decompressor()
+        text: bytes = reader.process(raw, output_buffer_limit=most)
+        ended = reader.is_finished()
+    else:
+        inflating = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as its head says
         text = inflating.decompress(raw, most)
-        if not inflating.eof and len(text) < most:
-            raise ValueError("the end is missing")
-        return text
-    reader: Any = brotli.Decompressor()
-    made = [reader.process(raw, output_buffer_limit=most)]
-    while not reader.is_finished() and sum(map(len, made)) < most:
-        made.append(piece := reader.process(b"", output_buffer_limit=most))
-        if not piece and reader.can_accept_more_data():
-            raise ValueError("the end is missing")
-    return b"".join(made)
+        ended = inflating.eof
+    if not ended and len(text) < most:
+        raise ValueError("the end is missing")
+    return text

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,7 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from conspectus.archive import Scope
 from conspectus.core.items import Window
-from conspectus.core.records import Cost
+from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import Engine
 from conspectus.langchain.overflow import Refused
 from conspectus_serve.compaction import Asked
@@ -66,17 +65,15 @@ class Exchange:
     due: bool = False  # it does not fit, or a compaction is in force
     refused: Refused = field(default_factory=Refused)
     # what is sent
+    result: CompactionResult | None = None  # of the engine
     view: list[Any] | None = None  # the messages sent in its place; None if it is sent as it came
     sent: int = 0  # tokens of what is sent, beside the recalled ones
     recalled: int = 0
-    left_out: int = 0
     spare: int | None = None  # free tokens of the window
     head: str = ""  # id of the record in force
     fresh: bool = False  # a compaction was made for this request
     compactions: int = 0
     retries: int = 0  # further requests to the upstream
-    notes: str = ""
-    cost: Cost = field(default_factory=Cost)
     content: bytes = b""
     answer: bytes | None = None  # the endpoint's own
     filled: bool = False  # the body for the upstream is not the client's own in any case
@@ -99,7 +96,7 @@ def headers_of(x: Exchange) -> Raw:
     return own_headers(
         thread=x.match.thread,
         compacted=x.view is not None,
-        messages_archived=x.left_out,
+        messages_archived=x.result.dropped + x.result.evicted if x.result is not None else 0,
         tokens_before=x.tokens,
         tokens_after=x.sent + x.recalled,
         record=x.head,
@@ -129,18 +126,19 @@ class Reply:
         """Send a piece of the body."""
         await self._send({"type": "http.response.body", "body": piece, "more_body": more})
 
-    async def until(self, work: asyncio.Future[T], protocol: Protocol, streamed: bool) -> T:
+    async def until(self, work: Awaitable[T], protocol: Protocol, streamed: bool) -> T:
         """Wait for work, which ends with this; a stream's client gets signs of life meanwhile."""
-        try:
-            while streamed and not work.done():
-                await asyncio.wait((work,), timeout=self._keep_alive)
-                if not work.done():
-                    await self.start(200, EVENTS)
-                    self.alive = True
-                    await self.body(protocol.alive)
+        if not streamed:
             return await work
+        task = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait((task,), timeout=self._keep_alive))[0]:
+                await self.start(200, EVENTS)
+                self.alive = True
+                await self.body(protocol.alive)
+            return task.result()
         finally:
-            work.cancel()
+            task.cancel()
 
     async def refuse(self, path: str, route: Route | None, error: Refusal) -> None:
         """Send an error in the protocol's form, unless an answer has begun."""
@@ -154,24 +152,29 @@ class Reply:
             await self.body(body, more=False)
 
 
-async def while_there(
-    work: Coroutine[Any, Any, None], receive: Receive, read: asyncio.Event
-) -> None:
-    """Await work until it ends, or its client disconnects once its body is `read`."""
+async def while_there(work: Awaitable[None], receive: Receive, read: asyncio.Event) -> None:
+    """Await work, and cancel it if its client disconnects once its body is `read`.
 
-    async def gone() -> None:
+    Raises ClientDisconnect then.
+    """
+    task, left = asyncio.current_task(), False
+    assert task is not None
+
+    async def watch() -> None:
+        nonlocal left
         await read.wait()
         while (await receive())["type"] != "http.disconnect":
             pass
+        left = True
+        task.cancel()
 
-    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
+    watching = asyncio.create_task(watch())
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        working.result()
+        await work
+    except asyncio.CancelledError:
+        if not left:
+            raise
+        task.uncancel()
+        raise ClientDisconnect from None
     finally:
-        leaving.cancel()
-        working.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await working
+        watching.cancel()

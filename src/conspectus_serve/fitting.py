@@ -26,23 +26,23 @@ from conspectus.engine.view import fold
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES
 from conspectus.messages import read_messages
-from conspectus.messages.recalled import newest_user
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by
+from conspectus_serve.answers import RefusedByUpstream
 from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.models import Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, printable
-from conspectus_serve.recall import Chosen, Recall
+from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import Held, Match, Originals, find, has_moved, hint_of, keep
+from conspectus_serve.tenants import Tenants
+from conspectus_serve.threads import TAIL, Held, Match, Originals, find, hint_of, keep
 from conspectus_serve.trails import trail_of
-from conspectus_serve.upstream import RefusedByUpstream
 
 logger = logging.getLogger("conspectus.serve")
 
+THREAD = "x-conspectus-thread"
 LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
-TURNS = 256  # turns whose recalled originals are remembered
 MODELS = 100  # models of which the log says that their window is not known
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
@@ -65,13 +65,20 @@ class Fitter:
     """Read requests, make them fit, write what is sent, and keep the progress of each thread."""
 
     def __init__(
-        self, archive: Archive, settings: ServeSettings, config: Any, items: Items
+        self,
+        archive: Archive,
+        settings: ServeSettings,
+        config: Any,
+        items: Items,
+        tenants: Tenants,
     ) -> None:
-        self._archive, self._settings, self._items = archive, settings, items
+        self._archive, self._settings = archive, settings
+        self._items, self._tenants = items, tenants
         self._models = Models(settings, config, archive)
         self._held, self._originals = Held(archive), Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
-        self._chosen, self._warned = Chosen(TURNS), set[str]()
+        self._recall = Recall(archive, settings.recall_tokens)
+        self._warned = set[str]()
         self._locks = Newest[Scope, asyncio.Lock](256)
 
     @contextmanager
@@ -94,23 +101,23 @@ class Fitter:
 
     def read(self, x: Exchange) -> None:
         """Read a request, measure it, and find its thread. Raises Refusal."""
-        x.named, x.note, x.content = x.headers.get("x-conspectus-thread", ""), "", x.raw
-        if len(x.named) > LONGEST_NAME or (not x.named and "x-conspectus-thread" in x.headers):
-            raise Refusal(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
+        x.named, x.note, x.content = x.headers.get(THREAD, ""), "", x.raw
+        if len(x.named) > LONGEST_NAME or (not x.named and THREAD in x.headers):
+            raise Refusal(400, f"{THREAD} is a name of up to {LONGEST_NAME} characters")
         body, protocol = _parsed(x.raw), x.route.protocol
         x.streamed = body.get("stream") is True and not x.route.counts
+        x.model = str(body.get("model") or x.route.model)[:LONGEST_NAME]
         here = self._settings.compaction == "here"
         x.asked = asked_of(x.route.name, body) if here else Asked(body)
-        if x.route.counts:
-            x.asked = replace(x.asked, alone=False)
-        model = body.get("model") if isinstance(body.get("model"), str) else x.route.model
-        x.model = str(model)[:LONGEST_NAME]
+        if x.asked.alone and not (isinstance(body.get("model"), str) and body["model"]):
+            why = "model is missing; name the model for which the history is compacted"
+            raise Refusal(400, why)
         if body.get("conversation"):
             x.state = "upstream"
             return
-        x.new, of_item = protocol.history(x.asked.body), ""
-        parent = body.get("previous_response_id")
         with self._refusing(x):
+            x.new, x.history, of_item = protocol.history(x.asked.body), [], ""
+            parent = body.get("previous_response_id")
             if isinstance(parent, str) and parent and protocol is RESPONSES:
                 held = self._held.history(x.tenant, parent) if self._holds else None
                 x.state = "upstream" if held is None else "held"
@@ -125,11 +132,6 @@ class Fitter:
             x.named, x.filled = x.named or of_item, x.asked.body is not body or bool(of_item)
             if x.history:
                 self._measure(x)
-        if x.trail and not x.room and x.engine and not x.engine.policy.trigger:
-            x.note = NO_WINDOW
-            if x.model not in self._warned and len(self._warned) < MODELS:
-                self._warned.add(x.model)
-                logger.warning("model %s: %s", printable(x.model), NO_WINDOW)
 
     def _measure(self, x: Exchange) -> None:
         """Find the thread of a history; `due` says that it must be compacted."""
@@ -138,8 +140,8 @@ class Fitter:
         x.learned = self._models.learned(x.tenant, x.model)
         x.window = window = self._models.window(x.model, x.learned, million=million)
         engine = self._models.engine(x.model, window)
-        trail = trail_of(x.history, protocol.name, engine.meter)
-        x.trail, x.tokens, x.sent = trail, trail.tokens, trail.tokens
+        x.trail = trail_of(x.history, protocol.name, engine.meter)
+        x.tokens = x.sent = x.trail.tokens
         if asked.at is not None:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE)) if asked.alone else None
             engine = self._models.engine(x.model, window, asked.at, most)
@@ -149,32 +151,36 @@ class Fitter:
         if x.named:
             x.match = Match(x.named, self._archive.pointer(Scope(x.tenant, x.named)) or "")
         else:
-            x.match = find(self._archive, x.tenant, trail, x.hint)
-        source, head = x.scope, x.match.head
-        if x.match.left:
-            source = Scope(x.tenant, x.match.left)
-            head = self._archive.pointer(source) or ""
-        x.plain, x.short, x.marks = self._originals.restored(
-            source, head, trail.marks, trail.messages
-        )
-        if not x.route.counts:
-            self._originals.remember(x.scope, x.marks, x.plain)
-        if x.match.left and self._took_along(x, source):
-            x.match = replace(x.match, head="copied")
+            x.match = find(self._archive, x.tenant, x.trail, x.hint)
+        self._restore(x)
         budget = budget_of(engine.policy, x.room)
         limit = None if budget is None else budget.limit
         over = budget is not None and x.tokens > budget.budget
         fired = engine.policy.fired(Size(x.tokens, len(x.history)), limit)
         x.due = bool(x.match.head or over or fired or asked.at == 0)
+        if not x.room and not engine.policy.trigger:
+            x.note = NO_WINDOW
+            if x.model not in self._warned and len(self._warned) < MODELS:
+                self._warned.add(x.model)
+                logger.warning("model %s: %s", printable(x.model), NO_WINDOW)
 
-    def _took_along(self, x: Exchange, source: Scope) -> bool:
-        """Copy the compactions of the former thread that still fit; False for none."""
-        chain = self._archive.chain(source)
-        entries = read_messages(x.plain)
-        fitting = fold(chain, entries).chain
-        if fitting:
-            self._archive.copy(source, x.scope, fitting[-1].id)
-        return bool(fitting)
+    def _restore(self, x: Exchange) -> None:
+        """Find what the client has cleared, and take along what the former thread has compacted."""
+        assert x.trail is not None
+        source, head = x.scope, x.match.head
+        if x.match.left:
+            source = Scope(x.tenant, x.match.left)
+            head = self._archive.pointer(source) or ""
+        x.plain, x.short, x.marks = self._originals.restored(
+            source, head, x.trail.marks, x.trail.messages
+        )
+        if not x.route.counts:
+            self._originals.remember(x.scope, x.marks, x.plain)
+        if x.match.left:
+            fitting = fold(self._archive.chain(source), read_messages(x.plain)).chain
+            if fitting:
+                self._archive.copy(source, x.scope, fitting[-1].id)
+                x.match = replace(x.match, head="copied")
 
     # Fit
 
@@ -188,6 +194,7 @@ class Fitter:
                 await self._compact(x)
             if x.fresh:  # its client may have gone, and sends the same request again
                 await asyncio.to_thread(self.settle, x)
+                await asyncio.to_thread(self._tenants.add, x.tenant)
             await asyncio.to_thread(self._write, x)
 
     async def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
@@ -219,10 +226,8 @@ class Fitter:
             came |= zip(map(id, made), x.history, strict=True)
         view = [came.get(id(message), message) for message in result.messages]
         same = len(view) == len(x.history) and all(map(is_, view, x.history))
-        x.view, x.sent = None if same else view, result.tokens_after
-        x.left_out, x.head = result.dropped + result.evicted, result.record_id or thread.pointer
-        x.fresh, x.notes = now or result.record is not None, result.summary
-        x.cost = result.cost
+        x.view, x.sent, x.result = None if same else view, result.tokens_after, result
+        x.head, x.fresh = result.record_id or thread.pointer, now or result.record is not None
         x.spare = None if room is None else room.budget - result.tokens_after
 
     async def _histories(self, x: Exchange, room: Window | None, now: bool) -> list[Sequence[Any]]:
@@ -240,7 +245,9 @@ class Fitter:
 
     def has_moved(self, x: Exchange) -> bool:
         """Return whether the thread has come further, and the client does not name it."""
-        return x.trail is not None and not x.named and has_moved(x.match, x.trail, x.head)
+        if x.trail is None or x.named:
+            return False
+        return x.trail.answered[-TAIL:] != x.match.tail or x.head != x.match.head
 
     def settle(self, x: Exchange) -> None:
         """Keep the thread's progress; a failure does not stop the answer."""
@@ -254,39 +261,28 @@ class Fitter:
 
     def _write(self, x: Exchange) -> None:
         """Write the bytes to send, or the endpoint's own answer."""
-        if x.trail is None:
+        if x.trail is None or x.engine is None:
             return
-        if x.asked.alone and x.fresh:
-            view = x.plain if x.view is None else x.view
-            item = self._items.written(x.tenant, x.match.thread, view)
-            asked = {**x.asked.body, "previous_response_id": x.parent or None}
-            x.answer = answer_of(x.route.name, asked, item, x.notes, x.cost, stream=x.streamed)
+        protocol, view = x.route.protocol, x.view
+        if x.asked.alone and x.fresh and x.result is not None:
+            shown = x.plain if view is None else view
+            item = self._items.written(x.tenant, x.match.thread, shown)
+            notes, cost = x.result.summary, x.result.cost
+            x.answer = answer_of(x.route.name, x.model, item, notes, cost, stream=x.streamed)
             return
-        if not x.filled and x.view is None:
-            return
-        view, protocol = list(x.history), x.route.protocol
         body: Mapping[str, Any] = x.asked.body
-        x.recalled, x.betas = 0, ()
-        if x.view is not None:
-            view = x.view
+        if view is not None:
+            x.recalled = 0
             if self._settings.recall != "off" and x.head:
-                end = (newest_user(x.plain) or 0) + 1
-                turn = "-".join(mark.name for mark in x.trail.marks[:end] if mark.said)
-                assert x.engine is not None
-                recall = Recall(
-                    self._archive,
-                    x.scope,
-                    x.head,
-                    x.engine.meter,
-                    self._settings.recall_tokens,
-                    x.spare,
-                    self._chosen,
+                view, x.recalled = self._recall.shown(
+                    x.scope, x.head, x.plain, view, x.engine.meter, x.spare
                 )
-                view, x.recalled = recall.shown(turn, x.plain, view)
             view, body, x.betas = formed(
                 protocol.name, view, body, x.learned.forms, self._settings.alternate_roles
             )
-        x.content = json.dumps({**body, protocol.field: view}, separators=(",", ":")).encode()
+        if view is not None or x.filled:
+            whole = {**body, protocol.field: x.history if view is None else view}
+            x.content = json.dumps(whole, separators=(",", ":")).encode()
 
     async def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
         """Write a refused request in a form that the upstream may take; False for none."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +78,7 @@ class Models:
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
     ) -> None:
         self._settings, self._config, self._archive = settings, config, archive
-        self._engines = Newest[tuple[str, int | None, int | None], Engine](KNOWN)
+        self._engines = Newest[tuple[str, int | None, int | None, int | None], Engine](KNOWN)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
@@ -121,10 +121,8 @@ class Models:
         A client may ask for a compaction from `at` tokens on; where it is all that it asks for, all
         leaves that may, for at most so many tokens of notes, `max_notes`.
         """
-        if max_notes is not None:
-            return self._made(model, window, at, max_notes)
-        key = (model, window, at)
-        return self._engines.get_or_make(key, lambda: self._made(model, window, at, None))
+        key = (model, window, at, max_notes)
+        return self._engines.get_or_make(key, lambda: self._made(*key))
 
     def beside(self, protocol: Protocol, body: Mapping[str, Any], engine: Engine) -> int:
         """Return the tokens of instructions and tools, which stand beside the history."""
@@ -133,7 +131,8 @@ class Models:
             if text := body.get(name):
                 system = {"role": "system", "content": text}
                 size += engine.meter.message(without_cache_marks(system))
-        return size + sum(self._schema(body.get(name), engine.meter) for name in protocol.schemas)
+        schemas = filter(None, map(body.get, protocol.schemas))
+        return size + sum(self._schema(one, engine.meter) for one in schemas)
 
     def room(self, body: Mapping[str, Any], window: int | None, beside: int) -> Window | None:
         """Return the window that is left for a history and its answer; None if it is unknown.
@@ -148,18 +147,16 @@ class Models:
         return Window(left, max(self._config.reserved_tokens, reserved_for_answer((body,), left)))
 
     def _schema(self, schemas: Any, meter: TokenMeter) -> int:
-        if not schemas:
-            return 0
         text = json.dumps(schemas, separators=(",", ":"))
-        key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
-        size = self._schemas.get(key)
-        if size is None:
+
+        def measured() -> int:
             try:
-                size = meter.tools(schemas)
+                return meter.tools(schemas)
             except PolicyError:  # the upstream decides whether it is a tool
-                size = meter.text(text)
-            self._schemas.put(key, size)
-        return size
+                return meter.text(text)
+
+        key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
+        return self._schemas.get_or_make(key, measured)
 
     def _made(
         self, model: str, window: int | None, at: int | None, max_notes: int | None
@@ -204,18 +201,13 @@ def window_in(listed: Any, model: str) -> int | None:
         if model in {str(one.get(key)).removeprefix("models/") for key in ("id", "name", "key")}
     ]
     for row in named or (rows if len(rows) == 1 else []):
-        for holder in (row, *map(row.get, ("meta", "top_provider", "capabilities"))):
-            for limit in _limits(holder):
-                return limit
+        holders = [row, *map(row.get, ("meta", "top_provider", "capabilities"))]
+        holders += [one.get("limits") for one in holders if isinstance(one, Mapping)]
+        for holder in holders:
+            for value in map(holder.get, FIELDS) if isinstance(holder, Mapping) else ():
+                if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                    return value
     return None
-
-
-def _limits(holder: Any) -> Iterator[int]:
-    if isinstance(holder, Mapping):
-        for value in map(holder.get, FIELDS):
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                yield value
-        yield from _limits(holder.get("limits"))
 
 
 ALTERNATE = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
@@ -30,7 +31,9 @@ logger = logging.getLogger("conspectus.serve")
 
 HEALTH, METRICS, PAGE = "/healthz", "/metrics", "/conspectus"
 
-BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram of seconds
+BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0, math.inf)  # of the histogram of seconds
+
+TOTALS = ("tokens_in", "tokens_sent", "compactions", "retries")
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
@@ -49,10 +52,8 @@ class Operation:
 
     def __init__(self, archive: Archive, entrance: Entrance, tenants: Tenants) -> None:
         self._archive, self._entrance, self._tenants = archive, entrance, tenants
-        self._requests: Counter[tuple[str, str]] = Counter()
-        self._totals: Counter[str] = Counter()
-        self._seconds: Counter[float] = Counter()
-        self._took, self.in_flight = 0.0, 0
+        self._requests, self._totals = Counter[tuple[str, str]](), Counter[str]()
+        self._seconds, self._took, self.in_flight = Counter[float](), 0.0, 0
 
     def done(self, request: Request, x: Exchange | None, status: int, took: float) -> None:
         """Log and count a request that has ended, with what is known of its history."""
@@ -64,32 +65,31 @@ class Operation:
             kind, sent = x.route.name, x.sent + x.recalled
             model, thread = printable(x.model), printable(x.match.thread)
             about = f"model={model} tenant={x.tenant} thread={thread} tokens={x.tokens} sent={sent}"
-            amounts = {"tokens_in": x.tokens, "tokens_sent": sent, "compactions": x.compactions}
-            self._totals.update({**amounts, "retries": x.retries})
+            amounts = (x.tokens, sent, x.compactions, x.retries)
+            self._totals.update(dict(zip(TOTALS, amounts, strict=True)))
         client = printable(request.headers.get("user-agent", "").partition(" ")[0])
         logger.info("%s %s %s %s status=%d %.2fs", client, kind, about, outcome, status, took)
         self._requests[kind, outcome] += 1
         self._took += took
-        for bound in BOUNDS:
-            self._seconds[bound] += took <= bound
+        self._seconds.update(bound for bound in BOUNDS if took <= bound)
 
     def figures(self) -> Iterator[str]:
         """Write all figures in Prometheus' text format, line by line."""
-        yield "# TYPE conspectus_serve_requests_total counter"
+        name = "conspectus_serve"
+        yield f"# TYPE {name}_requests_total counter"
         for (kind, outcome), count in sorted(self._requests.items()):
-            yield f'conspectus_serve_requests_total{{kind="{kind}",outcome="{outcome}"}} {count}'
-        for name in ("tokens_in", "tokens_sent", "compactions", "retries"):
-            yield f"# TYPE conspectus_serve_{name}_total counter"
-            yield f"conspectus_serve_{name}_total {self._totals[name]}"
-        yield "# TYPE conspectus_serve_in_flight gauge"
-        yield f"conspectus_serve_in_flight {self.in_flight}"
-        yield "# TYPE conspectus_serve_seconds histogram"
+            yield f'{name}_requests_total{{kind="{kind}",outcome="{outcome}"}} {count}'
+        for total in TOTALS:
+            yield f"# TYPE {name}_{total}_total counter"
+            yield f"{name}_{total}_total {self._totals[total]}"
+        yield f"# TYPE {name}_in_flight gauge"
+        yield f"{name}_in_flight {self.in_flight}"
+        yield f"# TYPE {name}_seconds histogram"
         for bound in BOUNDS:
-            yield f'conspectus_serve_seconds_bucket{{le="{bound}"}} {self._seconds[bound]}'
-        count = self._requests.total()
-        yield f'conspectus_serve_seconds_bucket{{le="+Inf"}} {count}'
-        yield f"conspectus_serve_seconds_sum {self._took:.3f}"
-        yield f"conspectus_serve_seconds_count {count}"
+            le = "+Inf" if bound == math.inf else bound
+            yield f'{name}_seconds_bucket{{le="{le}"}} {self._seconds[bound]}'
+        yield f"{name}_seconds_sum {self._took:.3f}"
+        yield f"{name}_seconds_count {self._seconds[math.inf]}"
 
     def is_ours(self, request: Request) -> bool:
         """Return whether a request is for one of the endpoint's own pages."""

@@ -35,7 +35,9 @@ class Refusal(Exception):
 def printable(text: str) -> str:
     """Return a client's text as it may stand in one line of the log; `-` for none."""
     short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-    return "".join(letter if letter.isprintable() else "?" for letter in short) or "-"
+    if short.isprintable():
+        return short or "-"
+    return "".join(letter if letter.isprintable() else "?" for letter in short)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """Recall archived originals in compacted requests.
 
-What is shown is chosen once a turn and record, so that each request of the turn has the
+What is shown is chosen once for a question and a record, so that each request of a turn has the
 same bytes, and the provider's cache stays valid.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from conspectus._newest import Newest
@@ -16,78 +16,68 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from conspectus.messages.recalled import (
-    LEAST_RECALL,
-    brings_results,
-    is_users,
-    newest_user,
-    recalled_text,
-)
+from conspectus.messages.recalled import LEAST_RECALL, newest_user, recalled_text, with_recalled
 from conspectus.recall.for_agents import question_of, unasked_flow
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus.serve")
 
-Chosen = Newest[tuple[Scope, str, str], str]
-"""The text that is shown in a turn, by thread, record in force and name of the turn."""
+TURNS = 256  # turns whose recalled originals are remembered
 
 
-@dataclass(slots=True)
 class Recall:
-    """The originals of one thread, for one request."""
+    """Show models what the user's newest message needs, in at most so many tokens."""
 
-    archive: Archive
-    scope: Scope
-    head: str
-    meter: TokenMeter
-    tokens: int  # maximum of what is shown
-    spare: int | None  # free tokens of the window; None if unknown
-    chosen: Chosen  # what was shown before
+    def __init__(self, archive: Archive, tokens: int) -> None:
+        self._archive, self._tokens = archive, tokens
+        self._chosen = Newest[tuple[Scope, str, str], str](TURNS)
 
     def shown(
-        self, turn: str, history: Sequence[Any], view: Sequence[Any]
+        self,
+        scope: Scope,
+        head: str,
+        history: Sequence[Any],
+        view: Sequence[Any],
+        meter: TokenMeter,
+        spare: int | None,
     ) -> tuple[list[Any], int]:
-        """Put what the user's newest message needs directly before it; return its tokens, too.
+        """Put the originals directly before the user's newest message; return their tokens, too.
 
-        `turn` names what was said before; `history` is whole, `view` is to be sent.
+        `head` is the record in force, `history` is whole, `view` is to be sent and leaves `spare`
+        tokens of the window free; None if unknown.
         """
-        last, place, made = newest_user(history), newest_user(view), list(view)
-        if last is None or place is None:
-            return made, 0
-        first = last
-        while first and is_users(history[first - 1]):  # the user's messages of a turn stay together
-            first -= 1
-        while place and is_users(made[place - 1]):
-            place -= 1
-        key = (self.scope, self.head, turn)
-        text = self.chosen.get(key)
-        if text is None:
-            try:
-                text = self._chosen(history[first : last + 1])
-            except ArchiveError as error:
-                logger.warning("nothing could be recalled for a request: %s", error)
-                return made, 0
-            self.chosen.put(key, text)
-        message = {"role": "user", "content": text}
-        size = self.meter.message(message)
-        if not text or (self.spare is not None and size > self.spare):
-            return made, 0
-        place += brings_results(made[place])  # nothing may stand between a call and its result
-        return [*made[:place], message, *made[place:]], size
+        most = self._tokens if spare is None else min(self._tokens, spare)
+        last = newest_user(history)
+        if last is None:
+            return [*view], 0
+        [asked] = read_messages([history[last]])
+        question = question_of([asked.own])
+        said = f"{asked.id} {question}".encode("utf-8", "replace")
+        key = (scope, head, hashlib.sha256(said).hexdigest())
+        text = self._chosen.get(key)
+        try:
+            if text is None:
+                flow = unasked_flow(
+                    self._archive,
+                    scope,
+                    self._archive.chain_at(scope, head),
+                    query=question,
+                    own=frozenset((asked.id,)),
+                    tokens=most,
+                    count=lambda text: meter.message(_message(recalled_text(text))),
+                )
+                found = run(flow) if most >= LEAST_RECALL else None
+                text = recalled_text(found.text) if found is not None else ""
+                self._chosen.put(key, text)
+        except ArchiveError as error:
+            logger.warning("nothing could be recalled for a request: %s", error)
+            text = ""
+        size = meter.message(_message(text))
+        if not text or (spare is not None and size > spare):
+            return [*view], 0
+        made: list[Any] = with_recalled(view, _message(text))
+        return made, size if len(made) > len(view) else 0
 
-    def _chosen(self, asked: Sequence[Any]) -> str:
-        tokens = self.tokens if self.spare is None else min(self.tokens, self.spare)
-        if tokens < LEAST_RECALL:
-            return ""
-        entries, meter = read_messages(asked), self.meter
-        flow = unasked_flow(
-            self.archive,
-            self.scope,
-            self.archive.chain_at(self.scope, self.head),
-            query=question_of([entry.own for entry in entries]),
-            own=frozenset(entry.id for entry in entries),
-            tokens=tokens,
-            count=lambda text: meter.message({"role": "user", "content": recalled_text(text)}),
-        )
-        found = run(flow)
-        return recalled_text(found.text) if found is not None else ""
+
+def _message(text: str) -> Any:
+    return {"role": "user", "content": text}

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -23,7 +22,7 @@ from pydantic import (
 
 from conspectus.archive import default_archive_path
 from conspectus.config import SummarizationConfig, load_config
-from conspectus.config.reading import read_section
+from conspectus.config.reading import Source, read_section
 from conspectus.errors import ConfigError, did_you_mean
 from conspectus.model.windows import limit_of
 
@@ -44,32 +43,33 @@ CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal", "gateway.
 """Names by which Docker and Podman call the machine that they run on."""
 
 
-def _is_address(value: str) -> str:
-    if not value.startswith(("http://", "https://")) or not value.partition("://")[2].strip("/"):
-        raise ValueError("write an address such as https://api.openai.com")
-    if "@" in value.partition("://")[2].partition("/")[0] or "?" in value or "#" in value:
-        raise ValueError("an upstream is named by scheme, host, port and path alone")
-    return value.rstrip("/")
+def _form(pattern: str, otherwise: str) -> AfterValidator:
+    """Make a check that a text has a form, with what to write instead."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"write {otherwise}")
+        return value
+
+    return AfterValidator(check)
 
 
-def _is_proxy(value: str) -> str:
-    if not value.startswith(("http://", "https://")) or not urlsplit(value).hostname:
-        raise ValueError("write a proxy's address such as http://127.0.0.1:3128")
-    return value
+_ADDRESS = "an address such as https://api.openai.com, of scheme, host, port and path alone"
+_PORT = r"[0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]"
 
-
-def _is_listen(value: str) -> str:
-    host, mark, port = value.rpartition(":")
-    if not mark or not host or not port.isdigit() or int(port) > 65_535:
-        raise ValueError("write host:port, such as 127.0.0.1:8377")
-    return value
-
-
-def _is_tenants(value: str) -> str:
-    kind, _, name = value.partition(":")
-    if kind not in ("one", "key") and not (kind in ("header", "claim") and name.strip()):
-        raise ValueError("write one, key, header:NAME or claim:NAME")
-    return value
+Upstream = Annotated[
+    str,
+    _form(r"https?://[^/@?#]+(?:/[^?#]*)?", _ADDRESS),
+    AfterValidator(lambda value: value.rstrip("/")),
+]
+Listen = Annotated[str, _form(f".+:(?:{_PORT})", "host:port, such as 127.0.0.1:8377")]
+Tenants = Annotated[
+    str, _form(r"one|key|(?:header|claim):\s*\S+", "one, key, header:NAME or claim:NAME")
+]
+Proxy = Annotated[
+    str, _form(r"https?://[^/:]\S*", "a proxy's address such as http://127.0.0.1:3128")
+]
+Secret = Annotated[str, Field(min_length=SHORTEST_TOKEN)]
 
 
 def _as_written(value: Any) -> Any:
@@ -90,15 +90,15 @@ class ServeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    upstream: Annotated[str, AfterValidator(_is_address)]
-    listen: Annotated[str, AfterValidator(_is_listen)] = "127.0.0.1:8377"
-    token: Annotated[str, Field(min_length=SHORTEST_TOKEN)] | None = Field(None, repr=False)
-    tenants: Annotated[str, AfterValidator(_is_tenants)] | None = None
+    upstream: Upstream
+    listen: Listen = "127.0.0.1:8377"
+    token: Secret | None = Field(None, repr=False)
+    tenants: Tenants | None = None
     hosts: list[str] = []
     containers: bool = False
     archive: str | None = None
     secret_file: Path | None = None
-    signing_keys: list[Annotated[str, Field(min_length=SHORTEST_TOKEN)]] = Field([], repr=False)
+    signing_keys: list[Secret] = Field([], repr=False)
     window: PositiveInt | None = None
     windows: dict[str, PositiveInt] = {}
     max_body_bytes: PositiveInt = LARGEST_BODY
@@ -109,7 +109,7 @@ class ServeSettings(BaseModel):
     recall_tokens: PositiveInt = 512
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
     keep_alive: Annotated[float, Field(gt=0, le=3_600)] = 10.0
-    proxy: Annotated[str, AfterValidator(_is_proxy)] | None = Field(None, repr=False)
+    proxy: Proxy | None = Field(None, repr=False)
     ca_file: Path | None = None
 
     @model_validator(mode="after")
@@ -164,22 +164,21 @@ class ServeSettings(BaseModel):
 @lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach an address."""
-    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
+    address = _ip(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def is_private(host: str) -> bool:
     """Return whether an address is of a network of one's own, such as a container's."""
-    if not _is_ip(host):
-        return False
-    address = ipaddress.ip_address(host)
-    return address.is_private and not address.is_unspecified
+    address = _ip(host)
+    return address is not None and address.is_private and not address.is_unspecified
 
 
-def _is_ip(host: str) -> bool:
+def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return bool(ipaddress.ip_address(host))
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
+        return None
 
 
 def load_settings(
@@ -214,32 +213,27 @@ def load_settings(
             config = read
         else:
             config._source = read.source
-    wanted = {**section, **options}
-    if wanted.get("archive") is None and config.archive:
-        wanted["archive"] = config.archive
+    wanted = {"archive": config.archive, **section, **options}
     try:
         return ServeSettings.model_validate(wanted), config
     except ValidationError as error:
-        problems = []
-        for one in error.errors(include_url=False, include_input=False):
-            where, option = one["loc"], str(one["loc"][0]) in options if one["loc"] else False
-            text_ = _problem(where, one, option)
-            in_file = source is not None and where and not option and one["type"] != "missing"
-            problems.append(source.problem(where, text_) if source and in_file else text_)
-        raise ConfigError(tuple(problems)) from None
+        listed = error.errors(include_url=False, include_input=False)
+        raise ConfigError(tuple(_problem(one, options, source) for one in listed)) from None
 
 
-def _problem(where: tuple[Any, ...], error: Mapping[str, Any], option: bool) -> str:
-    """Say what is wrong with a setting, and what to write."""
-    name, kind = ".".join(map(str, (SECTION, *where))), str(error["type"])
-    if option:
-        name = f"--{str(where[0]).replace('_', '-')}"
-    if kind == "missing" and where == ("upstream",):
+def _problem(error: Any, options: Mapping[str, Any], source: Source | None) -> str:
+    """Say what is wrong with a setting, where it stands, and what to write."""
+    where, kind = error["loc"], error["type"]
+    if kind == "missing":
         cure = "name the provider, with --upstream https://api.openai.com or in the file of"
         return f"serve.upstream is missing: {cure} --config"
+    option = bool(where) and where[0] in options
+    name = f"--{where[0].replace('_', '-')}" if option else ".".join(map(str, (SECTION, *where)))
+    text = re.sub("^Value error, |^Input |, unable.*", "", error["msg"])
     if kind == "extra_forbidden":
         known = ", ".join(ServeSettings.model_fields)
         meant = did_you_mean(str(where[-1]), ServeSettings.model_fields) or f" known are {known}"
-        return f"{name} is no setting;{meant}"
-    text = re.sub("^Value error, |^Input |, unable.*", "", str(error["msg"]))
-    return f"{name}: {text}" if where else text
+        text = f"{name} is no setting;{meant}"
+    elif where:
+        text = f"{name}: {text}"
+    return source.problem(where, text) if source and where and not option else text

@@ -16,8 +16,7 @@ from pathlib import Path
 from starlette.requests import Request
 
 from conspectus._newest import Newest
-from conspectus.archive import Archive, default_archive_path
-from conspectus.archive.sqlite import private_folder
+from conspectus.archive import Archive
 from conspectus.errors import ArchiveError, ConfigError
 
 logger = logging.getLogger("conspectus.serve")
@@ -70,9 +69,9 @@ class Secret:
     def tenant_of(self, request: Request, by: str) -> str:
         """Name the tenant of a request, by a header, a claim of its token, or else its keys."""
         kind, _, name = by.partition(":")
+        keys = [value for one in CREDENTIALS for value in request.headers.getlist(one)]
         if kind == "one":
             return LOCAL
-        keys = [value for one in CREDENTIALS for value in request.headers.getlist(one)]
         named = ""
         if kind == "header":
             named = request.headers.get(name.strip(), "").strip()
@@ -103,10 +102,8 @@ def _claim(credential: str, name: str) -> str:
 def secret_beside(archive: str, file: Path | None) -> Secret:
     """Read the secret of a file, by default beside the archive; make it at the first start.
 
-    Only its owner can read it. Raises ConfigError, and ArchiveError where the archive's folder is
-    missing.
+    Only its owner can read it. Raises ConfigError.
     """
-    is_beside = file is None
     if file is None:
         scheme, mark, rest = archive.partition("://")
         if archive in ("memory:", ":memory:"):
@@ -115,37 +112,31 @@ def secret_beside(archive: str, file: Path | None) -> Secret:
             need = "several instances on one archive need one secret: name a file that all of them"
             cure = "read, with --secret-file or serve.secret_file; it is made where it is missing"
             raise ConfigError((f"{need} {cure}",))
-        beside = Path(rest[1:] if mark else archive).expanduser()
-        file = beside.with_name(beside.name + ".secret")
+        file = Path(f"{rest[1:] if mark else archive}.secret").expanduser()
     try:
-        if file.absolute().parent == default_archive_path().parent:
-            private_folder(file.absolute().parent)  # the archive comes after its secret
         if not file.exists():
             _make(file)
         raw = bytes.fromhex(file.read_text("ascii").strip())
+        if len(raw) < LENGTH:
+            raise ValueError
     except (OSError, ValueError) as error:
-        if is_beside and not file.parent.is_dir():
-            Archive.open(archive).close()  # its error says what is missing
-        why = getattr(error, "strerror", None) or "it holds no hexadecimal digits"
-        cure = "name another with --secret-file"
+        why = getattr(error, "strerror", None) or f"it holds no {2 * LENGTH} hexadecimal digits"
+        cure = "name another with --secret-file, or delete it to have one made"
         raise ConfigError((f"the secret {file} cannot be used ({why}); {cure}",)) from None
-    if len(raw) < LENGTH:
-        why = f"is shorter than {LENGTH} bytes; delete it to have one made"
-        raise ConfigError((f"the secret {file} {why}",))
     return Secret(raw)
 
 
 def _make(file: Path) -> None:
     """Make a missing secret; of two made at once, one stands."""
     mine = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    mine.touch(0o600, exist_ok=False)
     try:
-        number = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(number, "w") as stream:
+        with mine.open("w") as stream:
             stream.write(secrets.token_hex(LENGTH) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
         with suppress(FileExistsError):
-            os.link(mine, file)
+            file.hardlink_to(mine)
     finally:
         mine.unlink(missing_ok=True)
 

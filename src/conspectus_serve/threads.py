@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any
 
 from conspectus._newest import Newest
@@ -24,7 +23,6 @@ from conspectus.core.records import Record
 from conspectus.messages import read_messages
 from conspectus_serve.trails import Mark, Trail
 
-FEW = 8  # newest answers of a history that are looked up first
 TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
@@ -53,45 +51,38 @@ def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
     its session; empty for none. Raises ArchiveError.
     """
     slips = [f"answer {name}" for name in trail.names()] + ([f"hint {hint}"] if hint else [])
-    held, left, begun = {name: at for at, name in enumerate(trail.said, 1)}, "", list[str]()
-    for thread, place in _places(archive, tenant, slips):
-        tail, head, theirs = place["tail"], place["head"], place["hint"]
-        begun = begun or tail
-        left = left or (thread if head else "")
-        if (end := held.get(tail[-1])) is None:
+    known = archive.notes(tenant, "thread", slips)
+    threads = dict.fromkeys(str(known[slip].get("thread")) for slip in slips if slip in known)
+    names = [f"thread {one}" for one in threads]
+    places = archive.notes(tenant, "thread", names) if names else {}
+    left, begun = "", list[str]()
+    for thread, name in zip(threads, names, strict=True):
+        if (place := places.get(name)) is None:  # it was forgotten
             continue
-        if trail.said[max(0, end - len(tail)) : end] == tail and len(tail) in (end, TAIL):
-            return Match(thread, head, tail)
-        if hint and theirs not in ("", hint):
-            continue
-        first = next(at for at, name in enumerate(tail) if name in held)
-        there, hinted = sum(name in held for name in tail[first:]), bool(hint and theirs)
-        own = {one.name for one in trail.marks if one.name and one.said and one.unique}
-        # Something must be theirs alone: the hint, an id, or the message that they begin with.
-        sure = hinted or trail.said[0] == place["first"] or not own.isdisjoint(tail)
-        if sure and there >= max(2, (HINTED if hinted else ALIKE) * len(tail[first:])):
-            return Match(thread, head, tail)
+        if _goes_on(trail, place, hint):
+            return Match(thread, place["head"], place["tail"])
+        begun = begun or place["tail"]
+        left = left or (thread if place["head"] else "")
     new = json.dumps([tenant, trail.answered, begun])
     return Match(f"t-{hashlib.sha256(new.encode()).hexdigest()[:16]}", left=left)
 
 
-def _places(archive: Archive, tenant: str, slips: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the threads that slips name, with their places; the newest ones nearly always do."""
-    seen = set[str]()
-    for some in filter(None, (slips[:FEW], slips[FEW:])):
-        known = archive.notes(tenant, "thread", some)
-        threads = dict.fromkeys(str(known[slip].get("thread")) for slip in some if slip in known)
-        places = archive.notes(tenant, "thread", [f"thread {one}" for one in threads])
-        for thread in threads:
-            place = places.get(f"thread {thread}")
-            if thread not in seen and place is not None:  # it may have been forgotten
-                seen.add(thread)
-                yield thread, place
-
-
-def has_moved(match: Match, trail: Trail, head: str) -> bool:
-    """Return whether a thread has come further than its place in the archive says."""
-    return trail.answered[-TAIL:] != match.tail or head != match.head
+def _goes_on(trail: Trail, place: Mapping[str, Any], hint: str) -> bool:
+    """Return whether a history goes on from the place of a thread."""
+    tail, said, theirs = place["tail"], trail.said, place["hint"]
+    ends = {name: end for end, name in enumerate(said, 1)}
+    if (end := ends.get(tail[-1])) is None:
+        return False
+    if said[max(0, end - len(tail)) : end] == tail and len(tail) in (end, TAIL):
+        return True
+    if hint and theirs not in ("", hint):
+        return False
+    both = tail[next(at for at, name in enumerate(tail) if name in ends) :]
+    there, hinted = sum(name in ends for name in both), bool(hint and theirs)
+    own = {one.name for one in trail.marks if one.name and one.said and one.unique}
+    # Something must be theirs alone: the hint, an id, or the message that they begin with.
+    sure = hinted or said[0] == place["first"] or not own.isdisjoint(tail)
+    return sure and there >= max(2, (HINTED if hinted else ALIKE) * len(both))
 
 
 def keep(
@@ -145,25 +136,20 @@ class Originals:
         much of the window as what the client has sent.
         """
         _, before, kept = self._seen.get(scope) or (0, [], [])
-        changed = [
-            (one, message)
-            for one, message, mark in zip_longest(before, kept, marks[: len(before)])
-            if one is not mark and one.size > SMALL and one.name
-        ]
         covered = self._covered_until(scope, head)
-        if not changed and not covered:
+        if not covered and all(map(is_, before, marks)):  # nothing is another message now
             return messages, messages, marks
-        seen = {pair[0].name: pair for pair in changed}
+        pairs = zip(before, kept, strict=True)
+        seen = {one[0].name: one for one in pairs if one[0].size > SMALL and one[0].name}
         made, short, whole = list(messages), list(messages), list(marks)
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks):
-            known, row = seen.get(mark.name), covered.get(mark.name)
-            if known is not None:
-                if _was_cleared(mark, known[0].size):
-                    whole[place], made[place] = known
-                    short[place] = made[place] if row is not None else short[place]
-            elif row is not None and _was_cleared(mark, row[1]):
-                wanted[place] = row[0]
+            known, (key, size) = seen.get(mark.name), covered.get(mark.name, ("", 0))
+            if known is not None and _was_cleared(mark, known[0].size):
+                whole[place], made[place] = known
+                short[place] = made[place] if key else short[place]
+            elif known is None and key and _was_cleared(mark, size):
+                wanted[place] = key
         originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
         for place, key in wanted.items():
             if (original := originals.get(key)) is not None and original.lossless:

@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import NoneType
 from typing import Any
 
 from conspectus.errors import MessageError
@@ -24,8 +23,8 @@ from conspectus.tokens import TokenMeter
 
 _WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
-_TAG = re.compile("(</?(?:system-reminder|think|thinking|thought|reasoning)>)", re.IGNORECASE)
-"""Around parts of texts that clients add to messages, or take out, from request to request."""
+_PASSING = ("system-reminder", "think", "thinking", "thought", "reasoning")
+"""Tags around parts of texts that clients add to messages, or take out, from request to request."""
 
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 _ARGUMENTS = ("name", "input", "arguments", "function")
@@ -33,12 +32,9 @@ _ARGUMENTS = ("name", "input", "arguments", "function")
 _PART = re.compile(r"[A-Za-z0-9]{8,}+")
 """A part of an id; one of letters and digits is of no other conversation."""
 
-NEWEST, SPARSE = 32, 16  # answers by which a thread is looked for; of those before, each 16th
+NEWEST = 4  # answers by which a thread is looked for; of those before, each at twice the distance
 TOGETHER = 4  # messages that name an answer, with those before it
 KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
-
-PLAIN = frozenset(("user", "assistant", "system", "developer"))
-"""Roles of messages that the engine understands if their content is text or blocks."""
 
 
 class Odd(dict[str, Any]):
@@ -75,7 +71,8 @@ class Trail:
 
     def names(self) -> list[str]:
         """Return the names of the answers by which a thread is looked for, the newest first."""
-        ends = self.answers[-NEWEST:][::-1] + self.answers[:-NEWEST:SPARSE][::-1]
+        back = [*range(1, NEWEST), *(NEWEST << n for n in range(24))]
+        ends = [self.answers[-at] for at in back if at <= len(self.answers)]
         return ["-".join(self.said[max(0, end - TOGETHER) : end]) for end in ends]
 
 
@@ -131,10 +128,6 @@ def _read(message: Any) -> Any:
 
 def _is_odd(message: Mapping[str, Any]) -> bool:
     """Return whether the engine does not understand a message, or one of its calls."""
-    role = message.get("role")
-    known = role in PLAIN or (role == "tool" and isinstance(message.get("tool_call_id"), str))
-    if known and isinstance(message.get("content"), (str, list, NoneType)):
-        return False
     try:
         [entry] = read_messages([message])
     except MessageError:
@@ -209,15 +202,9 @@ def _is_random(name: str) -> bool:
 
 def _plain(text: str) -> str:
     """Return a text without passing parts, its spaces made one."""
-    pieces = _TAG.split(text)  # each second one is a tag
-    closings = {piece.lower(): at for at, piece in enumerate(pieces) if at % 2}
-    kept, closing = list[str](), ""
-    for at, piece in enumerate(pieces):
-        tag = piece.lower() if at % 2 else ""
-        if closing:
-            closing = "" if tag == closing else closing
-        elif closings.get(f"</{tag[1:]}", -1) > at and not tag.startswith("</"):
-            closing = f"</{tag[1:]}"
-        else:
-            kept.append(piece)
-    return " ".join("".join(kept).split())
+    for tag in _PASSING:
+        begin, end = f"<{tag}>", f"</{tag}>"
+        first, *parts = text.split(begin)
+        left = (one.partition(end)[2] if end in one else begin + one for one in parts)
+        text = "".join((first, *left))
+    return " ".join(text.split())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
+import re
 import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from conspectus.errors import ConfigError
-from conspectus_serve.answers import EVENT_END
+from conspectus_serve.answers import EVENT_END, RefusedByUpstream, error_in
 from conspectus_serve.protocols import Protocol, Refusal, target_of
 from conspectus_serve.settings import ServeSettings
 
@@ -38,6 +39,8 @@ HOP_BY_HOP = frozenset(
     b" transfer-encoding upgrade".split()
 )
 """Headers of one connection alone (RFC 9110, 7.6.1), and the old `proxy-connection`."""
+
+_NO_HEADER = re.compile(r"[^ -~]")  # letters that may stand in no header
 
 REFUSALS = frozenset((400, 413, 422, *range(500, 600)))
 """Statuses with which upstreams refuse a request that is too long."""
@@ -69,34 +72,21 @@ def own_headers(**values: object) -> Raw:
     for name, value in values.items():
         if value not in ("", None):
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            line = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)[:500]
-            made.append((OURS + name.replace("_", "-").encode(), line.encode()))
+            line = _NO_HEADER.sub("?", text[:500]).encode()
+            made.append((OURS + name.replace("_", "-").encode(), line))
     return made
 
 
 class UpstreamFailed(Refusal):
     """The upstream cannot be reached, or has broken off; the text names no key."""
 
-    def __init__(self, message: str, status: int = 502) -> None:
-        super().__init__(status, message)
-
-
-class RefusedByUpstream(Exception):
-    """A refusal of the upstream, in the form that the engine reads."""
-
-    def __init__(self, text: str, status: int | None) -> None:
-        super().__init__(text)
-        self.status_code = status
-
 
 class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response, self._rest = response, response.content.iter_any()
+        self._response, self._begun = response, b""  # what was read to look for a refusal
         self._decode: Callable[[bytes], bytes] = bytes
-        self._begun = b""  # what has been read to look for a refusal
-        self._next: asyncio.Future[bytes] | None = None  # a piece that is being read
         self.status = response.status
         self.headers: Sequence[tuple[bytes, bytes]] = response.raw_headers
 
@@ -113,33 +103,27 @@ class UpstreamAnswer:
         """Yield the bytes of the body as they come. Raises UpstreamFailed."""
         if self._begun:
             yield self._begun
-        while piece := await self._next_piece():
-            self._next = None
+        while piece := await self._read():
             yield piece
-
-    def _next_piece(self) -> asyncio.Future[bytes]:
-        if self._next is None:
-            self._next = asyncio.ensure_future(self._read())
-        return self._next
 
     async def _read(self) -> bytes:
         """Read a piece; none at the end."""
+        content = self._response.content
         try:
-            while piece := await anext(self._rest, b""):
+            while piece := await content.readany():
                 if text := self._decode(piece):
                     return text
             return b""
         except (aiohttp.ClientError, TimeoutError) as error:
-            content = self._response.content  # which raises before it gives what has come
             content.set_exception(None)  # type: ignore[arg-type]
-            left = content.read_nowait()
+            left = content.read_nowait()  # it raises before it gives what has come
             content.set_exception(error)
             if text := self._decode(left):
                 return text
             raise _failed(error) from None
         except (zlib.error, brotli.error, zstandard.ZstdError):
             why = "the upstream's answer is not in the coding that it names; try again"
-            raise UpstreamFailed(why) from None
+            raise UpstreamFailed(502, why) from None
 
     async def whole(self) -> bytes:
         """Return the body; its pieces can still be sent on."""
@@ -159,44 +143,25 @@ class UpstreamAnswer:
         streamed, most = streamed and not refused, LARGEST_ERROR if refused else LARGEST_HELD
         at, until = 0, time.monotonic() + LONGEST_HELD
         while len(self._begun) < most:
-            left = max(0.0, until - time.monotonic()) if streamed else None
-            if not (await asyncio.wait((self._next_piece(),), timeout=left))[0]:
+            try:
+                async with asyncio.timeout(until - time.monotonic() if streamed else None):
+                    piece = await self._read()
+            except TimeoutError:
                 break
-            piece, self._next = await self._next_piece(), None
             self._begun += piece
             while streamed and (end := EVENT_END.search(self._begun, at)) is not None:
                 event, at = self._begun[at : end.end()], end.end()
                 if b"data:" in event and protocol.begins.search(event) is None:
-                    return _error_in(event)
+                    return error_in(event)
             if not piece:
                 text = self._begun.decode("utf-8", "replace")
                 said = RefusedByUpstream(text, self.status)
-                return said if refused else _error_in(self._begun[at:])
+                return said if refused else error_in(self._begun[at:])
         return None
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the connection."""
-        if self._next is not None:
-            self._next.cancel()
         self._response.close()
-
-
-def _error_in(text: bytes) -> RefusedByUpstream | None:
-    """Return the error in an event or in a body, if it holds one and nothing else."""
-    if b'"error"' not in text and b"response.failed" not in text:
-        return None
-    lines = [one[5:] for one in text.splitlines() if one.startswith(b"data:")]
-    try:
-        body = json.loads(b"\n".join(lines) or text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(body, dict) or body.get("choices"):
-        return None
-    response = body.get("response")
-    error = body.get("error") or (response.get("error") if isinstance(response, dict) else None)
-    if not error and body.get("type") not in ("error", "response.failed"):
-        return None
-    return RefusedByUpstream(json.dumps(error or body), None)
 
 
 DECODERS: Mapping[str, Callable[[], Callable[[bytes], bytes]]] = {
@@ -225,40 +190,37 @@ class Upstream:
             total=None, sock_connect=15.0, sock_read=settings.timeout
         )
         self._certificates = _certificates(settings.ca_file)
-        self._session: aiohttp.ClientSession | None = None  # it belongs to the running loop
 
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=IDLE, ssl=self._certificates
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                skip_auto_headers=OWN_HEADERS,
-                auto_decompress=False,
-                max_line_size=LONGEST_LINE,
-                max_field_size=LONGEST_LINE,
-            )
-        return self._session
+    @cached_property
+    def _session(self) -> aiohttp.ClientSession:  # it belongs to the running loop
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=self._certificates),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=OWN_HEADERS,
+            auto_decompress=False,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
+        )
 
     async def send(
         self,
         method: str,
-        target: str,
+        path: str,
+        query: str,
         headers: Raw,
         content: bytes | AsyncIterator[bytes] = b"",
         timeout: float | None = None,
     ) -> UpstreamAnswer:
-        """Send a request to the upstream's place of a client's path, which has its query.
+        """Send a request to the upstream's place of a client's path.
 
         Raises UpstreamFailed if it cannot be reached in time.
         """
-        path, mark, query = target.partition("?")
+        target = target_of(self._address, path) + (f"?{query}" if query else "")
         try:
             return UpstreamAnswer(
-                await self._opened().request(
+                await self._session.request(
                     method,
-                    URL(self._host + target_of(self._address, path) + mark + query, encoded=True),
+                    URL(self._host + target, encoded=True),
                     headers=CIMultiDict((_text(name), _text(value)) for name, value in headers),
                     data=content or None,
                     allow_redirects=False,
@@ -271,7 +233,7 @@ class Upstream:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
+        if "_session" in vars(self):
             await self._session.close()
 
 
@@ -292,32 +254,28 @@ def _certificates(file: Path | None) -> ssl.SSLContext:
         raise ConfigError((f"{name}: {path} cannot be used ({why}); name a PEM file",)) from None
 
 
-FAULTS: Sequence[tuple[tuple[type[Exception], ...], str, str]] = (
-    (
-        (aiohttp.ClientHttpProxyError, aiohttp.ClientProxyConnectionError),
-        "the proxy to the upstream cannot be used",
-        "check serve.proxy",
-    ),
-    ((aiohttp.ClientConnectorError,), "the upstream cannot be reached", "check serve.upstream"),
-    ((aiohttp.ClientResponseError,), "the upstream's answer is no HTTP", "check serve.upstream"),
-    ((aiohttp.ClientError,), "the upstream has broken off", "try again"),
+FAULTS: Sequence[tuple[type[Exception], str, str]] = (
+    (TimeoutError, "the upstream did not answer in time", "try again"),
+    (aiohttp.ClientHttpProxyError, "the proxy to the upstream refuses", "check serve.proxy"),
+    (aiohttp.ClientProxyConnectionError, "the proxy cannot be reached", "check serve.proxy"),
+    (aiohttp.ClientConnectorError, "the upstream cannot be reached", "check serve.upstream"),
+    (aiohttp.ClientResponseError, "the upstream's answer is no HTTP", "check serve.upstream"),
+    (aiohttp.ClientError, "the upstream has broken off", "try again"),
+    (Exception, "this path cannot be sent on", "check it"),
 )
 """What errors mean, and what to do about them; the first one counts."""
 
 
 def _failed(error: Exception) -> UpstreamFailed:
     why = type(error).__name__
-    if isinstance(error, TimeoutError):
-        return UpstreamFailed(f"the upstream did not answer in time ({why}); try again", 504)
-    if isinstance(error, ValueError) and not isinstance(error, OSError):
-        return UpstreamFailed("this path cannot be sent on; check it", 400)
-    what, cure = next((said, do) for kinds, said, do in FAULTS if isinstance(error, kinds))
+    what, cure = next((said, do) for kind, said, do in FAULTS if isinstance(error, kind))
     if isinstance(error, aiohttp.ClientConnectorError):
         inner = error.os_error  # the words of the system, which name no key
         number = inner.errno if isinstance(inner, ConnectionError) else None
-        why = f"{why}: {os.strerror(number) if number else str(inner) or type(inner).__name__}"[
-            :300
-        ]
+        said = os.strerror(number) if number else str(inner) or type(inner).__name__
+        why = f"{why}: {said}"[:300]
     if "CERTIFICATE_VERIFY" in why:
         cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
-    return UpstreamFailed(f"{what} ({why}); {cure}")
+    known = isinstance(error, (TimeoutError, aiohttp.ClientError))
+    status = 504 if isinstance(error, TimeoutError) else 502 if known else 400
+    return UpstreamFailed(status, f"{what} ({why}); {cure}")
