@@ -173,27 +173,25 @@ def model_of(
     where: Location | None = ("model_name",),  # None for a name that was passed as `model=`
 ) -> Any:
     """Return a model by its name: of the registry, of `models` in the file, or of LangChain."""
-    known = config.source.models
-    listed = registry if isinstance(registry, Mapping) else {}
+    defined, listed = config.source.models, registry if isinstance(registry, Mapping) else {}
+    known = [*listed, *defined]
     if names_embedded(name) and name not in listed:
         return EMBEDDED
     try:
         model: Any = listed.get(name, name)
         if callable(registry):
             model = registry(name)
-        elif name not in listed and name in known:
-            model = _built(known[name], config.source)
+        elif name not in listed and name in defined:
+            model = _built(defined[name], config.source)
         elif name not in listed and registry is not None:
-            raise LookupError(f"no such name; known are {', '.join((*listed, *known)) or 'none'}")
-        if isinstance(model, str):
-            model = chat_model_named(model)
+            raise LookupError(f"no such name; known are {', '.join(known) or 'none'}")
+        model = chat_model_named(model) if isinstance(model, str) else model
         if not is_runnable(model):
             raise TypeError(f"{type(model).__name__} is no chat model")
     except Exception as error:
         text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200})"
         fix = " define it in the registry or under 'models', or check its package and its key"
-        names = [*listed, *known]
-        text = f"{text};{(name not in names and did_you_mean(name, names)) or fix}"
+        text = f"{text};{(name not in known and did_you_mean(name, known)) or fix}"
         if where is None:
             raise ConfigError((f"model={name!r}: {config.source.hidden(text)}",)) from error
         raise config.source.error(where, text) from error

@@ -12,27 +12,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from conspectus.config.reading import SECTION, Location, Source, read_section
-from conspectus.config.schema import (
-    Size,
-    SummarizationConfig,
-    contradictions,
-)
+from conspectus.config.schema import Size, SummarizationConfig, contradictions
 from conspectus.errors import ConfigError, did_you_mean
 
 OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic reads them
 EARLIER = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
 OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no names of sections
 QUOTED = 60  # characters of a wrong value that are shown
-TYPES = {
-    "bool": "true or false",
-    "dict": "a mapping",
-    "float": "a number",
-    "int": "a whole number",
-    "list": "a list",
-    "model": "a mapping",
-    "string": "a text",
-}  # by the beginning of pydantic's name of a mistake
-
 FIELDS = {**SummarizationConfig.model_fields, **Size.model_fields}
 
 
@@ -112,7 +98,7 @@ def sentences(
 
 
 def _sentence(mistake: Any, at: Location, value: Any) -> str:
-    kind, loc = mistake["type"], mistake["loc"]
+    kind, loc, said = mistake["type"], mistake["loc"], mistake["msg"]
     unknown = kind == "extra_forbidden"
     inner = [step for step in (loc[:-1] if unknown else loc) if step in FIELDS]
     about = f" ({' '.join(str(FIELDS[inner[-1]].description).split())})" if inner else ""
@@ -122,10 +108,8 @@ def _sentence(mistake: Any, at: Location, value: Any) -> str:
         return f"unknown key;{did_you_mean(loc[-1], fields) or known}"
     if kind == "missing":
         return f"'{inner[-1]}' is missing; add '{inner[-1]}: ...'{about}"
-    text = re.sub("^Value error, |^(Input|String) ", "", mistake["msg"])
-    name, _, what = kind.partition("_")
-    if name in TYPES and what in ("type", "parsing", "from_float"):
-        text = f"should be {TYPES[name]}"
+    text = re.sub("^Value error, |^(Input|String) |, (got|unable to) .*| or instance .*", "", said)
+    text = text.replace("valid dictionary", "mapping").replace("a valid boolean", "true or false")
     quoted = "" if kind == "value_error" else f", not {_quoted(value)}"
     return f"{text}{quoted}{about}"
 

@@ -90,10 +90,6 @@ def _amount(kind: object, value: float) -> int | float:
     return value
 
 
-def _folder(info: ValidationInfo) -> Path:
-    return Path((info.context or {}).get("folder", "."))
-
-
 def _archive(value: str, info: ValidationInfo) -> str:
     """Check an address; a path is relative to the folder of the configuration."""
     if "${" in value:
@@ -102,14 +98,16 @@ def _archive(value: str, info: ValidationInfo) -> str:
         known = "write sqlite:///FILE, postgresql://..., or memory:"
         raise ValueError(f"'{value.partition(':')[0]}:...' names no archive; {known}")
     path = value.removeprefix("sqlite:///")
-    return value if ":" in path or not info.context else f"sqlite:///{_folder(info) / path}"
+    return (
+        value if ":" in path or not info.context else f"sqlite:///{info.context['folder'] / path}"
+    )
 
 
 def _counter(value: str, info: ValidationInfo) -> str:
     """Load a counter; a vocabulary may be a file beside the configuration."""
     library, _, name = value.partition(":")
-    if library == "tokenizers" and (_folder(info) / name).is_file():
-        value = f"tokenizers:{_folder(info) / name}"
+    file = (info.context or {}).get("folder", Path()) / name
+    value = f"tokenizers:{file}" if library == "tokenizers" and file.is_file() else value
     TokenMeter(value) if value.startswith(VOCABULARIES) else imported(value)
     return value
 
