@@ -8,9 +8,12 @@ import pytest
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
 from langchain_core.messages import AIMessage, HumanMessage
 
+from conspectus.archive.calls import explain
 from conspectus.core.records import Draft
 from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
+from conspectus.langchain.overflow import read_overflow
 from conspectus.messages import read_messages
+from conspectus.messages.thoughts import refuses_thoughts
 from conspectus.model.answers import answer_of
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
@@ -117,6 +120,9 @@ def test_an_error_without_a_text_is_explained_by_its_class():
     failure = explained(Speechless(), "m", None)
     assert "Speechless: a Speechless without a text" in str(failure)
     assert not is_overflow(Speechless())
+    assert not refuses_thoughts(Speechless())
+    assert read_overflow(Speechless()) == (None, None)
+    assert "Speechless: a Speechless without a text" in explain(Speechless())
 
 
 class Busy(ConnectionError):

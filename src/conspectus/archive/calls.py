@@ -16,6 +16,7 @@ from conspectus.archive.values import Scope
 from conspectus.bridge import StepTimeout, within
 from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
+from conspectus.observe.events import as_text
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 COUNTED = ("write", "read_back", "read")  # Operations on a list of originals
@@ -158,7 +159,7 @@ def explain(error: BaseException) -> str:
         one = one.__cause__ or one.__context__
     for one in chain:
         classes = ":".join(kind.__name__ for kind in type(one).__mro__)
-        about = f"[{getattr(one, 'sqlstate', '')}] :{classes}: {one}".lower()
+        about = f"[{getattr(one, 'sqlstate', '')}] :{classes}: {as_text(one)}".lower()
         for package, parts, advice in _ADVICE:
             if package in type(one).__module__ and any(p in about for p in parts.split("|")):
                 return advice.format(_first_line(one))
@@ -167,4 +168,4 @@ def explain(error: BaseException) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["no further word"])[0][:200]
+    return (as_text(error).strip().splitlines() or ["no further word"])[0][:200]

@@ -30,7 +30,7 @@ from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
 from conspectus.notes.text import cited, cut, one_line, section
 from conspectus.observe import observing
-from conspectus.observe.events import is_way_out
+from conspectus.observe.events import as_text, is_way_out
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser, unless its provider asks for
@@ -167,7 +167,7 @@ async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft
     except Exception as error:
         if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
             raise
-        raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
+        raise SummaryError(f"{by} failed: {type(error).__name__}: {as_text(error)}") from error
     cost = _cost_by(by, answer.cost)
     try:
         text = await material.clean(answer.text)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from langchain_core.exceptions import ContextOverflowError
 
 from conspectus.errors import StuckError
+from conspectus.observe.events import as_text
 
 _COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
 _LIMIT = re.compile(
@@ -52,7 +53,7 @@ def read_overflow(error: BaseException) -> tuple[int | None, int | None]:
         >>> read_overflow(ValueError("too long"))
         (None, None)
     """
-    text = str(error)
+    text = as_text(error)
     limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
     sents = _numbers(_SENT, text)
     for limit in limits:

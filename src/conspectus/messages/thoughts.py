@@ -13,6 +13,7 @@ from typing import Any
 
 from conspectus._langchain import is_ai_message, is_message, is_tool_message
 from conspectus.messages.recalled import brings_results, newest_user
+from conspectus.observe.events import as_text
 
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
@@ -54,7 +55,7 @@ def without_stale_thoughts(
 def refuses_thoughts(error: BaseException) -> bool:
     """Return whether a provider has refused thoughts behind another beginning, with status 400."""
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
-    return status in (400, None) and bool(REFUSED.search(str(error)[:4_000]))
+    return status in (400, None) and bool(REFUSED.search(as_text(error)[:4_000]))
 
 
 def _answers(message: Any) -> bool:
