@@ -101,9 +101,6 @@ def test_a_price_is_a_number_of_at_least_0(parts):
         Price(*parts)
 
 
-# The simulated caches do what the providers' pages say, with the numbers of their examples
-
-
 SONNET, GPT, GPT_6 = map(rules_for, ("claude-sonnet-4-5", "gpt-5.4", "gpt-6.1-sol"))
 MODELS = ("claude-sonnet-5-5", "gpt-5.4", "gpt-6.1-sol", "gemini-3.1-pro-preview")
 

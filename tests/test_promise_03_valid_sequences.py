@@ -242,36 +242,27 @@ def block_of(message: Any) -> Any:
     return content[0]
 
 
-ASKED = [
+SHOT = {"type": "computer_screenshot", "image_url": "https://x/y.png"}
+CLICK = {"type": "computer_call", "call_id": "c1", "id": "cu1", "action": {"type": "click"}}
+PATCH = {"type": "apply_patch_call", "call_id": "c2", "operation": {"type": "delete_file"}}
+ASKED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
-        [{"type": "mcp_approval_request", "id": "r1", "name": "f", "arguments": "{}"}],
-        [{"type": "mcp_approval_response", "approval_request_id": "r1", "approve": True}],
+        {"type": "mcp_approval_request", "id": "r1", "name": "f", "arguments": "{}"},
+        {"type": "mcp_approval_response", "approval_request_id": "r1", "approve": True},
+    ),
+    (CLICK, {"type": "computer_call_output", "call_id": "c1", "output": SHOT}),
+    (PATCH, {"type": "apply_patch_call_output", "call_id": "c2", "status": "completed"}),
+    (
+        {"type": "non_standard", "value": {"type": "shell_call", "call_id": "c3"}},
+        {"type": "non_standard", "value": {"type": "shell_call_output", "call_id": "c3"}},
     ),
     (
-        [{"type": "computer_call", "call_id": "c1", "id": "cu1", "action": {"type": "click"}}],
-        [
-            {
-                "type": "computer_call_output",
-                "call_id": "c1",
-                "output": {"type": "computer_screenshot", "image_url": "https://x/y.png"},
-            }
-        ],
+        {"type": "tool_use", "id": "t1", "name": "f", "input": {}},
+        {"type": "tool_result", "tool_use_id": "t1", "content": "4"},
     ),
     (
-        [{"type": "apply_patch_call", "call_id": "c2", "operation": {"type": "delete_file"}}],
-        [{"type": "apply_patch_call_output", "call_id": "c2", "status": "completed"}],
-    ),
-    (
-        [{"type": "non_standard", "value": {"type": "shell_call", "call_id": "c3"}}],
-        [{"type": "non_standard", "value": {"type": "shell_call_output", "call_id": "c3"}}],
-    ),
-    (
-        [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}],
-        [{"type": "tool_result", "tool_use_id": "t1", "content": "4"}],
-    ),
-    (
-        [{"toolUse": {"toolUseId": "t2", "name": "f", "input": {}}}],
-        [{"toolResult": {"toolUseId": "t2", "content": [{"text": "4"}]}}],
+        {"toolUse": {"toolUseId": "t2", "name": "f", "input": {}}},
+        {"toolResult": {"toolUseId": "t2", "content": [{"text": "4"}]}},
     ),
 ]
 
@@ -279,13 +270,14 @@ ASKED = [
 @pytest.mark.parametrize(("question", "answer"), ASKED)
 @pytest.mark.parametrize("form", ["dicts", "messages"])
 def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form):
-    said = [*answer, {"type": "text", "text": "And go on with it."}]
+    said = [answer, {"type": "text", "text": "And go on with it."}]
     history: list[Any] = talk(20)
     if form == "dicts":
-        asks, newest = {"role": "assistant", "content": question}, {"role": "user", "content": said}
+        asks: Any = {"role": "assistant", "content": [question]}
+        newest: Any = {"role": "user", "content": said}
     else:
         history = [HumanMessage(m["content"]) for m in history]
-        asks, newest = AIMessage(question), HumanMessage(said)  # type: ignore[assignment]
+        asks, newest = AIMessage([question]), HumanMessage(said)
     history = [*history[:10], asks, newest, *({"role": "assistant", "content": "ok"},) * 6]
     result = compacted(history, engine(keep=("messages", 2)), force=True)
     assert result.outcome == "compacted"

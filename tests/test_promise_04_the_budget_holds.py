@@ -1,7 +1,5 @@
 """Promise 4: after a compaction the messages fit, or the answer is stuck with the numbers."""
 
-import json
-import random
 from typing import Any, ClassVar
 
 import pytest
@@ -13,7 +11,7 @@ from conspectus import Compactor, StuckError, SummaryError
 from conspectus.engine import material
 from conspectus.tokens import TokenMeter
 from engine import Scripted, compacted, engine, short
-from histories import agent, histories, talk, tool, user
+from histories import agent, deed, histories, talk, tool, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -64,17 +62,23 @@ def test_a_clip_that_comes_out_larger_than_planned_does_not_take_effect(monkeypa
     assert "with messages truncated" in result.reason
 
 
-def test_without_an_archive_a_giant_is_stuck_and_the_way_out_is_named():
-    result = compacted([user("x " * 50_000)], engine(window=1_000, archive=None))
-    assert result.outcome == "stuck"
-    assert "with an archive" in result.reason
+RULES = {"role": "system", "content": "rule " * 5_000}
 
 
-def test_a_system_message_larger_than_the_window_is_stuck():
-    messages = [{"role": "system", "content": "rule " * 5_000}, *talk(3)]
-    result = compacted(messages, engine(window=2_000))
+@pytest.mark.parametrize(
+    ("messages", "settings", "says"),
+    [
+        ([user("x " * 50_000)], {"window": 1_000, "archive": None}, "with an archive"),
+        ([RULES, *talk(3)], {"window": 2_000}, "2,000"),
+        (talk(60), {"window": 3_000, "on_failure": "keep"}, "it is empty"),
+    ],
+)
+def test_what_cannot_get_below_the_window_is_stuck_and_says_why(messages, settings, says):
+    writer = Scripted(lambda _: "") if "on_failure" in settings else None
+    result = compacted(messages, engine(writer, **settings))
     assert result.outcome == "stuck"
     assert result.messages == messages
+    assert says in result.reason
 
 
 def test_reserved_tokens_are_not_given_to_messages():
@@ -102,34 +106,16 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
     assert len(scripted.requests) == 1
 
 
-def test_without_a_summary_a_history_over_the_window_is_stuck_and_says_so():
-    compactor = engine(Scripted(lambda _: ""), window=3_000, on_failure="keep")
-    result = compacted(talk(60), compactor)
-    assert (result.outcome, result.failed) == ("stuck", "summary")
-    assert result.messages == talk(60)
-
-
-@pytest.mark.parametrize("seed", [1134, 1207])
-def test_it_holds_where_what_replaces_a_secret_is_longer(seed):
-    draw = random.Random(seed)
-    window = draw.choice([300, 600, 1500, 4000])
-    messages = []
-    for n in range(draw.randint(2, 25)):
-        secret = f"ask {n} sk-{'a1B2c3D4' * 6} "
-        messages.append({"role": "user", "content": secret * draw.randint(1, 40)})
-        if draw.random() < 0.7:
-            path = json.dumps({"path": "p" * draw.randint(1, 900)}, separators=(",", ":"))
-            function = {"name": "read_file", "arguments": path}
-            call = {"id": f"c{n}", "type": "function", "function": function}
-            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-            text = "line of result\n" * draw.randint(1, 400)
-            messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
-    archive = draw.choice(["memory:", None])
-    keep = draw.choice([("messages", 2), ("messages", 20), ("tokens", 100)])
+@pytest.mark.parametrize("window", [300, 4_000])
+def test_it_holds_where_what_replaces_a_secret_is_longer(window):
+    messages: list[Any] = []
+    for n in range(9):
+        messages.append(user(f"ask {n} sk-{'a1B2c3D4' * 6} " * 20))
+        messages += deed("read_file", {"path": "p" * 10}, "line of result\n" * 200, f"{n}")
     compactor = Compactor(
         window=window,
-        archive=archive,
-        keep=keep,
+        archive="memory:",
+        keep=("messages", 2),
         redact=lambda text: text.replace("sk-", "[a much longer placeholder for a secret] "),
     )
     result = compactor.compact(messages, thread_id="t")

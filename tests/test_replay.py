@@ -11,7 +11,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus.errors import InputError
 from conspectus.messages import read_messages
-from conspectus_lab.policies import POLICIES, Policy
+from conspectus_lab.policies import Policy
 from conspectus_lab.recording import Recording
 from conspectus_lab.replay import (
     PolicyRun,
@@ -53,7 +53,6 @@ def session(steps: int = 30, turns: int = 3) -> list[Row]:
     return rows
 
 
-SESSION = session()
 WINDOW = 3_000
 TEXT = {"type": "text", "text": "and be quick"}
 CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {"where": "a"}}
@@ -119,9 +118,6 @@ ODD: dict[str, list[Row]] = {
 }
 
 
-# What goes through the graph is what was recorded
-
-
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ODD)
 def test_every_message_of_an_odd_transcript_goes_through_the_graph(name):
@@ -177,20 +173,12 @@ class Forgetting(AgentMiddleware[Any, Any, Any]):
         return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept]}
 
 
-def measured(middleware: AgentMiddleware[Any, Any, Any], monkeypatch: Any) -> PolicyRun:
-    """Figures of a policy made of one middleware."""
-    monkeypatch.setitem(POLICIES, "bad", Policy("bad", "bad", lambda setting: [middleware]))
-    return replay(SESSION, window=WINDOW, policies=["bad"]).runs[0]
-
-
-def test_what_is_dropped_without_an_archive_is_missing_and_unread(monkeypatch):
-    run = measured(Forgetting(), monkeypatch)
+def test_what_is_dropped_without_an_archive_is_missing_and_unread():
+    forgets = Policy("bad", "bad", lambda setting: [Forgetting()])
+    run = replay(session(), window=WINDOW, policies=[forgets]).runs[0]
     left = [one for done in run.compactions for one in done.left]
     assert run.missing == len(left) > 20
     assert run.read_share == 0.0
-
-
-# The page of a replay: whole, escaped, and the figures of the data
 
 
 HOSTILE = (
