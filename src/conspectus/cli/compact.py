@@ -129,7 +129,9 @@ def compact(
             "was compacted last; to search both, give each a --thread of its own"
         )
     if result.outcome == "kept" and not (force or result.failed or result.cause):
-        notes.append(_what_would_compact(result, trigger, window, history))
+        all_kept = settings["keep"][0] == "messages" and result.kept <= settings["keep"][1]
+        force_too = "--force --keep messages:2" if all_kept else "--force"
+        notes.append(_what_would_compact(result, trigger, window, history, force_too))
     data = {
         **{key: getattr(result, key) for key in SAME},
         "messages_before": len(history.messages),
@@ -160,7 +162,11 @@ def compact(
 
 
 def _what_would_compact(
-    result: CompactionResult, trigger: list[str] | None, window: int | None, history: HistoryFile
+    result: CompactionResult,
+    trigger: list[str] | None,
+    window: int | None,
+    history: HistoryFile,
+    options: str,
 ) -> str:
     """Name the options that would compact a history below the trigger."""
     size = result.tokens_before
@@ -174,7 +180,7 @@ def _what_would_compact(
     if result.dropped:
         text = f"an earlier run has compacted this conversation; its view has {size:,} tokens"
     smaller = f", or --window {size // 1000 * 1000}, as of a smaller model" if size > 999 else ""
-    return f"{text}, and the trigger is at {at}; to compact it now, give --force{smaller}"
+    return f"{text}, and the trigger is at {at}; to compact it now, give {options}{smaller}"
 
 
 def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
@@ -195,7 +201,9 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     if data["budget"] is not None:
         line(f"budget {data['budget']:>30,} tokens")
     if data["evicted"] or data["clipped"] or dropped:
-        line(f"{data['evicted']:,} messages evicted now, {data['clipped']:,} truncated")
+        line(
+            f"{output.many(data['evicted'], 'message')} evicted now, {data['clipped']:,} truncated"
+        )
     if data["redacted"]:
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {kinds}")

@@ -196,7 +196,7 @@ class SummarizationConfig(Part):
     """when: {type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}"""
     keep: Size = Size(type="messages", value=20)
     """how much of the newest history stays in view, such as {type: messages, value: 20}"""
-    trim_tokens_to_summarize: Whole | None = 4000
+    trim_tokens_to_summarize: Whole | None = None
     """tokens of one reading; more is read in further calls; null for no limit"""
     summary_prompt: Annotated[Text, _checked(Template)] | None = None
     """instructions for the model, with {messages} where they go"""
