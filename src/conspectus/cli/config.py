@@ -44,6 +44,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     name, known = config.model_name or EMBEDDED, (EMBEDDED, *config.source.models)
     if name not in known and (meant := did_you_mean(name, known)):
         notes.append(config.source.hidden(f"model_name '{name}' is not under 'models';{meant}"))
+    notes += caveats(config, limit)
     if "summarization" not in config.source.names:
         notes.insert(0, "the file has no section 'summarization'; add one with 'enabled: true'")
     elif not config.enabled:
@@ -71,6 +72,14 @@ def schema(out: OutOption = None) -> None:
 
     output.check_output(out)
     output.write_text(out, json.dumps(json_schema(), indent=2) + "\n")
+
+
+def caveats(config: SummarizationConfig, window: int | None) -> list[str]:
+    """Return warnings about sizes that cannot have their effect in a window."""
+    from conspectus.config.building import sizes_of
+    from conspectus.engine.settings import Settings
+
+    return [*Settings(**sizes_of(config, window)).policy().caveats(window)]
 
 
 def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None]:
