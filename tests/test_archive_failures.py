@@ -5,7 +5,6 @@ import base64
 import contextlib
 import json
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -256,10 +255,7 @@ def test_an_address_that_leads_nowhere_is_refused_without_its_password(where, ad
     assert "secret" not in str(caught.value)
 
 
-def test_without_the_extra_its_name_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(ArchiveError, match=r"pip install .*\[postgres\]'"):
-        Archive.open("postgresql://localhost/test")
+def test_what_is_no_store_is_refused():
     wrong: Any = 7
     with pytest.raises(ConspectusError, match=r"Archive\.open"):
         Archive(wrong)
@@ -305,9 +301,6 @@ def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):
         assert len(archive.missing(SCOPE, entries)) == 1
     with Archive.open(path) as again:
         assert len(again.missing(SCOPE, entries)) == 1
-
-
-# Artifacts nested deeper than JSON takes, or that hold themselves
 
 
 def nested(levels: int) -> Any:

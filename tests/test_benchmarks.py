@@ -57,9 +57,6 @@ def test_faults_over_http_and_a_soak(script):
     assert all(row.holds for row in script("fault_soak").rows(0.05))
 
 
-# The Prometheus example serves the metrics that its alerts and its dashboard ask for
-
-
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "prometheus"
 
 ASKED = re.compile(r"\bconspectus_[a-z_]+")
@@ -104,9 +101,6 @@ def test_it_runs_as_a_program_and_ends(example, capsys):
     assert example.main(["--port", "0", "--turns", "3", "--once"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done\nconspectus_\w+{", said)
-
-
-# The demo transcript keeps its promises, and the demo proves its case
 
 
 @pytest.fixture

@@ -160,9 +160,6 @@ def test_forget_deletes_one_thread_for_good(archive):
     assert b"reykjavik" not in Path(archive).read_bytes().lower()  # nor in the index
 
 
-# `conspectus tokens`: the numbers add up, and broken pairs are found
-
-
 def counted(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
     path.write_text(json.dumps(messages), encoding="utf-8")
     return read_json("tokens", path)

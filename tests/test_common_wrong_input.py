@@ -183,9 +183,6 @@ def test_what_names_no_thread_is_an_error(name):
         Compactor().compact([HumanMessage("hi")], thread_id=name)
 
 
-# A step with nothing due goes by what the last one has read, and says what a new one would
-
-
 def talk(count: int) -> list[dict[str, Any]]:
     return [
         {"role": "assistant" if n % 2 else "user", "content": f"Part {n} is looked at. " * 8}

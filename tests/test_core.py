@@ -229,9 +229,6 @@ def test_a_late_second_answer_stays_in_view_while_its_call_does():
     assert "3 tests failed" in gone.summary
 
 
-# What the model sees of a history
-
-
 def sent(*names: str, summary: Record | None = None) -> list[Message]:
     """Messages with these texts and ids, behind the summary of a record if one is given."""
     roles = {"s": "system", "u": "user"}

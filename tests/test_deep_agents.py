@@ -203,9 +203,6 @@ def test_no_session_has_anothers_files(tmp_path):
     assert not any("ann" in name or "bob" in name for name in folders)
 
 
-# What is sent: large arguments shortened, refused batches rescued
-
-
 LONG = "a line of a module\n" * 150
 
 
@@ -250,9 +247,6 @@ def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp
         file = tmp_path / found[0]["path"].lstrip("/")
         assert "module 0" in file.read_text()
     assert len(bench.requests[-1]) == 28  # nothing was summarised, and the prompt
-
-
-# Deep Agents on providers that say no more than "too long", after the import swap alone
 
 
 LIMIT = 9_000

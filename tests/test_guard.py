@@ -105,9 +105,6 @@ def test_output_is_reserved_from_the_models_own_setting():
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
 
 
-# A provider that says no more than "too long"
-
-
 LIMIT = 2_000
 ASKED = "What do the tables say?"
 ROWS = "".join(f"{n}: one more row of a table that is far too long\n" for n in range(400))
@@ -245,9 +242,6 @@ def test_a_guard_in_the_wrong_place_or_of_another_middleware_is_said_once(stack,
     middleware, wrong = built[stack]
     talk(reading(*middleware), 3)
     assert caplog.text.count("put the guard last") == wrong
-
-
-# One message that is too large is truncated with a pointer to its original
 
 
 PICTURE = base64.b64encode(random.Random(3).randbytes(60_000)).decode()

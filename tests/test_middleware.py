@@ -231,13 +231,15 @@ def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
     assert not agents.list_namespaces()
 
 
-def test_without_archive_and_store_one_line_in_the_log_says_so(caplog):
-    middleware = made()
-    for _ in range(3):
-        assert step(middleware)
-    lines = [r.message for r in caplog.records if "no archive was given" in r.message]
-    assert len(lines) == 1
-    assert "cannot be recalled" in lines[0]
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [({}, "cannot be recalled"), ({"trigger": None}, "nothing is summarised")],
+)
+def test_without_an_archive_or_a_trigger_one_line_in_the_log_says_so(settings, says, caplog):
+    middleware = made(**settings)
+    for count in (8, 100, 400):
+        assert (step(middleware, count) is None) == bool(settings)
+    assert sum(says in r.message for r in caplog.records) == 1
 
 
 @pytest.mark.parametrize("thread", [None, "t"])
@@ -254,13 +256,6 @@ def test_an_archive_without_a_thread_id_is_warned_about_at_the_first_compaction(
     assert [one.levelname for one in warned] == ["WARNING"] * (not thread)
     (name,) = Archive(store).threads("local")
     assert name == thread if thread else name.startswith("unnamed-")
-
-
-def test_without_trigger_nothing_is_summarised_and_one_line_says_so(caplog):
-    middleware = made(trigger=None)
-    for count in (8, 100, 400):
-        assert step(middleware, count) is None
-    assert sum("nothing is summarised" in r.message for r in caplog.records) == 1
 
 
 def user(identity: str) -> Any:

@@ -103,9 +103,6 @@ def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals
     assert Archive(store).threads("local") == ("t",)
 
 
-# Where the summary stands in a request, beside other middleware's additions
-
-
 class SystemFirst(AgentMiddleware[Any, Any, Any]):
     """Puts a system message before the messages, as outer middleware does."""
 
@@ -206,9 +203,6 @@ def test_two_agents_have_records_of_their_own():
     ask(graph, 10, "alice")
     assert sum(alice.read.values()) - before < 8
     assert not any(one.text[-8:] == "secret-1" for one in alice.sent if not is_summary_message(one))
-
-
-# The middleware over real checkpointers and stores, with and without an event loop
 
 
 @pytest.mark.parametrize("tenants", [("ann", "bob")])

@@ -144,9 +144,6 @@ def test_an_edited_preview_that_the_redactor_lengthens_must_fit_too():
     assert summary_body(summary.text) == "- Few words.\n- [redacted: a secret]"
 
 
-# Without an archive, and in other processes
-
-
 def changing() -> ScriptedChatModel:
     """A summariser that never says the same twice."""
     number = iter(range(100))

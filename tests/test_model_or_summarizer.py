@@ -149,9 +149,6 @@ def test_a_wrong_setting_says_what_to_write(wrong, says):
         Compactor(**wrong)
 
 
-# With `on_failure="raise"` a caller gets our error, with the model's as its cause
-
-
 def talk() -> list[BaseMessage]:
     said: list[BaseMessage] = []
     for n in range(8):

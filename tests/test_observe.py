@@ -2,7 +2,6 @@
 
 import logging
 import re
-import sys
 from contextlib import nullcontext
 from typing import Any
 
@@ -12,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from conspectus import ChatModelSummarizer, Compactor, SummaryError, __version__
-from conspectus.observe import Event, OpenTelemetry, listen, unlisten
+from conspectus.observe import Event, listen, unlisten
 from engine import Faulty, Scripted
 from graph_support import agent, middleware, said, steps, thread
 from observe_support import SECRET, alone, compact, dicts, heard, instrumented
@@ -27,13 +26,6 @@ def by_model(usage: Any = (12_000, 400), name: str = "gpt-5-mini") -> ScriptedCh
 
 def no_key(request: Any) -> str:
     raise SummaryError("no key")
-
-
-def test_without_the_extra_the_error_names_it(monkeypatch):
-    for name in [one for one in sys.modules if one.startswith("opentelemetry")]:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"pip install .*\[otel\]'"):
-        OpenTelemetry()
 
 
 class Broken:

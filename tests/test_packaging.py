@@ -1,5 +1,6 @@
 """What is installed: no import of what is not asked for, hints, the engine alone, the wheel."""
 
+import importlib
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,11 @@ from typing import Any
 import pytest
 
 import conspectus
-from conspectus.errors import install_command
+from conspectus import Archive
+from conspectus.errors import ConspectusError, install_command
+from conspectus.observe import OpenTelemetry
+from conspectus.tokens import TokenMeter
+from conspectus_lab.report import replay_page
 from scripts import ran
 from test_docs import ROOT, blocks_of
 
@@ -59,9 +65,6 @@ for command in {commands!r}:
 """)
 
 
-# Every hint to install an extra is one command, right for where Conspectus itself came from
-
-
 REPOSITORY = "https://example.org/conspectus.git"
 
 
@@ -91,6 +94,26 @@ def test_the_command_installs_from_where_conspectus_came(
         (folder / "direct_url.json").write_text(json.dumps(origin))
     monkeypatch.syspath_prepend(tmp_path)
     assert install_command("serve") == command
+
+
+EXTRAS: list[tuple[str, str, Callable[[], Any]]] = [
+    ("opentelemetry", "otel", OpenTelemetry),
+    ("jinja2", "report", lambda: replay_page([])),
+    ("psycopg", "postgres", lambda: Archive.open("postgresql://localhost/test")),
+    ("tiktoken", "tokens", lambda: TokenMeter("tiktoken:o200k_base")),
+    ("litellm", "", lambda: importlib.import_module("conspectus_sdk.litellm_proxy")),
+    ("agents", "", lambda: importlib.import_module("conspectus_sdk.openai_agents")),
+]
+
+
+@pytest.mark.parametrize(("package", "extra", "use"), EXTRAS)
+def test_an_extra_that_is_missing_is_named_with_its_command(package, extra, use, monkeypatch):
+    for name in [*sys.modules]:
+        if name.split(".")[0] == package or name.startswith("conspectus_sdk."):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises((ImportError, ConspectusError), match=rf"pip install .*{extra}"):
+        use()
 
 
 START = """\

@@ -23,6 +23,7 @@ from conspectus_lab.billing import (
     summed,
 )
 from conspectus_lab.replay import replay
+from histories import talk
 from observe_support import compact, heard
 from scripted_models import ScriptedChatModel
 from test_observe import reporting
@@ -178,14 +179,6 @@ def test_a_cache_reads_and_writes_as_its_provider_says(rules, requests):
         assert cache.request(blocks, at) == use or use is None
 
 
-def talk(turns: int) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [{"role": "system", "content": "You look at modules. " * 100}]
-    for n in range(turns):
-        rows.append({"role": "user", "content": f"Look at module_{n}.py. " + "Look well. " * 120})
-        rows.append({"role": "assistant", "content": f"module_{n}.py is fine. " * 8})
-    return rows
-
-
 @pytest.mark.parametrize(
     ("agent", "own", "cost", "money"),
     [
@@ -204,7 +197,7 @@ def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, own, cost,
 
 
 def test_without_compaction_costs_what_the_policy_without_compaction_costs():
-    found = replay(talk(12), window=2_500, policies=["none"], priced_as=MODELS)
+    found = replay(talk(12, 160), window=2_500, policies=["none"], priced_as=MODELS)
     [run] = found.runs
     assert run.bills == found.without
     assert [bill.model for bill in found.without] == list(MODELS)

@@ -107,34 +107,6 @@ def test_another_librarys_summary_is_not_what_a_user_said_last():
     assert (again.outcome, again.messages) == ("kept", first.messages)
 
 
-@pytest.mark.parametrize("summary", ["pinned", "among dicts"])
-def test_a_marked_summary_that_counts_as_a_message_is_not_what_a_user_said_last(summary):
-    pinned = summary == "pinned"
-    mark = {"lc_source": "summarization", "keep": pinned}
-    asked = HumanMessage("Do the thing.", id="u1")
-    history: list[Any] = [
-        asked if pinned else user("Do the thing."),
-        AIMessage("I do.", id="b1"),
-        HumanMessage(f"{SUMMARY_LINE}\n\nWe began.", id="s", additional_kwargs=mark),
-    ]
-    read: list[Any] = []
-
-    def summarise(messages: list[Any]) -> str:
-        read.extend(messages)
-        return "## Done\n- Steps."
-
-    compactor = Compactor(
-        summarise, trigger=("messages", 10), keep=("messages", 4), pin="keep" if pinned else None
-    )
-    for n in range(30):
-        history.append(AIMessage(f"Step {n} is done.", id=f"a{n}"))
-        result = compactor.compact(list(history), thread_id="t")
-        assert any(one is history[0] for one in result.messages), n
-    texts = [one.text for one in read if isinstance(one, AIMessage)]
-    assert texts
-    assert len(texts) == len(set(texts)), "a message was read again"
-
-
 FORMS = {
     "Anthropic": anthropic.PROVIDERS,
     "OpenAI Chat Completions": openai.CHAT,

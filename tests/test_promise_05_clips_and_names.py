@@ -12,7 +12,7 @@ from langgraph.graph.message import add_messages
 from conspectus import is_summary_message
 from conspectus.messages import name_entries, occurrences, read_messages
 from engine import SCOPE, Scripted, check_nothing_missing, compacted, engine, short
-from histories import agent, assistant, histories, tool, user
+from histories import agent, assistant, histories, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -56,21 +56,6 @@ def test_keys_of_messages_without_ids_tell_how_often_a_content_came():
     later = read_messages([user("a")])
     name_entries(later, occurrences(e.key for e in entries))
     assert later[0].key not in {e.key for e in entries}
-
-
-@pytest.mark.slow
-def test_one_giant_of_many_small_parts_is_clipped():
-    parts = [{"type": "text", "text": f"row {n}: some cells of the table"} for n in range(2_000)]
-    nested = assistant("", ("c", "x"))
-    nested["tool_calls"][0]["function"]["arguments"] = str([[n, n + 1] for n in range(9_000)])
-    for messages in ([user("")], [user("go"), nested, tool("c", "done")]):
-        if len(messages) == 1:
-            messages[0]["content"] = parts
-        compactor = engine(window=4_000)
-        result = compacted(messages, compactor)
-        assert (result.outcome, result.clipped) == ("compacted", 1)
-        assert result.tokens_after <= 4_000
-        check_nothing_missing(messages, result, compactor)
 
 
 def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere():

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from conspectus import Compactor
+from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
+from conspectus.notes.segment import Segment
 from engine import compacted, engine
 from histories import assistant, deed, talk, user
-from notes_read import COUNTED, DONE, GAP, under
+from notes_read import COUNTED, DONE, GAP, left_out, under
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -35,8 +38,7 @@ def lines_of(history: list[Message], **more: Any) -> list[str]:
 
 def shown(history: list[Message]) -> list[str]:
     """The lines of the history alone."""
-    segment = read_segment(read_messages(history))
-    return under(DONE, Notes([segment]).render(10**6, len))
+    return under(DONE, notes_of(*history, room=10**6))
 
 
 DEEDS = [
@@ -223,6 +225,85 @@ def test_how_a_call_ended_stands_where_its_outcome_is_cut(result, stands):
     for line in cut:
         assert GAP in line
         assert stands in line
+
+
+def count(text: str) -> int:
+    return len(text) // 4
+
+
+def notes_of(*messages: Message, room: int = 10_000) -> str:
+    """The notes on messages alone."""
+    return Notes([read_segment(read_messages(list(messages)))]).render(room, len)
+
+
+def test_a_refused_to_do_list_is_not_the_one_in_force():
+    first = {"todos": [{"content": "ship", "status": "pending"}]}
+    second = {"todos": [{"content": "ship", "status": "completed"}]}
+    refused = deed("write_todos", second, "refused", "a2")
+    refused[1]["status"] = "error"
+    shown = notes_of(
+        *deed("write_todos", first, "ok", "a1"), *refused, *deed("write_todos", {}, "?", "a3")
+    )
+    assert "## Open\n- ship | pending" in shown
+    assert "→ failed: refused" in shown
+
+
+def test_two_calls_under_one_id_keep_their_own_results():
+    one, two = deed("pay", {"to": "x"}, "paid x", "a1"), deed("pay", {"to": "y"}, "refused y", "a2")
+    for message in two:
+        message.update({"tool_call_id": "c-a1"} if message["role"] == "tool" else {})
+    two[0]["tool_calls"][0]["id"] = "c-a1"
+    shown = notes_of(one[0], two[0], one[1], two[1])
+    assert "pay(x) → paid x" in shown
+    assert "pay(y) → refused y" in shown
+
+
+def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
+    with Archive.open("memory:") as archive:
+        compactor = Compactor(window=3_000, archive=archive)
+        view: list[Any] = []
+        for turn in range(200):
+            said = f"What does part {turn} of the project do, and who calls it?"
+            answer = f"Part {turn} adds up the rows of table {turn % 37} and prints them. " * 3
+            view += [{"role": "user", "content": said}, {"role": "assistant", "content": answer}]
+            result = compactor.compact(view, thread_id="t")
+            view = list(result.messages)
+        shown = result.summary.count("- What does part ")
+        there = sum(one["role"] == "user" for one in view[1:])
+        assert left_out(result.summary) + shown + there == 200
+        chain = archive.chain(Scope("local", "t", "main"))
+    lines = len(Segment.from_json(chain[-1].segment).lines)
+    assert lines < 300, "of four hundred lines those that are shown, and those since"
+
+
+def test_a_short_edit_shows_what_is_new_and_its_file():
+    """What both texts begin with is left out first."""
+    path = "/home/someone/projects/shop/packages/server/src/checkout/session_of_a_customer.ts"
+    old = "import a;\n" * 9 + "const limit = 3;"
+    edit = {"path": path, "old": old, "new": f"{old}\nconst retries = 5;"}
+    said = f"Successfully replaced text in {path}. Changed 99 characters to 118."
+    text = notes_of(*deed("edit_file", edit, said, "m1"), room=300)
+    assert "/checkout/session_of_a_customer.ts" in text
+    assert "const retries = 5;" in text
+    assert text.count("import a;") < 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Exit code: 2\nKeyError: 'vat'",
+        '{"exit_code": 2, "output": "KeyError: vat"}',
+        '{"output": "KeyError: vat", "metadata": {"exit_code": 2}}',
+    ],
+)
+def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
+    messages = [user("Make it pass.", id="u0")]
+    for n in range(40):
+        said = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9
+        messages += deed("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
+    text = Notes([read_segment(read_messages(messages), ())]).render(300, count)
+    assert "bash(pytest tests/test_5.py) → failed: " in text
+    assert "pytest tests/test_6.py" not in text
 
 
 DEED = re.compile(r"deed-(\d+)-(well|badly)")

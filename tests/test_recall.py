@@ -154,25 +154,6 @@ def test_no_message_of_a_range_takes_the_room_of_the_others(archive):
     assert result.tokens > 300
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        {},
-        {"query": "a", "range": ("b", "c")},
-        {"query": 7},
-        {"id": 7},
-        {"range": "ab c"},
-        {"range": ("a",)},
-        {"query": "config", "tokens": 0},
-        {"query": "config", "tokens": True},
-        {"id": "q1", "at": -1},
-    ],
-)
-def test_a_wrong_way_of_asking_is_refused(archive, entries, way):
-    with pytest.raises(InputError):
-        recall(archive, **way)
-
-
 def test_nothing_found_is_an_empty_text(archive, entries):
     for scope, query in ((SCOPE, "elephant"), (Scope("ann", "other"), "config")):
         assert recall(archive, scope, query=query) == RecallResult((), "", 0, False)

@@ -17,7 +17,7 @@ from conspectus.errors import ArchiveError
 from conspectus.messages.recalled import RECALLED, without_recalled
 from conspectus.tokens import TokenMeter
 from engine import Scripted, short
-from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, results, shown
+from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, recall, results, shown
 
 METER = TokenMeter()
 
@@ -253,30 +253,6 @@ def test_a_rescued_call_is_sent_again_with_it():
     assert PORT in shown(request)[0]
     assert request[-1].content == ASKED
     assert is_summary_message(agent.values["messages"][0])
-
-
-@pytest.mark.slow
-def test_it_is_let_go_before_what_the_user_says_and_stays_away_for_the_turn():
-    agent = RecallingAgent({ASKED: LOOKS}, recall_tokens=400)
-    agent.say(*PORTS[:30])
-    said = f"{ASKED} {FILLER * 12}"
-    tools = METER.tools([look, *agent.middle.tools])
-    window = METER.message(HumanMessage(said)) + tools + 640
-    agent = RecallingAgent(
-        {ASKED: LOOKS},
-        store=agent.store,
-        saver=agent.saver,
-        recall_tokens=400,
-        keep=("messages", 1),
-        guard={"window": window},
-    )
-    agent.say(said)
-    assert len(agent.requests) == 4
-    for request in agent.requests:
-        assert [m for m in request if m.content == said]
-        assert shown(request) == []
-        assert METER.messages(request) + tools <= window
-    assert agent.values["_conspectus_recalled"]["text"] == ""
 
 
 def test_a_message_that_marks_itself_as_recalled_is_history_all_the_same():

@@ -9,7 +9,6 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from conspectus.errors import InputError
 from conspectus.messages import read_messages
 from conspectus_lab.policies import Policy
 from conspectus_lab.recording import Recording
@@ -206,9 +205,3 @@ def test_a_page_holds_figures_and_originals_and_hostile_text_stays_text():
     assert not re.search(r"[\x00\x1b]", page)
     page.encode("utf-8")
     assert "default-src 'none'" in page
-
-
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
-    with pytest.raises(InputError, match=r"report"):
-        replay_page([])

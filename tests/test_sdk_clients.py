@@ -1,12 +1,10 @@
 """`Fitter` with the clients of OpenAI and Anthropic: sessions of ten windows, nothing too long."""
 
-import importlib
-import sys
 from typing import Any
 
 import pytest
 
-from conspectus import MessageError, PolicyError, StuckError
+from conspectus import PolicyError, StuckError
 from conspectus.archive import Scope
 from conspectus_sdk import Fitter
 from conspectus_serve import load_settings
@@ -97,26 +95,6 @@ def test_thoughts_from_before_a_compaction_go_and_later_ones_stay(fitter):
             assert signatures(result.messages) == [f"s{n}" for n in range(since, number + 1)]
     assert sum(outcome == "compacted" for outcome, _ in views) > 2
     assert signatures(history) == [f"s{n}" for n in range(30)]  # the caller's own stay whole
-
-
-@pytest.mark.parametrize(
-    ("module", "missing"), [("litellm_proxy", "litellm"), ("openai_agents", "agents")]
-)
-def test_a_missing_extra_is_named(monkeypatch, module, missing):
-    monkeypatch.delitem(sys.modules, f"conspectus_sdk.{module}", raising=False)
-    for name in [one for one in sys.modules if one.split(".")[0] == missing]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match="pip install "):
-        importlib.import_module(f"conspectus_sdk.{module}")
-
-
-def test_a_body_is_its_messages_and_what_is_no_list_is_told(fitter):
-    said = [{"role": "user", "content": "hi"}]
-    assert fitter.fit({"messages": said}, model="gpt-4o", thread_id="t").messages == said
-    for wrong in (None, "hi", said[0], iter(said)):
-        with pytest.raises(MessageError, match="must be a list of messages"):
-            fitter.fit(wrong, model="gpt-4o", thread_id="t")
 
 
 def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter):

@@ -197,9 +197,6 @@ def test_other_conversations_with_the_same_ids_stay_apart(tmp_path):
     assert len(names) == 2
 
 
-# What a compacted request recalls by itself
-
-
 PORT = "The relay of Oslo answers on port 48213, and its log is in /var/log/oslo.log."
 ASKED = "Which port has the relay of Oslo?"
 KEY = {"authorization": "Bearer k"}

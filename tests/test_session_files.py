@@ -212,9 +212,6 @@ def test_a_damaged_line_of_plain_messages_is_told(tmp_path, own_data_folder):
     assert "1 line skipped: damaged" in data["notes"]
 
 
-# Sessions of Claude Code that were resumed, rewound and compacted are read once
-
-
 def read(tmp_path: Path, session: Session) -> HistoryFile:
     path = tmp_path / "session.jsonl"
     path.write_text(session.text(), encoding="utf-8")

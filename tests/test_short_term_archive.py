@@ -228,9 +228,6 @@ def test_a_node_can_be_copied_and_pickled_as_langmems_can():
         assert again.invoke({"messages": talk(8)}) == expected
 
 
-# Summarisers that fail, odd histories, odd settings
-
-
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
 
 
