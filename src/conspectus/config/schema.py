@@ -27,7 +27,6 @@ from conspectus.core.policy import (
     SMALLEST_SUMMARY,
     Policy,
     StaleResults,
-    TriggerClause,
     parse_trigger,
 )
 from conspectus.engine.settings import Settings
@@ -52,12 +51,12 @@ def imported(name: str) -> Any:
     """
     try:
         value = resolve_name(name)
+        if not callable(value):
+            raise TypeError("it is not callable")
     except Exception as error:
         why = f"'{name}' cannot be imported ({type(error).__name__}: {error!s:.200})"
         fix = "write package.module:function, of a package that is installed or on PYTHONPATH"
         raise ValueError(f"{why}; {fix}") from error
-    if not callable(value):
-        raise ValueError(f"'{name}' is not callable; write package.module:function")
     return value
 
 
@@ -97,10 +96,8 @@ def _archive(value: str, info: ValidationInfo) -> str:
     if ":" in value and not value.startswith(ARCHIVES):
         known = "write sqlite:///FILE, postgresql://..., or memory:"
         raise ValueError(f"'{value.partition(':')[0]}:...' names no archive; {known}")
-    path = value.removeprefix("sqlite:///")
-    return (
-        value if ":" in path or not info.context else f"sqlite:///{info.context['folder'] / path}"
-    )
+    path, folder = value.removeprefix("sqlite:///"), (info.context or {}).get("folder")
+    return f"sqlite:///{folder / path}" if folder and ":" not in path else value
 
 
 def _counter(value: str, info: ValidationInfo) -> str:
@@ -152,9 +149,6 @@ class Size(Part):
         """The size in the middleware's form."""
         return self.type, self.value
 
-    def __str__(self) -> str:
-        return str(TriggerClause(**{self.type: self.value}))  # type: ignore[arg-type]
-
 
 def _form(value: Any) -> str:
     sizes = isinstance(value, Mapping) and value and not {"type", "value"} & set(value)
@@ -184,8 +178,8 @@ class SummarizationConfig(Part):
 
     Example:
         >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": "6000"})
-        >>> config.conditions, str(config.keep)
-        ([{'tokens': 6000}], '20 messages')
+        >>> config.conditions, config.keep.pair
+        ([{'tokens': 6000}], ('messages', 20))
     """
 
     enabled: bool = False

@@ -28,6 +28,7 @@ from conspectus.short_term.prompts import (
     Prompt,
 )
 from conspectus.short_term.step import Call, RunningSummary, SummarizationResult
+from conspectus.tokens import TokenMeter
 
 TokenCounter = Callable[[Any], int]
 """LangMem's name. Fractions are rounded up."""
@@ -173,14 +174,10 @@ def _check(given: Mapping[str, Any]) -> None:
             "`max_summary_tokens` must be less than `max_tokens`. They are "
             f"{share:,} and {most:,}, which leaves no room for any message."
         )
-    for name, is_valid, meaning in (
-        ("model", hasattr(given["model"], "invoke"), "a chat model, whose method invoke"),
-        ("token_counter", callable(given["token_counter"]), "a callable that"),
-    ):
-        if not is_valid:
-            raise PolicyError(
-                f"{name} must be {meaning} takes a list of messages, not {given[name]!r:.200}"
-            )
+    if not hasattr(model := given["model"], "invoke"):
+        form = "a chat model, whose method invoke takes a list of messages"
+        raise PolicyError(f"model must be {form}, not {model!r:.200}")
+    TokenMeter(given["token_counter"])
     Settings.of(given)
 
 

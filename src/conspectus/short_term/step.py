@@ -109,17 +109,10 @@ class Call:
             return running, self.rest
         thread = Thread(self._engine(archive), self.scope, Window(self.most), chain)
         history = await self._history(thread.engine, chain)
-        frame = thread.engine.frame
-        plan = oldest_first(
-            history.items,
-            self.most,
-            self.reach,
-            self.share,
-            frame=frame,
-            floor=frame + SUMMARY_FLOOR,
-            slack=min(SLACK, self.share // SLACK_SHARE),
-            clip=archive is not None,
-        )
+        frame, clip = thread.engine.frame, archive is not None
+        slack = min(SLACK, self.share // SLACK_SHARE)
+        room: Any = {"frame": frame, "floor": frame + SUMMARY_FLOOR, "slack": slack}
+        plan = oldest_first(history.items, self.most, self.reach, self.share, clip=clip, **room)
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
         if needed > self.most:
             numbers = {"needed": needed, "budget": self.most}
@@ -176,11 +169,15 @@ class Call:
         if running is None:
             return SummarizationResult(sent)
         messages, old = self._shown(running.summary, self.system, rest), set(map(id, sent))
-        new = {id(one): str(uuid5(NAMESPACE_URL, str(one.content))) for one in messages}
-        made = [m if id(m) in old else m.model_copy(update={"id": new[id(m)]}) for m in messages]
+        new = {
+            id(one): one.model_copy(update={"id": str(uuid5(NAMESPACE_URL, str(one.content)))})
+            for one in messages
+            if id(one) not in old
+        }
         # A state gives ids to messages; of the function's caller only a stream is seen.
-        seen = hide_from_streams(one for one in made if id(one) not in old)
-        return SummarizationResult(made if seen or named else messages, running)
+        if hide_from_streams(new.values()) or named:
+            messages = [new.get(id(one), one) for one in messages]
+        return SummarizationResult(messages, running)
 
 
 # The running summary, and the history divided by it
