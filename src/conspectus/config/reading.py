@@ -22,6 +22,7 @@ LONG = 2_000  # characters of a mistake that are shown
 
 Location = tuple[str | int, ...]  # keys, and indexes of lists, from the section on
 
+Refused = yaml.MarkedYAMLError  # what YAML itself cannot read is of a class below it
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 
 
@@ -107,7 +108,8 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         loader = yaml.SafeLoader(file.read_bytes())
         root = loader.get_single_node() or yaml.MappingNode("", [])
         if not isinstance(root, yaml.MappingNode):
-            raise _Refused(root, f"a configuration is made of sections, such as '{SECTION}:'")
+            text = f"a configuration is made of sections, such as '{SECTION}:'"
+            raise Refused(problem=text, problem_mark=root.start_mark)
         nodes = _keys(root)
         names |= {key: line for key, (line, _) in nodes.items()}
         if name in nodes:
@@ -124,7 +126,7 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
     except Exception as error:  # a tag may not suit its value, and fails in many ways
         mark = getattr(error, "problem_mark", None)
         what = str(getattr(error, "problem", None) or error)
-        if not isinstance(error, _Refused):
+        if type(error) is not Refused:
             what = f"YAML cannot read this ({' '.join(what.split())}); check the indentation "
             what += "(spaces, no tabs), colons, quotes, brackets and aliases, and save it as UTF-8"
         line = mark.line + 1 if mark else names.get(name, 1)
@@ -134,11 +136,6 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
     return section, source
 
 
-class _Refused(yaml.MarkedYAMLError):  # type: ignore[misc]
-    def __init__(self, node: Any, problem: str) -> None:
-        super().__init__(None, None, problem, node.start_mark)
-
-
 def _keys(node: Any) -> dict[str, tuple[int, Any]]:
     """Return line and value of each key; one that is there twice is an error."""
     found: dict[str, tuple[int, Any]] = {}
@@ -146,7 +143,8 @@ def _keys(node: Any) -> dict[str, tuple[int, Any]]:
         name = str(key.value)
         if name in found:
             first = f"first in line {found[name][0]}"
-            raise _Refused(key, f"'{name}' is there twice, {first}; delete one, or join them")
+            text = f"'{name}' is there twice, {first}; delete one, or join them"
+            raise Refused(problem=text, problem_mark=key.start_mark)
         found[name] = key.start_mark.line + 1, value
     return found
 
