@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Set
 
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.framing import as_notes
@@ -17,6 +18,7 @@ WORDLESS = 3  # tokens up to which a line without a source says nothing, such as
 
 _DASH = re.compile(r"(?:[-*•+–—]|\d{1,2}[.)])\s+")
 _GROUP = re.compile(r"[\[(【（]([^\[\]()【】（）\n]{1,200})[\])】）]")
+_CITED = re.compile(r"\[([^\[\]\n]{1,200})\]\s*$")  # as the notes do
 _SEPARATORS = str.maketrans(dict.fromkeys(",;&、，；", " "))
 KEY, _HEX = 8, frozenset("0123456789abcdef")
 _DIGITS = str.maketrans("", "", "0123456789")
@@ -67,8 +69,12 @@ def _lines(text: str, request: SummaryRequest) -> dict[str, list[Line]]:
             at[-1] = (f"{at[-1][0]} {as_notes(bare)}", at[-1][1])
         elif bare and not bare.startswith("```"):
             at.append((as_notes(bare[mark.end() :] if mark else bare), bool(mark)))
-    split = _Sources(request).split
-    return {name: [(*split(said), dash) for said, dash in at] for name, at in sections.items()}
+    names = _names(request)
+    shapes = set(map(_shape, names))
+    return {
+        name: [(*_split(said, names, shapes), dash) for said, dash in at]
+        for name, at in sections.items()
+    }
 
 
 def _heading(line: str) -> str:
@@ -87,41 +93,34 @@ def _quoted(statement: str, entry: Message | None) -> str:
     return entry.own[places[at] : places[at + len(wanted) - 1] + 1] if at >= 0 else ""
 
 
-class _Sources:
-    """The ids that an answer may cite, in the ways in which models write them."""
+def _names(request: SummaryRequest) -> dict[str, str]:
+    """Return what an answer may cite, by the names that models write for it."""
+    entries = [*request.entries, *request.kept[: request.ahead]]
+    names = {name: e.cite for e in entries for name in (e.key, e.id, e.cite)}
+    cited = filter(None, map(_CITED.search, request.notes.splitlines()))
+    return {name: name for group in cited for name in _words(group)} | names
 
-    def __init__(self, request: SummaryRequest) -> None:
-        entries = [*request.entries, *request.kept[: request.ahead]]
-        self._names = {name: e.cite for e in entries for name in (e.key, e.id, e.cite)}
-        for line in request.notes.splitlines():
-            for group in reversed(list(_GROUP.finditer(line))):
-                if line[group.end() :].strip() or group[0][0] != "[":
-                    break
-                self._names |= {name: self._names.get(name, name) for name in _words(group)}
-        self._shapes = set(map(_shape, self._names))
 
-    def split(self, line: str) -> tuple[str, tuple[str, ...]]:
-        """Return a line and its ids, without brackets at its end that hold ids of any message."""
-        found, end = list[str](), len(line)
-        for group in reversed(list(_GROUP.finditer(line))):
-            last, words = not line[group.end() : end].strip(" .;,。"), _words(group)
-            if not (last and group[0][0] in "[【"):  # a number in parentheses is a number
-                words = [word for word in words if not word.isdecimal()]
-            ids = [name for word in words for name in self._resolved(word)]
-            found[:0] = ids
-            unknown = words and all(_shape(word) in self._shapes for word in words)
-            if last and (ids or unknown):
-                end = group.start()
-        return line[:end].rstrip(), tuple(dict.fromkeys(found))
+def _split(line: str, names: Mapping[str, str], shapes: Set[str]) -> tuple[str, tuple[str, ...]]:
+    """Return a line and its ids, without brackets at its end that hold ids of any message."""
+    ids, end = list[str](), len(line)
+    for group in reversed([*_GROUP.finditer(line)]):
+        last, words = not line[group.end() : end].strip(" .;,。"), _words(group)
+        if not (last and group[0][0] in "[【"):  # a number in parentheses is a number
+            words = [word for word in words if not word.isdecimal()]
+        cited = [names[name] for word in words for name in _ends(word, names)]
+        ids[:0] = cited
+        unknown = words and all(_shape(word) in shapes for word in words)
+        if last and (cited or unknown):
+            end = group.start()
+    return line[:end].rstrip(), tuple(dict.fromkeys(ids))
 
-    def _resolved(self, word: str) -> list[str]:
-        # a word, or both ends of a range
-        if word in self._names:
-            return [self._names[word]]
-        cuts = (place for place, char in enumerate(word) if char in "-–—")
-        ends = ((word[:cut], word[cut + 1 :]) for cut in cuts)
-        both = (pair for pair in ends if all(one in self._names for one in pair))
-        return [self._names[one] for one in next(both, ())]
+
+def _ends(word: str, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a name, or both ends of a range; nothing for other words."""
+    cuts = (place for place, char in enumerate(word) if char in "-–—")
+    ways = ((word,), *((word[:cut], word[cut + 1 :]) for cut in cuts))
+    return next((way for way in ways if all(name in names for name in way)), ())
 
 
 def _shape(word: str) -> str:
