@@ -236,6 +236,28 @@ def test_a_name_of_common_words_is_found_where_it_stands_as_it_is(archive):
         assert f" {address} " in text
 
 
+def test_what_stands_in_quotes_comes_first(archive):
+    parts = ["the file is not there", "no such file was opened", "open the file and the directory"]
+    keep(archive, [*parts * 20, said("assistant", "cat: No such file or directory"), *parts * 20])
+    for query in ('"no such file or directory"', "what gave `No such file or directory` then?"):
+        assert "cat:" in recall(archive, query=query, tokens=100).hits[0].text
+
+
+def test_long_reasoning_yields_to_nothing_where_calls_are_near(archive):
+    short = [f"The cache of step {n} is purged." for n in range(40)]
+    points = "\n\n".join(f"Point {n} needs a look. {'It is well known. ' * 20}" for n in range(8))
+    reason = said("assistant", f"{points}\n\nThe stale cache is purged: that is the cause.")
+    call = {"id": "c", "function": {"name": "look", "arguments": "{}"}}
+    calls = [said("assistant", "", tool_calls=[call]), said("tool", "ok", tool_call_id="c")]
+    scopes = [Scope("ann", "agent"), Scope("ann", "talk")]
+    for scope, near in zip(scopes, (calls, []), strict=True):
+        keep(archive, [*short[:20], reason, *near, *short[20:]], scope)
+    agents, talks = (recall(archive, scope, query="stale cache purged cause") for scope in scopes)
+    reasons = [[h for h in found.hits if "Point" in h.text or "stale" in h.text]
+               for found in (agents, talks)]  # fmt: skip
+    assert reasons[0][0].score > 1.3 * reasons[1][0].score
+
+
 @pytest.mark.parametrize(
     "query",
     ['" OR "', "cache AND NOT", "cache*", "NEAR(cache purged, 2)", "'; DROP TABLE docs; -- cache",

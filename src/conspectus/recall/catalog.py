@@ -17,75 +17,15 @@ BORROWED = {step: 0.7**step for step in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1, 
 BACK, ON = 6, 4  # Places before and after a message among which those are looked for
 
 
-class Catalog:
-    """The originals of one chain in order; of those that were asked for, what the index knows."""
-
-    def __init__(
-        self, head: str, tables: Tables, keys: Sequence[str], before: Catalog | None = None
-    ) -> None:
-        self.head, self.tables, self.keys = head, tables, keys
-        self.places = {key: place for place, key in enumerate(keys)}
-        # The number of the history, as a later one of its name has other passages; what is known
-        # of messages by their keys; and the keys of the messages that have passages.
-        self._number, self._listed, self._holders = 0, dict[str, Listed](), dict[int, str]()
-        if before is not None and before.tables is tables:
-            self._number, self._listed = before._number, before._listed
-            self._holders = before._holders
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def forget(self) -> None:
-        """Read again what is known of messages."""
-        self._listed, self._holders = {}, {}
-
-    def holding(self, scope: Scope, words: Sequence[str]) -> tuple[int, dict[str, set[int]]]:
-        """Return the number of a history's passages, and those that hold each word."""
-        number, total, held = self.tables.holding(scope, words)
-        if number != self._number:
-            self._number = number
-            self.forget()
-        return total, held
-
-    def with_passages(self, scope: Scope, numbers: Collection[int]) -> dict[int, Listed]:
-        """Return what is known of the messages of this chain that have these passages."""
-        new = [number for number in numbers if number not in self._holders]
-        for number, one in self.tables.listed_at(scope, new).items():
-            self._holders[number] = one[0]
-            self._listed[one[0]] = one
-        known = {at: self._listed.get(self._holders.get(at, "")) for at in numbers}
-        return {at: one for at, one in known.items() if one and one[0] in self.places}
-
-    def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
-        """Return what is known of messages; those that are gone are left out."""
-        new = [key for key in keys if key not in self._listed]
-        for one in self.tables.listed(scope, new) if new else ():
-            self._listed[one[0]] = one
-        return [self._listed[key] for key in keys if key in self._listed]
-
-
-def catalog_of(archive: Archive, scope: Scope, chain: Chain) -> Catalog:
-    """Return the catalog of a chain; that of the chain that was asked last is kept."""
-    head = chain[-1].id if chain else ""
-    known: Catalog | None = archive.catalogs.get(scope)
-    keys = known.keys if known and known.head == head else list(manifest(chain))
-    tables = archive.backend.searchable(scope, keys) or archive.backend
-    if known is None or known.head != head or known.tables is not tables:
-        known = Catalog(head, tables, keys, known)
-        archive.catalogs.put(scope, known)
-    return known
-
-
 class Row:
-    """One message as the index knows it: what a ranking asks for again and again."""
+    """One message as the index knows it."""
 
-    __slots__ = ("act", "key", "length", "links", "name", "numbers", "speaker", "users")
+    __slots__ = ("act", "key", "length", "links", "name", "numbers", "users")
 
     def __init__(self, listed: Listed) -> None:
         self.key, first, count, words, self.name, about = listed
         self.act, self.users = about[0], about[1] == "u"
-        _, *names = about.split("\t")
-        self.speaker, self.links = "".join(names[:1]), names[1:]
+        self.links = about.split("\t")[2:]
         # Passages that can be found, and their words on average.
         self.numbers = range(first, first + count * (self.act != "x"))
         self.length = words / max(1, count)
@@ -104,32 +44,89 @@ class Row:
         return [numbers[0] + at for at in own or [int(at) for at, _, _ in calls]]
 
 
+class Catalog:
+    """The originals of one chain in order; of those that were asked for, what the index knows."""
+
+    def __init__(
+        self, head: str, tables: Tables, keys: Sequence[str], before: Catalog | None = None
+    ) -> None:
+        self.head, self.tables, self.keys = head, tables, keys
+        self.places = {key: place for place, key in enumerate(keys)}
+        # The number of the history, as a later one of its name has other passages; the rows of
+        # messages by their keys; and the keys of the messages that have passages.
+        self._number, self._rows, self._holders = 0, dict[str, Row](), dict[int, str]()
+        if before is not None and before.tables is tables:
+            self._number, self._rows = before._number, before._rows
+            self._holders = before._holders
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def forget(self) -> None:
+        """Read again what is known of messages."""
+        self._rows, self._holders = {}, {}
+
+    def holding(self, scope: Scope, words: Sequence[str]) -> tuple[int, dict[str, set[int]]]:
+        """Return the number of a history's passages, and those that hold each word."""
+        number, total, held = self.tables.holding(scope, words)
+        if number != self._number:
+            self._number = number
+            self.forget()
+        return total, held
+
+    def with_passages(self, scope: Scope, numbers: Collection[int]) -> dict[int, Row]:
+        """Return the rows of the messages of this chain that have these passages."""
+        new = [number for number in numbers if number not in self._holders]
+        for number, listed in self.tables.listed_at(scope, new).items():
+            self._holders[number] = listed[0]
+            self._rows.setdefault(listed[0], Row(listed))
+        rows = {at: self._rows.get(self._holders.get(at, "")) for at in numbers}
+        return {at: row for at, row in rows.items() if row and row.key in self.places}
+
+    def rows(self, scope: Scope, keys: Sequence[str]) -> list[Row]:
+        """Return the rows of messages; those that are gone are left out."""
+        new = [key for key in keys if key not in self._rows]
+        for listed in self.tables.listed(scope, new) if new else ():
+            self._rows[listed[0]] = Row(listed)
+        return [self._rows[key] for key in keys if key in self._rows]
+
+
+def catalog_of(archive: Archive, scope: Scope, chain: Chain) -> Catalog:
+    """Return the catalog of a chain; that of the chain that was asked last is kept."""
+    head = chain[-1].id if chain else ""
+    known: Catalog | None = archive.catalogs.get(scope)
+    keys = known.keys if known and known.head == head else list(manifest(chain))
+    tables = archive.backend.searchable(scope, keys) or archive.backend
+    if known is None or known.head != head or known.tables is not tables:
+        known = Catalog(head, tables, keys, known)
+        archive.catalogs.put(scope, known)
+    return known
+
+
 class Rows(dict[int, Row]):
     """The messages that one query asks for, by their places; those of `without` are left out."""
 
     def __init__(self, catalog: Catalog, scope: Scope, without: Collection[str]) -> None:
-        self._catalog, self._scope, self._without = catalog, scope, without
+        self._catalog, self._scope, self._without = catalog, scope, {*without}
 
     def at(self, numbers: Collection[int]) -> dict[int, int]:
         """Return the places of the messages that have these passages."""
         found = self._catalog.with_passages(self._scope, numbers)
-        places = {number: self._keep(listed) for number, listed in found.items()}
-        return {at: one for at, one in places.items() if one >= 0 and at in self[one].numbers}
+        places = {at: self._keep(row) for at, row in found.items() if at in row.numbers}
+        return {at: place for at, place in places.items() if place in self}
 
     def load(self, places: Iterable[int]) -> None:
         """Read the rows of places and of those around them."""
         keys, last = self._catalog.keys, len(self._catalog) - 1
         spans = [range(max(0, at - BACK), min(last, at + ON) + 1) for at in places]
         new = {at for span in spans for at in span} - self.keys()
-        for listed in self._catalog.listed(self._scope, [keys[at] for at in new]):
-            self._keep(listed)
+        for row in self._catalog.rows(self._scope, [keys[at] for at in new]):
+            self._keep(row)
 
-    def _keep(self, listed: Listed) -> int:
-        place = self._catalog.places[listed[0]]
-        if listed[0] in self._without or listed[4] in self._without:
-            return -1
-        if place not in self:
-            self[place] = Row(listed)
+    def _keep(self, row: Row) -> int:
+        place = self._catalog.places[row.key]
+        if not {row.key, row.name} & self._without:
+            self[place] = row
         return place
 
     def near(self, place: int) -> dict[int, float]:

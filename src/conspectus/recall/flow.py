@@ -111,10 +111,10 @@ class _Search:
         matches, best, said = list[Match](), list[str](), set[str]()
         read: dict[str, Archived] = {}
         for _ in range(2):
-            rows, exact = Rows(self._catalog, self._scope, without), set[int]()
-            for name, words in names.items():
-                exact |= self._naming(rows, name, held[words])
-            matches = ranked(rows, query, total, kept, exact)
+            rows = Rows(self._catalog, self._scope, without)
+            exact = {name: self._naming(rows, name, held[each]) for name, each in names.items()}
+            exact = {name: numbers for name, numbers in exact.items() if numbers}
+            matches = ranked(rows, query | dict.fromkeys(exact, 1.0), total, kept | exact)
             best = [self._keys[one.place] for one in matches]
             read = self._archive.find(self._scope, best[:AT_ONCE])
             if read.keys() >= {*best[:AT_ONCE]}:
@@ -177,8 +177,7 @@ class _Search:
         hits = [hit_of(one, (begin + at, end)) for one, begin, end in parts]
         if not at and not call and keys[-1] in read:
             after = self._keys[places[-1] + 1 :][:ROUND] if read[keys[-1]].calls else []
-            rows = map(Row, self._catalog.listed(self._scope, after))
-            results = self._results(read[keys[-1]], rows)
+            results = self._results(read[keys[-1]], self._catalog.rows(self._scope, after))
             hits += [hit_of(one, neighbour=True) for one in results]
         self._take([replace(hit, place=place) for place, hit in enumerate(hits)])
         return None

@@ -159,7 +159,7 @@ class Packing:
             self._in_a_row += 1
             return False
         self._in_a_row = 0
-        self._used += self._size(part)
+        self._used += size if part is hit else self._size(part)
         self.hits.append(part)
         return True
 

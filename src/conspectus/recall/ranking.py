@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from conspectus.recall.catalog import Rows
+from conspectus.recall.catalog import BACK, ON, Rows
 
 CANDIDATES = 40  # Passages with words of a query that are ranked with their surroundings
 POOL = 160  # Passages that hold most of the words by rarity, among which the candidates are
@@ -22,20 +22,19 @@ K1, B = 1.2, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
 
 COVERED = 0.5  # Weight of the share of the query, by rarity, that stands in or around the message
-NAMED = 0.2  # Bonus if the query names one speaker, and the message is by that speaker
-EXACT = 0.5  # Bonus of a passage that holds a name of several words as the query has it
-ANSWER = 0.06  # Bonus of what is said after a question
+ANSWER = 0.06  # Bonus of what is said after a question, in a talk
 STATED = 0.1
 """Bonus of a user's short statement: an assistant elaborates on it at length in the same words."""
 
 ADVICE, BRIEF = 0.65, 2
 """Share that stays of the score of a long answer, which says something about each word of a talk,
-and of a user's text of more passages than that, which is pasted."""
+and of a user's text of more passages than that, which is pasted. Where calls are near, a long text
+is an agent's own reasoning, or its task, and yields to nothing."""
 
 DIRECT = 0.3  # Share of a query, by rarity, from which on a message is no mere neighbour
 WEAK = 0.2  # Share of the best score below which nothing is shown
 
-Held = Mapping[str, Collection[int]]  # The passages that hold a word
+Held = Mapping[str, Collection[int]]  # The passages that hold a word, or a name as it stands
 
 
 class Match(NamedTuple):
@@ -50,10 +49,8 @@ class Match(NamedTuple):
     direct: bool
 
 
-def ranked(
-    rows: Rows, query: Mapping[str, float], total: int, held: Held, exact: Collection[int]
-) -> list[Match]:
-    """Return what fits a query, best first, of equals the later; `exact` passages hold a name.
+def ranked(rows: Rows, query: Mapping[str, float], total: int, held: Held) -> list[Match]:
+    """Return what fits a query, best first, of equals the later.
 
     `total` is the number of the history's passages.
     """
@@ -69,14 +66,11 @@ def ranked(
             masks[number] = masks.get(number, 0) | bit
     words = {one: [at for at in range(len(worth)) if one >> at & 1] for one in {*masks.values(), 0}}
     found = _candidates(rows, masks, {one: sum(worth[at] for at in words[one]) for one in words})
-    found |= rows.at(exact)
     rows.load(found.values())
     around = {other for place in [*found.values()][:SURROUNDED] for other in rows.near(place)}
     found |= {rows[at].numbers[0]: at for at in around if len(rows[at].numbers) == 1}
     rows.load(found.values())
     mean = sum(rows[place].length for place in found.values()) / max(1, len(found))
-    speakers = {rows[place].speaker for place in found.values()} - {""}
-    named = [one for one in speakers if query.keys() & {*one.casefold().split()}]
     scores = dict[int, float]()
     for number, place in found.items():
         row, near = rows[place], rows.near(place)
@@ -90,7 +84,6 @@ def ranked(
         held_by = [(words[mask], share) for mask, share in lent]
         if fit := _fit(held_by, size / weight / mean, worth):
             share, more = _bonus(rows, place, near)
-            more += NAMED * (named == [row.speaker]) + EXACT * (number in exact)
             scores[number] = share * (fit / whole + more)
     least, rare = WEAK * max(scores.values(), default=0.0), [*rarity.values()]
     matches = list[Match]()
@@ -152,7 +145,10 @@ def _bonus(rows: Rows, place: int, near: Iterable[int]) -> tuple[float, float]:
     if row.act not in "sS":
         return 1.0, 0.0
     short = len(row.numbers) == 1
+    more = STATED * (row.users and short and row.act == "s")
+    around = range(place - BACK, place + ON + 1)
+    if any(rows[at].act in "crx" for at in around if at in rows):
+        return 1.0, more
     before = next((rows[at].act for at in near if at < place), "")
-    stated = STATED * (row.users and short and row.act == "s")
     brief = short or (row.users and len(row.numbers) <= BRIEF)
-    return 1.0 if brief else ADVICE, ANSWER * (before == "S") + stated
+    return 1.0 if brief else ADVICE, more + ANSWER * (before == "S")

@@ -11,6 +11,7 @@ from conspectus.archive.passages import HUMP, LONGEST, PIECE
 MOST_WORDS = 48  # Different words of a query that count
 MOST_NAMES = 8  # Names of several words that count
 READ = 2_000  # Characters read at each end of a query, where a question stands
+QUOTED = re.compile(r"[\"“`]([^\"“”`]{3,200})[\"”`]")
 SHARED = 0.75  # Each of `n` words made from one name or run of a query weighs `n ** -SHARED`
 
 ENGLISH = frozenset(
@@ -58,13 +59,18 @@ def query_of(text: str) -> dict[str, float]:
 
 
 def names_of(text: str) -> dict[str, str]:
-    """Return the names in a query that are made of several words: `10.0.3.17` of `10 0 3 17`."""
-    names: dict[str, str] = {}
-    for chunk in unicodedata.normalize("NFKC", text[: 2 * READ]).casefold().split():
+    """Return what must stand in a message as the query has it, with the words to look it up by.
+
+    That is what stands in quotes, and a name of several words: `10.0.3.17` of `10 0 3 17`.
+    """
+    folded, names = unicodedata.normalize("NFKC", text[: 2 * READ]).casefold(), dict[str, str]()
+    quoted = [one[1] for one in QUOTED.finditer(folded)]
+    for at, chunk in enumerate([*quoted, *folded.split()]):
         pieces = [piece for piece in PIECE.finditer(chunk) if piece.lastgroup == "word"]
-        words = [piece[0][:LONGEST] for piece in pieces if piece[0] not in ENGLISH]
-        if len(words) > 1:
-            names[chunk[pieces[0].start() : pieces[-1].end()]] = " ".join(words)
+        words = [piece[0][:LONGEST] for piece in pieces]
+        rare = [word for word in words if word not in ENGLISH]
+        if len(rare if at >= len(quoted) else words) > 1:
+            names[chunk[pieces[0].start() : pieces[-1].end()]] = " ".join(rare or words)
     return dict(list(names.items())[:MOST_NAMES])
 
 
