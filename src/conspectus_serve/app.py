@@ -156,7 +156,7 @@ class Endpoint:
             else:
                 headers.append((b"content-length", length.encode()))
         where = _where(request)
-        answer = await self._upstream.send(request.method, *where, headers, content)
+        answer = await self._upstream.send(request.method, *where, headers, content, plain=False)
         try:
             await reply.start(answer.status, to_client(answer.headers) + self._noted(request))
             async for piece in answer.pieces():
@@ -258,8 +258,7 @@ class Endpoint:
             mark = b"-" + hashlib.sha256(x.content).hexdigest()[:12].encode()
             headers = [(k, v + mark if k == b"idempotency-key" else v) for k, v in headers]
         sending = self._upstream.send(request.method, cleaned(path), query, headers, x.content)
-        answer = await reply.until(sending, x.route.protocol, reply.alive)
-        return answer.decompressed()
+        return await reply.until(sending, x.route.protocol, reply.alive)
 
     async def _relay(self, answer: UpstreamAnswer, reply: Reply, x: Exchange) -> None:
         """Pass an answer on as it comes, and learn from it."""

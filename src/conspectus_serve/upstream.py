@@ -7,16 +7,13 @@ import os
 import re
 import ssl
 import time
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
-import brotli  # type: ignore[import-untyped]
 import certifi
-import zstandard
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -33,6 +30,8 @@ IDLE = 4.0  # seconds that an unused connection is kept: less than by servers, w
 LONGEST_LINE = 65_536  # bytes of a header of an answer
 OWN_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")  # not the client's: none
 LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
+
+DECODED = ("gzip", "deflate", "br")  # codings of answers that are read
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
@@ -84,20 +83,12 @@ class UpstreamFailed(Refusal):
 class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, plain: bool) -> None:
         self._response, self._begun = response, b""  # what was read to look for a refusal
-        self._decode: Callable[[bytes], bytes] = bytes
         self.status = response.status
-        self.headers: Sequence[tuple[bytes, bytes]] = response.raw_headers
-
-    def decompressed(self) -> UpstreamAnswer:
-        """Read the body plainly: some upstreams compress it although it was not asked for."""
-        coding = self._response.headers.get("content-encoding", "").strip().lower()
-        if coding in DECODERS:
-            gone = (b"content-encoding", b"content-length")
-            self.headers = [one for one in self.headers if one[0].lower() not in gone]
-            self._decode = DECODERS[coding]()
-        return self
+        decoded = plain and response.headers.get("content-encoding", "").lower() in DECODED
+        gone = (b"content-encoding", b"content-length") if decoded else ()
+        self.headers = [one for one in response.raw_headers if one[0].lower() not in gone]
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the bytes of the body as they come. Raises UpstreamFailed."""
@@ -110,20 +101,14 @@ class UpstreamAnswer:
         """Read a piece; none at the end."""
         content = self._response.content
         try:
-            while piece := await content.readany():
-                if text := self._decode(piece):
-                    return text
-            return b""
+            return await content.readany()
         except (aiohttp.ClientError, TimeoutError) as error:
             content.set_exception(None)  # type: ignore[arg-type]
             left = content.read_nowait()  # it raises before it gives what has come
             content.set_exception(error)
-            if text := self._decode(left):
-                return text
+            if left:
+                return left
             raise _failed(error) from None
-        except (zlib.error, brotli.error, zstandard.ZstdError):
-            why = "the upstream's answer is not in the coding that it names; try again"
-            raise UpstreamFailed(502, why) from None
 
     async def whole(self) -> bytes:
         """Return the body; its pieces can still be sent on."""
@@ -164,17 +149,6 @@ class UpstreamAnswer:
         self._response.close()
 
 
-DECODERS: Mapping[str, Callable[[], Callable[[bytes], bytes]]] = {
-    **dict.fromkeys(
-        ("gzip", "x-gzip", "deflate"),
-        lambda: zlib.decompressobj(zlib.MAX_WBITS | 32).decompress,
-    ),
-    "br": lambda: brotli.Decompressor().process,
-    "zstd": lambda: zstandard.ZstdDecompressor().decompressobj().decompress,
-}
-"""What decompresses a body piece by piece, by its coding."""
-
-
 class Upstream:
     """Send requests on to the upstream that the settings name.
 
@@ -197,7 +171,6 @@ class Upstream:
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=self._certificates),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=OWN_HEADERS,
-            auto_decompress=False,
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,
         )
@@ -210,24 +183,27 @@ class Upstream:
         headers: Raw,
         content: bytes | AsyncIterator[bytes] = b"",
         timeout: float | None = None,
+        plain: bool = True,
     ) -> UpstreamAnswer:
         """Send a request to the upstream's place of a client's path.
+
+        A `plain` answer is decompressed: some upstreams compress although none asked for it.
 
         Raises UpstreamFailed if it cannot be reached in time.
         """
         target = target_of(self._address, path) + (f"?{query}" if query else "")
         try:
-            return UpstreamAnswer(
-                await self._session.request(
-                    method,
-                    URL(self._host + target, encoded=True),
-                    headers=CIMultiDict((_text(name), _text(value)) for name, value in headers),
-                    data=content or None,
-                    allow_redirects=False,
-                    proxy=self._proxy,
-                    timeout=aiohttp.ClientTimeout(total=timeout) if timeout else self._timeout,
-                )
+            response = await self._session.request(
+                method,
+                URL(self._host + target, encoded=True),
+                headers=CIMultiDict((_text(name), _text(value)) for name, value in headers),
+                data=content or None,
+                allow_redirects=False,
+                auto_decompress=plain,
+                proxy=self._proxy,
+                timeout=aiohttp.ClientTimeout(total=timeout) if timeout else self._timeout,
             )
+            return UpstreamAnswer(response, plain)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise _failed(error) from None
 
@@ -267,7 +243,7 @@ FAULTS: Sequence[tuple[type[Exception], str, str]] = (
 
 
 def _failed(error: Exception) -> UpstreamFailed:
-    why = type(error).__name__
+    why = type(error.__cause__ or error).__name__
     what, cure = next((said, do) for kind, said, do in FAULTS if isinstance(error, kind))
     if isinstance(error, aiohttp.ClientConnectorError):
         inner = error.os_error  # the words of the system, which name no key
