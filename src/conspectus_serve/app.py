@@ -51,7 +51,7 @@ T = TypeVar("T")
 RETRIES = 6  # maximum further requests for one that the upstream refuses
 DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
 QUICK, SLOW = 8, 128  # threads for steps of milliseconds, and for calls of archives that may hang
-LARGE = 50_000  # bytes of a request that takes longer to read than the hop to another thread
+LARGE = 50_000  # bytes of a request that takes longer to read than others shall wait
 NEEDED = 2_000  # tokens of a history from which an upstream is asked for the window of its model
 PATIENCE = 3.0  # seconds that it has for that
 
@@ -219,12 +219,17 @@ class Endpoint:
             answer.close()
 
     async def _read(self, x: Exchange) -> None:
-        """Read a request; of large ones one at a time, so that small ones need not wait."""
-        if len(x.raw) < LARGE:
+        """Read a request: a small one here, as a file answers sooner than another thread begins.
+
+        Large ones are read in threads, one at a time, so that small ones need not wait.
+        """
+        if len(x.raw) >= LARGE:
+            async with self._turn:
+                await asyncio.to_thread(self._fitter.read, x)
+        elif self._archive.backend.daemon:  # a server, which may hang
             await self._do(self._fitter.read, x)
-            return
-        async with self._turn:
-            await asyncio.to_thread(self._fitter.read, x)
+        else:
+            self._fitter.read(x)
 
     async def _learned_window(self, request: Request, x: Exchange) -> bool:
         """Ask the upstream for its models with the client's own key; False without the window."""

@@ -218,10 +218,10 @@ def _text(raw: bytes) -> str:
 
 
 def _certificates(file: Path | None) -> ssl.SSLContext:
-    path = str(file.expanduser()) if file is not None else os.environ.get("SSL_CERT_FILE")
+    path = file.expanduser() if file is not None else os.environ.get("SSL_CERT_FILE")
     folder = None if file is not None else os.environ.get("SSL_CERT_DIR")
     if not path and not folder:
-        return ssl.create_default_context(cafile=certifi.where())
+        path = certifi.where()
     try:
         return ssl.create_default_context(cafile=path or None, capath=folder or None)
     except OSError as error:
