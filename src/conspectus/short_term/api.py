@@ -189,14 +189,14 @@ class SummarizationNode(Attributes, RunnableCallable):
     once something was summarised: the state needs a key `context` that holds a dict. It works with
     and without an event loop.
 
-    Args:
-        input_messages_key: where the state has the history. Default: `"messages"`.
-        output_messages_key: where the result goes. Default: `"summarized_messages"`. The same as
-            `input_messages_key` replaces the history.
-        name: of the node. Default: `"summarization"`.
-        archive: as for `summarize_messages`; it is opened once; `node.archive.close()`
-            closes it.
-        thread_id: the conversation, for the archive. Default: that of each run's config.
+    It also takes:
+
+    - `input_messages_key`: where the state has the history. Default: `"messages"`.
+    - `output_messages_key`: where the result goes. Default: `"summarized_messages"`. The same as
+      `input_messages_key` replaces the history.
+    - `name`: of the node. Default: `"summarization"`.
+
+    An archive is opened once; `node.archive.close()` closes it.
 
     Raises:
         ValueError: a setting is invalid (`PolicyError`).
