@@ -114,7 +114,7 @@ def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
             answer = post(endpoint, history, tools=tools)
             history += [answer.json()["choices"][0]["message"], *talk(1, 30)]
     assert METER.tools(tools) > 0.25 * WINDOW
-    assert 0.8 * WINDOW < max(one.tokens for one in upstream.requests) < 0.95 * WINDOW
+    assert 0.8 * WINDOW < max(one.tokens for one in upstream.requests) < 0.97 * WINDOW
 
 
 def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):

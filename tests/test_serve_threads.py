@@ -161,6 +161,48 @@ def test_what_was_cleared_is_known_after_a_restart(tmp_path):
     assert heads[0] == heads[1]
 
 
+def read_three(n: int) -> list[dict[str, Any]]:
+    names = [f"t{n}_{place}" for place in range(3)]
+    use, result = {"type": "tool_use", "name": "Read", "input": {}}, {"type": "tool_result"}
+    texts = {one: f"{one}: word. " + "code; " * 200 for one in names}
+    return [
+        {"role": "assistant", "content": [{**use, "id": one} for one in names]},
+        {
+            "role": "user",
+            "content": [{**result, "tool_use_id": one, "content": texts[one]} for one in names],
+        },
+    ]
+
+
+def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tmp_path):
+    history, answers = [user("Do the work.")], list[Any]()
+
+    def ask(endpoint: Serving) -> None:
+        answers.append(post(endpoint, "/v1/messages", {"model": "m", "messages": history}))
+
+    with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+        for n in range(14):
+            history += read_three(n)
+            for old, place in ((n - 1, 0), (n - 2, 1), (n - 3, 2)):
+                if old >= 0:
+                    history[2 + 2 * old]["content"][place]["content"] = "[Cleared]"
+            ask(endpoint)
+    for n in range(10):  # after a restart they come back, but for one of each message
+        history[2 + 2 * n] = read_three(n)[1]
+        history[2 + 2 * n]["content"][1]["content"] = "[Cleared]"
+    with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+        ask(endpoint)
+    assert len({own(one, "thread") for one in answers}) == 1
+    assert own(answers[-1], "record") == own(answers[-2], "record") is not None
+    with Archive.open(tmp_path / "a.db") as archive:
+        scope = Scope(TENANT, str(own(answers[0], "thread")))
+        covered = sum(len(record.covers) for record in archive.chain(scope))
+        kept = json.dumps([row["message"] for row in archive.export(scope)])
+    names = [f"t{n}_{place}: word" for n in range((covered - 2) // 2) for place in range(3)]
+    assert len(names) >= 15
+    assert [name for name in names if name not in kept] == []
+
+
 def test_a_hint_of_the_client_finds_a_thread_of_which_much_has_changed(tmp_path):
     history = talk(20)
     body = {"model": "m", "messages": history}

@@ -31,6 +31,7 @@ KNOWN = 32  # models whose engine is remembered: clients choose the names of mod
 SCHEMAS = 512  # sets of tools whose size is remembered
 LEARNED = 1_024  # models, by tenant, of which something is remembered that their upstream has said
 AGAIN = 3_600.0  # seconds after which an upstream is asked again for its list of models
+FREE = 0.05  # share of a window that stays free, also for the answer: sizes are estimates
 MILLION = 1_000_000  # the window that Anthropic's beta `context-1m` gives a model
 
 FIELDS = (
@@ -144,7 +145,9 @@ class Models:
             return None
         if (left := window - beside) <= 0:
             return Window(window, beside)
-        return Window(left, max(self._config.reserved_tokens, reserved_for_answer((body,), left)))
+        free = min(int(window * FREE), left // 2)
+        answer = reserved_for_answer((body,), left)
+        return Window(left, max(self._config.reserved_tokens, answer, free))
 
     def _schema(self, schemas: Any, meter: TokenMeter) -> int:
         text = json.dumps(schemas, separators=(",", ":"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_, itemgetter
 from typing import Any
@@ -114,6 +114,7 @@ THREADS, CHARACTERS, EACH = 256, 32_000_000, 1_000
 for so many more."""
 
 SMALL = 200  # characters of a message that no client would clear
+HEAD = 40  # characters by which a text is known to be the beginning of another
 CHAINS = 64  # threads for which the covered messages are remembered
 
 
@@ -145,16 +146,20 @@ class Originals:
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks):
             known, (key, size) = seen.get(mark.name), covered.get(mark.name, ("", 0))
-            if known is not None and _was_cleared(mark, known[0].size):
+            if known is not None and _was_cleared(mark, messages[place], known[0].size, known[1]):
                 whole[place], made[place] = known
                 short[place] = made[place] if key else short[place]
-            elif known is None and key and _was_cleared(mark, size):
+            elif known is None and key and mark.size < size:
                 wanted[place] = key
         originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
         for place, key in wanted.items():
-            if (original := originals.get(key)) is not None and original.lossless:
+            original, mark = originals.get(key), marks[place]
+            size = covered[mark.name][1]
+            if original is None or not original.lossless:
+                continue
+            if _was_cleared(mark, messages[place], size, original.message):
                 made[place] = short[place] = original.message
-                whole[place] = replace(marks[place], size=covered[marks[place].name][1])
+                whole[place] = replace(mark, size=size)
         return made, short, whole
 
     def remember(self, scope: Scope, marks: list[Mark], messages: list[Any]) -> None:
@@ -186,12 +191,27 @@ class Originals:
         return made
 
 
-def _was_cleared(mark: Mark, size: int) -> bool:
+def _was_cleared(mark: Mark, message: Any, size: int, original: Any) -> bool:
     """Return whether a message is what a client has left of a known one of this size.
 
-    One whose name another conversation may have too must have become much shorter.
+    One whose name another conversation may have too must have become much shorter, or have a text
+    that begins like one of the original.
     """
-    return mark.size < (size if mark.unique else size // 2)
+    if mark.size >= size or mark.unique or mark.size < size // 2:
+        return mark.size < size
+    begun = {text[:HEAD] for text in _texts(original)}
+    return any(text[:HEAD] in begun for text in _texts(message))
+
+
+def _texts(part: Any) -> Iterator[str]:
+    """Yield the longer texts of a message, also those in its blocks."""
+    if isinstance(part, str) and len(part) >= HEAD:
+        yield part
+    elif isinstance(part, list):
+        for one in part:
+            yield from _texts(one)
+    elif isinstance(part, Mapping):
+        yield from _texts([part.get(name) for name in ("content", "output", "text")])
 
 
 KNOWN = 16  # histories left to the server that are remembered, beside the archive
