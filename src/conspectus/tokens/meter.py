@@ -35,7 +35,7 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 """Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 313 or 346 by model); other providers document none."""
 
-LONGEST = 400_000  # Characters of texts whose estimates are remembered, 32 of them
+LONG, LONGEST = 4_000, 400_000  # Characters of texts whose estimates are remembered, 32 of them
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """Bounds of the correction. A report below the least measures something else, such as one without
@@ -180,8 +180,8 @@ _warned: list[str] = []
 
 
 def _estimated(text: str, family: Family) -> int:
-    """Estimate a text; the newest are remembered, as a summary is asked for several times."""
-    return (_remembered if len(text) < LONGEST else estimate)(text, family)
+    """Estimate a text; a long one is remembered, as a summary is asked for several times."""
+    return (_remembered if LONG < len(text) < LONGEST else estimate)(text, family)
 
 
 def _warn_unknown(model: Any) -> None:
