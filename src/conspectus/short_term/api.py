@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -34,13 +34,6 @@ TokenCounter = Callable[[Any], int]
 """LangMem's name. Fractions are rounded up."""
 
 RUNNING = "running_summary"  # a parameter, and a key in `context` of a node's state
-CALLED_WITH = ("messages", RUNNING)  # what a node reads in its state
-KEYS = {
-    "input_messages_key": "messages",
-    "output_messages_key": "summarized_messages",
-    "name": "summarization",
-}
-"""Further parameters of the node, with their defaults."""
 
 SIZES = ("max_tokens", "max_summary_tokens", "max_tokens_before_summary")
 
@@ -212,26 +205,34 @@ class SummarizationNode(Attributes, RunnableCallable):
         ['summarized_messages']
     """
 
-    __signature__ = PARAMETERS.replace(
-        parameters=[
-            *[one for one in PARAMETERS.parameters.values() if one.name not in CALLED_WITH],
-            *[Parameter(name, Parameter.KEYWORD_ONLY, default=key) for name, key in KEYS.items()],
-        ]
-    )
-
     if TYPE_CHECKING:  # the parameters
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(self, **parameters: Any) -> None:
-        check_names("SummarizationNode", parameters, self.__signature__.parameters)
-        bound = self.__signature__.bind(**parameters)
-        bound.apply_defaults()
-        given = bound.arguments
+    @spelt()
+    def __init__(
+        self,
+        *,
+        model: Any,
+        max_tokens: int,
+        max_tokens_before_summary: int | None = None,
+        max_summary_tokens: int = 256,
+        token_counter: TokenCounter = count_tokens_approximately,
+        initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
+        existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
+        final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
+        input_messages_key: str = "messages",
+        output_messages_key: str = "summarized_messages",
+        name: str = "summarization",
+        archive: AnyArchive | None = None,
+        thread_id: str | None = None,
+        on_failure: OnFailure = Settings.on_failure,
+        redact: Redact = None,
+    ) -> None:
+        given = {key: value for key, value in locals().items() if key not in ("self", "name")}
         _check(given)  # what is invalid is refused before the archive is opened
-        name = given.pop("name")
         RunnableCallable.__init__(self, self._summarise, self._asummarise, name=name, trace=False)
-        vars(self).update(given, archive=open_archive(given["archive"]))
+        vars(self).update(given, archive=open_archive(archive))
         self._is_built = True
 
     def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
