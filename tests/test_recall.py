@@ -310,6 +310,16 @@ def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
         assert max(ranked, key=lambda text: ranked[text]) == f"{n + 11} degrees"
 
 
+def test_a_limit_holds_where_each_call_brings_its_result(archive):
+    messages: list[Any] = []
+    for n in range(9):
+        call = {"name": "look", "args": {"file": f"tax_{n}.py"}, "id": f"c{n}"}
+        messages += [AIMessage("", id=f"a{n}", tool_calls=[call])]
+        messages += [ToolMessage(f"tax file {n}", tool_call_id=f"c{n}", id=f"t{n}")]
+    keep(archive, messages)
+    assert len(recall(archive, query="look tax", most=3).hits) <= 4, "and a result of the last"
+
+
 def test_in_one_message_words_find_their_place_and_the_end_can_be_reached(archive):
     lines = [f"row {n}: nothing to see here" for n in range(400)]
     lines[333], text = "row 333: the vault is blue", "\n".join

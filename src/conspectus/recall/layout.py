@@ -143,7 +143,8 @@ class Packing:
     @property
     def full(self) -> bool:
         """Whether no more messages should be offered."""
-        return self._in_a_row >= MISSES or len(self.hits) == self.most
+        enough = self.most is not None and len(self.hits) >= self.most
+        return enough or self._in_a_row >= MISSES
 
     def offer(self, hit: Hit, most: float | None = None) -> bool:
         """Add a message, of a long one `most` tokens; False if it does not fit.
