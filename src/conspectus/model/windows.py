@@ -37,9 +37,7 @@ def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
         >>> limit_of("openai/gpt-4o-2024-08-06", limits), limit_of("gpt-4o-mini", limits)
         (3000, None)
     """
-    names = [model]  # and its rest after each provider in front
-    while (rest := re.split("[/:]", names[-1], maxsplit=1)[1:]) and rest[0]:
-        names += rest
+    names = [model, *(model[end.end() :] for end in re.finditer("[/:]", model))]
     undated = {_DATE.sub("", name) for name in names}
     fits = [
         one for one in limits if one in undated or any(fnmatchcase(name, one) for name in names)
