@@ -277,10 +277,9 @@ class Policy:
         if self.summary_cap is not None:
             return self.summary_cap
         rooms = [room for room in (budget, self.least_trigger) if room is not None]
-        if not rooms:
-            return LARGEST_SUMMARY
-        room = min(rooms)
-        return max(256, min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE)))
+        room = min(rooms, default=SUMMARY_SHARE * LARGEST_SUMMARY)
+        most = max(256, min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE)))
+        return most if budget is not None else min(most, LARGEST_SUMMARY)
 
 
 @dataclass(frozen=True, slots=True)
