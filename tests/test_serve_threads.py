@@ -23,14 +23,13 @@ LONG = "Its tests say so, and they say why, and what else it may come to, now an
 def ask(tmp_path: Path) -> Iterator[Any]:
     """Ask an endpoint; gives the thread, its record, and how many messages are archived."""
     with before(lambda asked: chat(), tmp_path, window=4_000) as (_, endpoint):
+        yield lambda history: asked_of(endpoint, history)
 
-        def asked(history: list[Any]) -> tuple[str | None, ...]:
-            body = {"model": "m", "messages": history}
-            got = post(endpoint, "/v1/chat/completions", body)
-            assert got.status_code == 200, got.text
-            return tuple(own(got, name) for name in ("thread", "record", "messages-archived"))
 
-        yield asked
+def asked_of(endpoint: Serving, history: list[Any]) -> tuple[str | None, ...]:
+    got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+    assert got.status_code == 200, got.text
+    return tuple(own(got, name) for name in ("thread", "record", "messages-archived"))
 
 
 MANY = [one for n in range(40) for one in (user(f"q{n} {LONG}"), assistant(f"a{n} {LONG}"))]
@@ -201,6 +200,28 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
     names = [f"t{n}_{place}: word" for n in range((covered - 2) // 2) for place in range(3)]
     assert len(names) >= 15
     assert [name for name in names if name not in kept] == []
+
+
+def test_a_reminder_that_changes_in_what_was_evicted_keeps_the_compactions(ask, tmp_path):
+    said, records, threads = MANY[0]["content"], list[str](), set()
+
+    def sent(ask: Any, end: int) -> None:
+        reminder = f"<system-reminder>{f'It is {end}. ' * 40}</system-reminder>"
+        blocks = [{"type": "text", "text": text} for text in (reminder, said)]
+        thread, record, _ = ask([{"role": "user", "content": blocks}, *MANY[1:end]])
+        threads.add(thread)
+        records.extend([record] if record else [])
+
+    for end in range(1, 60, 2):
+        sent(ask, end)
+    with before(lambda asked: chat(), tmp_path, window=4_000) as (_, endpoint):
+        for end in (59, 61, 63):  # after a restart, and what it has seen is whole again
+            sent(lambda history: asked_of(endpoint, history), end)
+    [thread] = threads
+    with Archive.open(tmp_path / "a.db") as archive:
+        chain = [record.id for record in archive.chain(Scope(TENANT, str(thread)))]
+    assert len(chain) > 2
+    assert list(dict.fromkeys(records)) == chain
 
 
 def test_a_hint_of_the_client_finds_a_thread_of_which_much_has_changed(tmp_path):

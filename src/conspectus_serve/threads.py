@@ -115,6 +115,7 @@ for so many more."""
 
 SMALL = 200  # characters of a message that no client would clear
 HEAD = 40  # characters by which a text is known to be the beginning of another
+MEDIA = frozenset(("source", "image_url", "file", "file_id", "file_data", "input_audio"))
 CHAINS = 64  # threads for which the covered messages are remembered
 
 
@@ -146,10 +147,12 @@ class Originals:
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks):
             known, (key, size) = seen.get(mark.name), covered.get(mark.name, ("", 0))
-            if known is not None and _was_cleared(mark, messages[place], known[0].size, known[1]):
-                whole[place], made[place] = known
-                short[place] = made[place] if key else short[place]
-            elif known is None and key and mark.size < size:
+            if known is not None:
+                changed = bool(key) and _says_the_same(mark, messages[place], known[1])
+                if changed or _was_cleared(mark, messages[place], known[0].size, known[1]):
+                    whole[place], made[place] = known
+                    short[place] = made[place] if key else short[place]
+            elif key and (mark.said or mark.size < size):
                 wanted[place] = key
         originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
         for place, key in wanted.items():
@@ -157,7 +160,8 @@ class Originals:
             size = covered[mark.name][1]
             if original is None or not original.lossless:
                 continue
-            if _was_cleared(mark, messages[place], size, original.message):
+            message = messages[place], original.message
+            if _says_the_same(mark, *message) or _was_cleared(mark, message[0], size, message[1]):
                 made[place] = short[place] = original.message
                 whole[place] = replace(mark, size=size)
         return made, short, whole
@@ -189,6 +193,17 @@ class Originals:
             made = {name: row for note in notes for name, row in note["messages"].items()}
             self._covered.put((scope, head), made)
         return made
+
+
+def _says_the_same(mark: Mark, message: Any, original: Any) -> bool:
+    """Return whether two messages of one name differ in passing parts alone, such as reminders."""
+    return mark.said and _media(message) == _media(original)
+
+
+def _media(message: Any) -> list[Any]:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return [one for one in blocks if isinstance(one, Mapping) and not MEDIA.isdisjoint(one)]
 
 
 def _was_cleared(mark: Mark, message: Any, size: int, original: Any) -> bool:
