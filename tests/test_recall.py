@@ -238,7 +238,9 @@ def test_a_name_of_common_words_is_found_where_it_stands_as_it_is(archive):
 
 def test_what_stands_in_quotes_comes_first(archive):
     parts = ["the file is not there", "no such file was opened", "open the file and the directory"]
-    keep(archive, [*parts * 20, said("assistant", "cat: No such file or directory"), *parts * 20])
+    keep(
+        archive, [*parts * 20, said("assistant", "cat: No such file or\n  directory"), *parts * 20]
+    )
     for query in ('"no such file or directory"', "what gave `No such file or directory` then?"):
         assert "cat:" in recall(archive, query=query, tokens=100).hits[0].text
 

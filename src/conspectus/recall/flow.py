@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -112,8 +112,7 @@ class _Search:
         read: dict[str, Archived] = {}
         for _ in range(2):
             rows = Rows(self._catalog, self._scope, without)
-            exact = {name: self._naming(rows, name, held[each]) for name, each in names.items()}
-            exact = {name: numbers for name, numbers in exact.items() if numbers}
+            exact = self._exact(rows, names, held)
             matches = ranked(rows, query | dict.fromkeys(exact, 1.0), total, kept | exact)
             best = [self._keys[one.place] for one in matches]
             read = self._archive.find(self._scope, best[:AT_ONCE])
@@ -145,20 +144,25 @@ class _Search:
                     self._room.offer(hit_of(result, place=at_result, neighbour=True))
                     said |= {result.key, result.text}
 
-    def _naming(self, rows: Rows, name: str, numbers: Collection[int]) -> set[int]:
-        """Return which of some passages hold a name as it stands.
+    def _exact(
+        self, rows: Rows, names: Mapping[str, str], held: Mapping[str, set[int]]
+    ) -> dict[str, set[int]]:
+        """Return the passages that hold names as they stand, of names that are there.
 
-        Each word of it may be common, as in `10.0.3.17`; so the newest that hold all are read.
+        Each word of one may be common, as in `10.0.3.17`; so the newest that hold all are read.
         """
-        whole, exact = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)"), set[int]()
-        places = rows.at(sorted(numbers)[-READ:])
-        read = self._archive.find(self._scope, [rows[place].key for place in places.values()])
+        newest = {name: rows.at(sorted(held[each])[-READ:]) for name, each in names.items()}
+        keys = {rows[place].key for places in newest.values() for place in places.values()}
+        read = self._archive.find(self._scope, [*keys])
         parts = {key: spans(one.text, one.calls) for key, one in read.items()}
-        for number, place in places.items():
-            key, first = rows[place].key, rows[place].numbers[0]
-            for begin, end, _ in parts.get(key, [])[number - first :][:1]:
-                if whole.search(read[key].text[begin:end].casefold()):
-                    exact.add(number)
+        exact: dict[str, set[int]] = {}
+        for name, places in newest.items():
+            words = r"\s+".join(map(re.escape, name.split()))
+            whole = re.compile(rf"(?<!\w){words}(?!\w)")
+            for number, row in ((number, rows[place]) for number, place in places.items()):
+                for begin, end, _ in parts.get(row.key, [])[number - row.numbers[0] :][:1]:
+                    if whole.search(read[row.key].text[begin:end].casefold()):
+                        exact.setdefault(name, set()).add(number)
         return exact
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
