@@ -17,7 +17,7 @@ from conspectus.bridge import run
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import LEAST_RECALL, newest_user, recalled_text, with_recalled
-from conspectus.recall.for_agents import question_of, unasked_flow
+from conspectus.recall.for_agents import unasked_flow
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus.serve")
@@ -51,8 +51,7 @@ class Recall:
         if last is None:
             return [*view], 0
         [asked] = read_messages([history[last]])
-        question = question_of([asked.own])
-        said = f"{asked.id} {question}".encode("utf-8", "replace")
+        said = f"{asked.id} {asked.own}".encode("utf-8", "replace")
         key = (scope, head, hashlib.sha256(said).hexdigest())
         text = self._chosen.get(key)
         try:
@@ -61,7 +60,7 @@ class Recall:
                     self._archive,
                     scope,
                     self._archive.chain_at(scope, head),
-                    query=question,
+                    query=asked.own,
                     own=frozenset((asked.id,)),
                     tokens=most,
                     count=lambda text: meter.message(_message(recalled_text(text))),

@@ -37,7 +37,6 @@ from conspectus.recall.for_agents import (
     TOOL,
     answer_flow,
     asks_for_something,
-    question_of,
     unasked_flow,
     unreadable,
 )
@@ -140,7 +139,7 @@ def _asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
     if last is None:
         return "", frozenset()
     [said] = read_messages([messages[last]])
-    return question_of([said.own]), frozenset({said.id})
+    return said.own, frozenset({said.id})
 
 
 def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from conspectus.archive.store import Archive
 from conspectus.archive.values import Scope
@@ -47,11 +47,6 @@ merci oui non bien parfait bonjour salut continue vas-y d'accord s'il te vous pl
 """Words that continue a conversation and carry no subject."""
 
 
-def question_of(said: Sequence[str]) -> str:
-    """Return the query for a user's texts."""
-    return "\n".join(one for one in said if one)
-
-
 def asks_for_something(turn: str) -> bool:
     """Return whether a turn holds anything to search for."""
     return bool(query_of(turn).keys() - COURTESIES)
@@ -69,7 +64,7 @@ async def unasked_flow(
 ) -> RecallResult | None:
     """Return the originals that a user's message needs, or None.
 
-    `query` comes from `question_of`; `own` holds ids of the user's messages, which are not shown.
+    `own` holds ids of the user's messages, which are not shown.
     """
     wanted = query_of(query).keys() - COURTESIES
     if not wanted:

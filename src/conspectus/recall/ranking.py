@@ -68,7 +68,9 @@ def ranked(rows: Rows, query: Mapping[str, float], total: int, held: Held) -> li
     found = _candidates(rows, masks, {one: sum(worth[at] for at in words[one]) for one in words})
     rows.load(found.values())
     around = {other for place in [*found.values()][:SURROUNDED] for other in rows.near(place)}
-    found |= {rows[at].numbers[0]: at for at in around if len(rows[at].numbers) == 1}
+    # A call without a word of the query says less than what came of it.
+    short = [at for at in around if len(rows[at].numbers) == 1 and rows[at].act != "c"]
+    found |= {rows[at].numbers[0]: at for at in short}
     rows.load(found.values())
     mean = sum(rows[place].length for place in found.values()) / max(1, len(found))
     scores = dict[int, float]()
