@@ -16,12 +16,28 @@ import uvicorn
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
+from conspectus.tokens import TokenMeter
 from conspectus_serve import load_settings, make_app
 from conspectus_serve.tenants import Secret
 from fault_server import FaultServer
 
 SECRET = Secret(b"s" * 32)
 WINDOW = 4_000
+METER = TokenMeter(model="m")
+
+
+def sent_tokens(body: dict[str, Any]) -> int:
+    """What the provider would count: with the same estimate, so that a window means the same."""
+    tools = METER.tools(body["tools"]) if body.get("tools") else 0
+    beside = body.get("system") or body.get("instructions")
+    system = [{"role": "system", "content": beside}] if beside else []
+    items = body["messages"] if "messages" in body else body["input"]
+    return (
+        METER.messages(
+            [*system, *([{"role": "user", "content": items}] if isinstance(items, str) else items)]
+        )
+        + tools
+    )
 
 
 @dataclass(frozen=True)

@@ -27,26 +27,8 @@ from conspectus.recall import recall_flow
 from conspectus_lab.archive_conformance import ArchiveConformance, record_of, talk
 from postgres_support import postgres_schema
 
-MALFORMED = (
-    "postgresql://ann:hunter@2secret@127.0.0.1:1/x",
-    "postgresql://ann:hunter/2secret@127.0.0.1:1/x",
-    "postgresql://ann:hunter%2secret@127.0.0.1:1/x",
-    "postgresql://ann:hunter 2secret@127.0.0.1:1/x",
-    "postgresql://ann:hunter%002secret@127.0.0.1:1/x",
-    "postgresql://ann:hunter2secret",
-    "postgresql://ann:hunter2secret/x",
-    "postgresql://ann@127.0.0.1:hunter2secret/x",
-    "postgresql://127.0.0.1:1/x?password=hunter&2secret",
-    "postgresql://127.0.0.1:1/x?password=hunter&secret2=1",
-    "postgresql://127.0.0.1:1/x?password=hunter=2secret",
-    "postgresql://127.0.0.1:1/x?password=hunter@2secret",
-    "postgresql:ann:hunter2secret@127.0.0.1/x",
-    "postgres:/ann:hunter2secret@127.0.0.1/x",
-    "postgresql+psycopg://ann:hunter2secret@127.0.0.1/x",
-    " postgresql://ann:hunter2secret@127.0.0.1/x",
-    "ann:hunter2secret@127.0.0.1:5432/x",
-    "host=127.0.0.1 user=ann password=hunter2secret dbname=x",
-)
+ADDRESSES = Path(__file__).with_name("malformed_addresses.txt")
+MALFORMED = ADDRESSES.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 def parts_in(text: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 import cli_support
 from cli_support import read_json, write_json
-from recorded_sessions import EXAM, agent
+from test_replay import EXAM, agent
 
 WINDOW = ("--window", "2500", "--keep", "messages:6")
 

@@ -54,13 +54,6 @@ def test_a_file_without_the_section_summarises_nothing(text, tmp_path):
     assert not load_config(written(tmp_path, text)).enabled
 
 
-def test_conditions_of_a_mapping_must_all_hold_and_those_of_a_list_need_not(tmp_path):
-    trigger = "[{type: messages, value: 90}, {tokens: 4000, messages: 10}]"
-    config = loaded(tmp_path, f"enabled: true\ntrigger: {trigger}")
-    assert config.conditions == [{"messages": 90}, {"tokens": 4000, "messages": 10}]
-    assert config.keep.pair == ("messages", 20)
-
-
 def test_variables_stand_for_values_and_neither_they_nor_passwords_are_shown(tmp_path, monkeypatch):
     values = {"LIMIT": "6000", "ON": "true", "MODEL": "hunter2"}
     for name, value in {**values, "ARCHIVE_URL": "postgresql://ann:hunter3@db/x"}.items():

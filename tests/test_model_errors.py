@@ -125,33 +125,19 @@ def test_an_error_without_a_text_is_explained_by_its_class():
     assert "Speechless: a Speechless without a text" in explain(Speechless())
 
 
-class Busy(ConnectionError):
-    response: object = None
-
-
-def busy(response: object) -> Busy:
-    error = Busy("busy")
-    error.response = response
-    return error
+HEADERS = [({"retry-after": "7"}, 7.0), ({"retry-after": "1.5"}, 1.5), (["retry-after"], None)]
+NONSENSE = ("Fri, 31 Dec 9999 23:59:59 -1200", "soon", "nan", "inf", "-1", "0", [7])
 
 
 @pytest.mark.parametrize(
-    ("response", "seconds"),
-    [
-        (SimpleNamespace(headers={"retry-after": "7"}), 7.0),
-        (SimpleNamespace(headers={"retry-after": "1.5"}), 1.5),
-        (SimpleNamespace(headers=["retry-after"]), None),
-        ({"ResponseMetadata": {"HTTPHeaders": {}}}, None),
-        *(
-            (SimpleNamespace(headers={"retry-after": said}), None)
-            for said in ("Fri, 31 Dec 9999 23:59:59 -1200", "soon", "nan", "inf", "-1", "0", [7])
-        ),
-    ],
+    ("headers", "seconds"), [*HEADERS, *(({"retry-after": said}, None) for said in NONSENSE)]
 )
-def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(response, seconds):
-    found = explained(busy(response), "model", 1.0)
+def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(headers, seconds):
+    busy: Any = ConnectionError("busy")
+    busy.response = SimpleNamespace(headers=headers)
+    found = explained(busy, "model", 1.0)
     assert (found.transient, found.retry_after) == (True, seconds)
-    assert retry_after(busy(response)) == seconds
+    assert retry_after(busy) == seconds
 
 
 GOOD = "## Goal\n- ship [u0]"

@@ -165,40 +165,31 @@ def tokens(text: str) -> int:
     return (len(text) + 3) // 4
 
 
-@st.composite
-def texts(draw: st.DrawFn, most: int = 60) -> str:
-    number = draw(st.integers(1, most))
-    start = draw(st.integers(0, len(WORDS) - 1))
-    step = draw(st.sampled_from([1, 3, 7]))
-    joint = draw(st.sampled_from([" ", " ", ", ", "\n"]))
-    return joint.join(f"{WORDS[(start + n * step) % len(WORDS)]}{n}" for n in range(number))
+def text_of_words(number: int, start: int, joint: str) -> str:
+    return joint.join(f"{WORDS[(start + n) % len(WORDS)]}{n}" for n in range(number))
 
 
-@st.composite
-def lines(draw: st.DrawFn) -> Line:
-    kind = draw(st.sampled_from(["said", "done", "done", "agent", "found"]))
-    ids = (f"m{draw(st.integers(1, 9_999))}",)
-    if kind == "done":
-        args = draw(
-            st.lists(st.tuples(st.sampled_from(["path", "old", "q"]), texts(20)), max_size=3)
-        )
-        outcome = draw(st.lists(texts(12), max_size=30))
-        return Line(
-            "done",
-            ids,
-            draw(st.one_of(st.just(""), texts(20))),
-            call=draw(st.sampled_from(["bash", "edit_file", "get"])),
-            args=tuple((name, value.replace("\n", " ")) for name, value in args),
-            outcome=" ⏎ ".join(piece.replace("\n", " ") for piece in outcome),
-            effect=draw(st.sampled_from([True, False, None])),
-            failed=draw(st.booleans()),
-        )
-    if kind == "said":
-        return Line("said", ids, draw(texts(200)))
-    return Line(kind, ids, draw(texts(80)).replace("\n", " "))
+def texts(most: int, *joints: str) -> st.SearchStrategy[str]:
+    joint = st.sampled_from([" ", ", ", *joints])
+    return st.builds(text_of_words, st.integers(1, most), st.integers(0, len(WORDS)), joint)
 
 
-CHAINS = st.lists(st.lists(lines(), max_size=25), min_size=1, max_size=5).map(
+IDS = st.integers(1, 9_999).map(lambda n: (f"m{n}",))
+ARGS = st.lists(st.tuples(st.sampled_from(["path", "old", "q"]), texts(20)), max_size=3)
+DONE = st.builds(
+    Line,
+    st.just("done"),
+    IDS,
+    st.just("") | texts(20),
+    call=st.sampled_from(["bash", "edit_file", "get"]),
+    args=ARGS.map(tuple),
+    outcome=st.lists(texts(12), max_size=30).map(" ⏎ ".join),
+    effect=st.sampled_from([True, False, None]),
+    failed=st.booleans(),
+)
+SAID = st.builds(Line, st.just("said"), IDS, texts(200, "\n"))
+OTHERS = st.builds(Line, st.sampled_from(["agent", "found"]), IDS, texts(80))
+CHAINS = st.lists(st.lists(SAID | DONE | DONE | OTHERS, max_size=25), min_size=1, max_size=5).map(
     lambda found: [Segment(tuple(one)) for one in found]
 )
 

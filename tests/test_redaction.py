@@ -327,11 +327,3 @@ def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, a
     assert (later.outcome, later.failed) == ("kept", "redaction")
     with pytest.raises(RedactionError, match=why):
         compacted(messages, Compactor(scripted, on_failure="raise", **given), force=True)
-
-
-def test_a_failure_of_which_the_redactor_leaves_nothing_says_so():
-    compactor = Compactor(window=6_000, redact=lambda text: "", archive="memory:")
-    whole = [HumanMessage(f"Look at module {n}. " * 40, id=f"m{n}") for n in range(60)]
-    result = compactor.compact(whole, thread_id="t")
-    assert (result.outcome, result.failed) == ("stuck", "summary")
-    assert "the redactor left nothing" in result.reason

@@ -14,26 +14,15 @@ import pytest
 
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
-from conspectus.tokens import TokenMeter
 from conspectus_serve.settings import PLAINLY
 from fault_server import FaultServer, faults
 from postgres_support import postgres_schema
 from sdk_support import Chat, Messages, script
-from serve_support import SECRET, WINDOW, Serving, between, serving, talk
+from serve_support import METER, SECRET, WINDOW, Serving, between, sent_tokens, serving, talk
 
-METER = TokenMeter(model="m")
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
 FILLER = "The function reads its input, checks it, and gives back what it has found there. " * 4
 USER: Any = {"role": "user", "content": "hi"}
-
-
-def sent_tokens(body: dict[str, Any]) -> int:
-    """What the provider would count: with the same estimate, so that a window means the same."""
-    tools = METER.tools(body["tools"]) if body.get("tools") else 0
-    beside = body.get("system") or body.get("instructions")
-    system = [{"role": "system", "content": beside}] if beside else []
-    items = body["messages"] if "messages" in body else body["input"]
-    return METER.messages([*system, *([USER] if isinstance(items, str) else items)]) + tools
 
 
 def both(
@@ -196,29 +185,19 @@ def test_two_instances_serve_the_same_conversations():
                 assert own == [number]
 
 
+PLAIN = """unauthorized no_credit request_timeout server_error blocked cut_before_headers too_large
+    cut_in_the_middle ends_early error_in_the_stream invalid_json empty_choices length""".split()
 FAULTS: dict[str, Any] = {
+    **{name: getattr(faults, name)() for name in PLAIN},
     "none": "This is an answer.",
     "context_length": faults.context_length(100, 200),
-    "too_large": faults.too_large(),
     "bad_request": faults.bad_request("no such parameter"),
     "not_found": faults.not_found("the model"),
-    "unauthorized": faults.unauthorized(),
-    "no_credit": faults.no_credit(),
     "rate_limited": faults.rate_limited(7),
-    "request_timeout": faults.request_timeout(),
-    "server_error": faults.server_error(),
     "unavailable": faults.unavailable(3),
-    "blocked": faults.blocked(),
     "slow": faults.slow(0.2),
-    "cut_before_headers": faults.cut_before_headers(),
-    "cut_in_the_middle": faults.cut_in_the_middle(),
-    "ends_early": faults.ends_early(),
-    "error_in_the_stream": faults.error_in_the_stream(),
-    "invalid_json": faults.invalid_json(),
-    "empty_choices": faults.empty_choices(),
     "content_filter": faults.content_filter("What there was"),
     "refusal": faults.refusal("I do not do this."),
-    "length": faults.length(),
     "lying_usage": faults.lying_usage(0, 0),
 }
 PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}

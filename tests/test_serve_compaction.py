@@ -13,20 +13,13 @@ import pytest
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus.tokens import TokenMeter
 from conspectus_serve.settings import PLAINLY
 from fault_server import FaultServer
-from serve_support import WINDOW, Serving, between, own, post
+from serve_support import METER, WINDOW, Serving, between, own, post, sent_tokens
 
-METER = TokenMeter(model="m")
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
 NEW: Any = {"role": "user", "content": "And now?"}
 SUMMARY = "Here is a summary of the conversation to date:"
-
-
-def size(body: dict[str, Any]) -> int:
-    items = body["input"] if "input" in body else body["messages"]
-    return METER.messages([NEW] if isinstance(items, str) else items)
 
 
 @contextmanager
@@ -37,7 +30,10 @@ def both(path: Path | Archive, config: Any = None, **more: Any) -> Iterator[Any]
         return f"Answer {request.number}. {LONG}"
 
     with (
-        between(script, path, config, limit=WINDOW, count=size, **more) as (upstream, endpoint),
+        between(script, path, config, limit=WINDOW, count=sent_tokens, **more) as (
+            upstream,
+            endpoint,
+        ),
         openai.OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0) as client,
     ):
         yield upstream, endpoint, client

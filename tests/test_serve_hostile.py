@@ -14,11 +14,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 import serve_support
 from conspectus.archive import Archive
-from conspectus.cli.app import app
 from conspectus.errors import ConfigError
 from conspectus_serve.settings import LARGEST_BODY
 from conspectus_serve.tenants import secret_beside
@@ -260,16 +258,6 @@ def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):
     file.write_text("short")
     with pytest.raises(ConfigError, match="hexadecimal"):
         secret_beside(archive, None)
-
-
-def test_an_archive_in_a_missing_folder_is_what_the_error_is_about(tmp_path):
-    archive = tmp_path / "missing" / "a.db"
-    line = ["serve", "--upstream", "http://127.0.0.1:9", "--listen", "127.0.0.1:0"]
-    done = CliRunner().invoke(app, [*line, "--archive", str(archive)])
-    assert done.exit_code == 3
-    assert f"The archive {archive} cannot be opened" in done.stderr
-    assert "give a file in a folder that is there" in done.stderr
-    assert "secret" not in done.stderr
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

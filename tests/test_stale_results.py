@@ -148,34 +148,21 @@ class Binding:
         return AIMessage(content, tool_calls=[call], response_metadata=told)
 
 
-def played(model: Binding, history: str, guarded: bool, loop: bool = False) -> Any:
-    events: list[str] = []
+@pytest.mark.parametrize("calls", [0, 5])
+@pytest.mark.parametrize(
+    ("history", "guarded", "way"),
+    [("replace", False, "sync"), ("preserve", True, "sync"), ("preserve", True, "async")],
+)
+def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, way, calls, caplog):
+    """Those of the newest turn stay with their calls at first: most models ask for them there."""
+    model, events = Binding(calls), list[str]()
     own = middleware(history=history, on_event=lambda event, data: events.append(event))
     bench = Bench(model, own, *([ContextGuard(own, window=20_000)] if guarded else []))
-    for n in range(24 // (model.calls + 1)):
-        state = bench.say(f"Go on, {n}.", "async" if loop else "sync")
+    for n in range(24 // (calls + 1)):
+        state = bench.say(f"Go on, {n}.", way)
     assert any(map(is_summary, bench.requests[-1]))
-    return state, events.count("end")
-
-
-WAYS = [("replace", False, False), ("preserve", True, False), ("preserve", True, True)]
-"""History, guard, event loop."""
-
-
-@pytest.mark.parametrize(("history", "guarded", "loop"), WAYS)
-def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, loop):
-    model = Binding(calls=0)
-    state, compactions = played(model, history, guarded, loop)
-    assert compactions
-    assert model.refused == 0
-    thinking = [m for m in state if isinstance(m, AIMessage)]
-    assert all(isinstance(m.content, list) and len(m.content) == 2 for m in thinking)
-
-
-@pytest.mark.parametrize(("history", "guarded", "loop"), WAYS)
-def test_a_refusal_of_the_newest_thoughts_is_answered_without_them(history, guarded, loop, caplog):
-    """They stay with their calls at first: most models ask for them there."""
-    model = Binding(calls=5)
-    _, compactions = played(model, history, guarded, loop)
-    assert 0 < model.refused <= compactions
-    assert "refused thoughts" in caplog.text
+    assert (model.refused > 0) == ("refused thoughts" in caplog.text) == (calls > 0)
+    assert model.refused <= events.count("end") > 0
+    if not calls:
+        answers = [m for m in state if isinstance(m, AIMessage)]
+        assert all(isinstance(m.content, list) and len(m.content) == 2 for m in answers)

@@ -5,18 +5,7 @@ The functions of `faults` make the faults.
 """
 
 from fault_server import faults
-from fault_server.faults import Answer, Broken, Fault, HttpError, Reply, ToolCall, Usage
+from fault_server.faults import Answer, Reply, ToolCall
 from fault_server.server import FaultServer, Request
 
-__all__ = [
-    "Answer",
-    "Broken",
-    "Fault",
-    "FaultServer",
-    "HttpError",
-    "Reply",
-    "Request",
-    "ToolCall",
-    "Usage",
-    "faults",
-]
+__all__ = ["Answer", "FaultServer", "Reply", "Request", "ToolCall", "faults"]
