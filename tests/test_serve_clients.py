@@ -106,6 +106,16 @@ def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
     assert 0.8 * WINDOW < max(one.tokens for one in upstream.requests) < 0.97 * WINDOW
 
 
+def test_a_long_answer_beside_many_tools_takes_half_of_what_they_leave(tmp_path):
+    look = {"name": "look", "description": FILLER * 32, "parameters": {"type": "object"}}
+    tools = [{"type": "function", "function": look}]
+    assert METER.tools(tools) > WINDOW / 2
+    with both(tmp_path / "a.db", lambda request: "fine") as (upstream, endpoint):
+        answer = post(endpoint, [USER], tools=tools, max_tokens=WINDOW)
+        assert answer.status_code == 200, answer.text
+        assert len(upstream.requests) == 1
+
+
 def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
     seen = []
     with between(["fine"] * 3, tmp_path / "a.db", window=20_000, count=sent_tokens) as pair:
