@@ -138,20 +138,6 @@ def test_a_chain_with_a_gap_is_not_trusted():
     assert Archive(store).chain(SCOPE) == archive.records(SCOPE) == (first, second)
 
 
-def test_recall_says_that_the_newest_record_is_damaged(tmp_path):
-    path = tmp_path / "archive.db"
-    with Compactor(keep=("messages", 4), archive=path) as compactor:
-        assert compactor.compact(SENT, thread_id="t", force=True).archived
-        assert compactor.recall("module 3", thread_id="t").hits
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE item SET body = x'00' WHERE kind = 1")
-    with (
-        Compactor(archive=path) as compactor,
-        pytest.raises(ArchiveError, match="damaged, so that nothing can"),
-    ):
-        compactor.recall("module 3", thread_id="t")
-
-
 def test_a_file_of_a_newer_version_is_refused(tmp_path):
     path = tmp_path / "archive.db"
     Archive.open(path).close()

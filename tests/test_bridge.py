@@ -6,7 +6,6 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -299,35 +298,3 @@ def _after(both: threading.Barrier, instances: int) -> str:
     if instances > 1:
         both.wait(60)
     return "## Done\n- it was looked at"
-
-
-@dataclass
-class Hanging(Scripted):
-    """On a loop it never answers."""
-
-    started: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        self.started.set()
-        return await asyncio.Event().wait()  # type: ignore[return-value]
-
-
-def test_nobody_waits_for_a_worker_whose_thread_has_ended():
-    """Its loop was stopped while its task wrote a summary."""
-    hanging = Hanging(short)
-    compactor = engine(
-        hanging, trigger=("messages", 10), keep=("messages", 4), summarizer_timeout=None
-    )
-
-    def left() -> tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]:
-        loop = asyncio.new_event_loop()
-        task = loop.create_task(compactor.acompact(talk(40), thread_id="t"))
-        loop.run_until_complete(hanging.started.wait())
-        return loop, task
-
-    with ThreadPoolExecutor(1) as pool:
-        loop, task = pool.submit(left).result()
-    assert compactor.compact(talk(40), thread_id="t").outcome == "compacted"
-    task.cancel()
-    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
-    loop.close()

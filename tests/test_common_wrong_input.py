@@ -164,19 +164,6 @@ def test_a_trigger_of_another_form_names_the_right_one(trigger, says):
         Compactor(trigger=trigger)
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda: SummarizationMiddleware.request_compaction(3),  # type: ignore[arg-type]
-        lambda: Compactor().compact([], thread_id="t", focus=3),  # type: ignore[arg-type]
-        lambda: SummarizationMiddleware(None).compact({}, None, focus=3),  # type: ignore[arg-type]
-    ],
-)
-def test_a_focus_that_is_no_text_is_an_error(ask):
-    with pytest.raises(PolicyError, match="focus must be a text in plain words"):
-        ask()
-
-
 @pytest.mark.parametrize("name", ["", None, True, 1.5, ("a",)])
 def test_what_names_no_thread_is_an_error(name):
     with pytest.raises(InputError, match="must be a text that is not empty"):

@@ -3,15 +3,88 @@ in a way that is stated."""
 
 import copy
 import random
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from langchain_conformance.behaviour import BEHAVIOURS, OURS, THEIRS, kept
-from langchain_conformance.cuts import drawn, is_legal
+from langchain_conformance.behaviour import BEHAVIOURS, OURS, THEIRS, kept, tens, writer
 from langchain_conformance.page import PAGE, outcome, page
+from stateful.oracle import unanswered
+
+WINDOW = 100_000
+
+
+def pairs(history: Sequence[AnyMessage]) -> list[tuple[str, str]]:
+    """Ids of each call's message and of its result: a result is of the nearest call before it."""
+    found = []
+    for at, message in enumerate(history):
+        if isinstance(message, ToolMessage):
+            for before in reversed(history[:at]):
+                calls = before.tool_calls if isinstance(before, AIMessage) else []
+                if any(call["id"] == message.tool_call_id for call in calls):
+                    found.append((str(before.id), str(message.id)))
+                    break
+    return found
+
+
+def newest(history: Sequence[AnyMessage]) -> str:
+    """Id of the newest user message."""
+    return str(next(m.id for m in reversed(history) if isinstance(m, HumanMessage)))
+
+
+def is_legal(history: Sequence[AnyMessage], kept: Sequence[str]) -> bool:
+    """Whether what is kept is whole: no result parted from its call, the newest user message
+    there, no open call gone."""
+    stay = set(kept)
+    whole = all((call in stay) == (result in stay) for call, result in pairs(history))
+    return whole and newest(history) in stay and {str(m.id) for m in unanswered(history)} <= stay
+
+
+def drawn(chance: random.Random) -> tuple[list[AnyMessage], Callable[[], dict[str, Any]]]:
+    """A history with parallel calls, results out of order, ids used again, open calls; and how
+    much of it to keep."""
+    history: list[AnyMessage] = []
+
+    def put(message: AnyMessage) -> None:
+        message.id = f"m{len(history)}"
+        history.append(message)
+
+    for _ in range(chance.randint(1, 5)):
+        put(HumanMessage("Look " * chance.randint(1, 30)))
+        for _ in range(chance.randint(0, 3)):
+            ids = chance.sample(["a", "b", "c", "d"], chance.randint(0, 3))
+            calls = [{"name": "look", "args": {"at": one}, "id": one} for one in ids]
+            put(AIMessage("so " * chance.randint(0, 9), tool_calls=calls))
+            chance.shuffle(ids)
+            if chance.random() < 0.05:
+                ids = ids[1:]
+            for one in ids:
+                put(ToolMessage("line " * chance.randint(1, 60), tool_call_id=one))
+                if chance.random() < 0.04:
+                    put(HumanMessage("Wait."))
+        put(AIMessage("Done."))
+    if chance.random() < 0.7:
+        put(HumanMessage("And now?"))
+    keep = chance.choice(
+        [
+            ("messages", chance.randint(1, 12)),
+            ("tokens", chance.randint(1, 300)),
+            ("fraction", chance.randint(1, 300) / WINDOW),
+        ]
+    )
+    counter = {"token_counter": tens} if chance.random() < 0.5 else {}
+
+    def settings() -> dict[str, Any]:
+        model = writer(WINDOW)
+        return {"model": model, "trigger": ("messages", 2), "keep": keep, **counter}
+
+    return history, settings
+
 
 EMPTY = "`keep` as large as the trigger: warnings when built"
 """The behaviour of which an empty outcome is LangChain's real one."""

@@ -215,15 +215,6 @@ def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
     return [found.message.id for found in archive.get(scope, keys)]
 
 
-def test_a_message_that_carries_the_marker_stays():
-    history = talk()
-    history[0].additional_kwargs["keep_me"] = True
-    history[2].additional_kwargs["keep_me"] = False
-    update = made(pin="keep_me").before_model({"messages": history}, Runtime())
-    names = [one.id for one in update["messages"][1:] if not is_summary_message(one)]
-    assert names == ["m0", "m5", "m6", "m7"]
-
-
 def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
     own, agents = InMemoryStore(), InMemoryStore()
     made(archive=own).before_model({"messages": talk()}, runtime(store=agents))

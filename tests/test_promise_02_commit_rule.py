@@ -120,17 +120,6 @@ def test_without_an_archive_the_ids_that_a_summariser_cites_are_left_out():
     assert scripted.requests[-1].entries[0].cite in kept.messages[0]["content"]
 
 
-def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown():
-    scripted = Scripted(lambda _: "")
-    compactor = engine(scripted, trigger=("messages", 80), keep=("messages", 10))
-    compacted(MESSAGES, compactor)
-    again = compacted([*MESSAGES, *talk(1)], compactor)
-    assert "the last compaction, at 80 messages, failed" in again.reason
-    assert len(scripted.requests) == 1
-    compacted([*MESSAGES, *talk(6)], compactor)
-    assert len(scripted.requests) == 2
-
-
 class CommitRule:
     def judge(self, look: Look) -> None:
         shown = [plain(message) for message in look.shown]

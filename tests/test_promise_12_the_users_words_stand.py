@@ -133,15 +133,6 @@ def test_the_first_and_the_newest_stand_whatever_came_between():
         assert left_out(result.summary) > 200
 
 
-@pytest.mark.parametrize("room", [80, 100, 140])
-def test_where_the_room_is_least_the_first_and_the_newest_are_cut_and_not_left_out(room):
-    lines = [f"{n} {SAYINGS[3] * 4}" for n in range(20)]
-    compactor = engine(keep=("messages", 2), max_summary_tokens=room)
-    messages = [*conversation(lines), user("Go."), assistant("I go.")]
-    said = words(compacted(messages, compactor, force=True).summary)
-    assert [text[:4] for text in said] == [lines[0][:4], lines[19][:4]]
-
-
 def test_without_an_archive_nothing_is_claimed_of_a_recall():
     compactor = Compactor(window=8_000, keep=("messages", 2), archive=None)
     result = compactor.compact([*conversation(crowd(300)), *talk(4)], thread_id="t", force=True)

@@ -276,18 +276,6 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
     assert lines < 300, "of four hundred lines those that are shown, and those since"
 
 
-def test_a_short_edit_shows_what_is_new_and_its_file():
-    """What both texts begin with is left out first."""
-    path = "/home/someone/projects/shop/packages/server/src/checkout/session_of_a_customer.ts"
-    old = "import a;\n" * 9 + "const limit = 3;"
-    edit = {"path": path, "old": old, "new": f"{old}\nconst retries = 5;"}
-    said = f"Successfully replaced text in {path}. Changed 99 characters to 118."
-    text = notes_of(*deed("edit_file", edit, said, "m1"), room=300)
-    assert "/checkout/session_of_a_customer.ts" in text
-    assert "const retries = 5;" in text
-    assert text.count("import a;") < 4
-
-
 @pytest.mark.parametrize(
     "answer",
     [

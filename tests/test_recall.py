@@ -224,18 +224,6 @@ def test_a_message_is_found(archive, query, expected):
     assert found(archive, query) == {TALK[expected]}
 
 
-def test_a_name_of_common_words_is_found_where_it_stands_as_it_is(archive):
-    addresses = [f"10.0.{n % 37}.{n * 3 % 41}" for n in range(700)]
-    log = "".join(
-        f"{n % 23}:{n % 59} GET /x from {address} took {n * 7 % 41} ms\n"
-        for n, address in enumerate(addresses)
-    )
-    keep(archive, ["Show the log.", said("assistant", log, id="log"), *FILLER])
-    for address in addresses[::70]:
-        text = recall(archive, query=f"What of {address}?", tokens=600).text
-        assert f" {address} " in text
-
-
 def test_what_stands_in_quotes_comes_first(archive):
     parts = ["the file is not there", "no such file was opened", "open the file and the directory"]
     keep(

@@ -135,17 +135,11 @@ FORMS = {
     "it ends with half of the results": "u a(x,y) rx",
     "nothing said": "u= a(x)= rx= a=",
 }
-ARGUMENTS = {
-    "arguments that are no JSON": '{"whe',
-    "arguments that are a list": "[1]",
-    "arguments with awkward names": '{"self": 1, "runtime": 2, "config": 3, "run_manager": 4}',
-}
+AWKWARD = '{"self": 1, "runtime": 2, "config": 3, "run_manager": 4}'
 ODD: dict[str, list[Row]] = {
     **{name: rows_of(form) for name, form in FORMS.items()},
-    **{
-        name: [user(), said("a", "x", args=args), result("x"), said("b")]
-        for name, args in ARGUMENTS.items()
-    },
+    "no JSON": [user(), said("a", "x", args='{"whe'), result("x"), said("b")],
+    "awkward names": [user(), said("a", "x", args=AWKWARD), result("x"), said("b")],
     "the form of Anthropic": ANTHROPIC,
 }
 

@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from langmem import short_term as theirs
 
 import short_term_support
-from conspectus import Archive, ArchiveError, Compactor, StuckError, SummaryError
+from conspectus import Archive, ArchiveError, Compactor, SummaryError
 from conspectus import short_term as ours
 from conspectus.archive import Scope
 from short_term_support import (
@@ -317,11 +317,3 @@ def test_a_summariser_that_fails_never_becomes_the_summary(model):
     assert plainly(messages, model=model, on_failure="keep").messages == messages
     with pytest.raises((SummaryError, RuntimeError, ValueError)):
         plainly(messages, model=model, on_failure="raise")
-
-
-def test_what_does_not_fit_raises_where_it_is_to():
-    messages = [SystemMessage("Be brief. " * 200, id="s"), *talk(8)]
-    with pytest.raises(StuckError) as caught:
-        plainly(messages, on_failure="raise")
-    assert caught.value.budget == 200
-    assert caught.value.needed > 500
