@@ -51,6 +51,7 @@ class Exchange:
     hint: str = ""  # the client's name of its session
     trail: Trail | None = None  # None for a history that is not read
     match: Match = field(default_factory=lambda: Match(""))
+    left: tuple[Scope, str] | None = None  # the thread that it leaves, with the record to copy
     # the history as it is archived, whole where the client has cleared
     plain: list[Any] = field(default_factory=list)
     short: Sequence[Any] = ()  # the same, whole only where the record in force needs it

@@ -165,7 +165,7 @@ class Fitter:
                 logger.warning("model %s: %s", printable(x.model), NO_WINDOW)
 
     def _restore(self, x: Exchange) -> None:
-        """Find what the client has cleared, and take along what the former thread has compacted."""
+        """Find what the client has cleared, and what the former thread has compacted."""
         assert x.trail is not None
         source, head = x.scope, x.match.head
         if x.match.left:
@@ -179,8 +179,7 @@ class Fitter:
         if x.match.left:
             fitting = fold(self._archive.chain(source), read_messages(x.plain)).chain
             if fitting:
-                self._archive.copy(source, x.scope, fitting[-1].id)
-                x.match = replace(x.match, head="copied")
+                x.left, x.match = (source, fitting[-1].id), replace(x.match, head="copied")
 
     # Fit
 
@@ -190,6 +189,8 @@ class Fitter:
         On an event loop one compaction computes at a time, and none while it waits for its model.
         """
         with self._refusing(x):
+            if x.left is not None:
+                await asyncio.to_thread(self._archive.copy, x.left[0], x.scope, x.left[1])
             if x.due:
                 await self._compact(x)
             if x.fresh:  # its client may have gone, and sends the same request again
