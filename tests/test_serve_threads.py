@@ -202,6 +202,22 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
     assert [name for name in names if name not in kept] == []
 
 
+@pytest.mark.parametrize("calls", [3, 12])
+def test_calls_that_are_made_together_begin_no_thread(tmp_path, calls):
+    history: list[Any] = [user("Do the work.")]
+    threads = set()
+    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+        for n in range(3):
+            answer = post(endpoint, "/v1/responses", {"model": "m", "input": history})
+            threads.add(own(answer, "thread"))
+            ids = [f"call_{n}{place:02}a1b2c3d4e5" for place in range(calls)]
+            call = {"type": "function_call", "name": "look", "arguments": "{}"}
+            history += [assistant(f"I look. {n}"), *({**call, "call_id": one} for one in ids)]
+            kind = "function_call_output"
+            history += [{"type": kind, "call_id": one, "output": "fine"} for one in ids]
+    assert len(threads) == 1
+
+
 def test_a_reminder_that_changes_in_what_was_evicted_keeps_the_compactions(ask, tmp_path):
     said, records, threads = MANY[0]["content"], list[str](), set()
 

@@ -32,7 +32,7 @@ _ARGUMENTS = ("name", "input", "arguments", "function")
 _PART = re.compile(r"[A-Za-z0-9]{8,}+")
 """A part of an id; one of letters and digits is of no other conversation."""
 
-NEWEST = 4  # answers by which a thread is looked for; of those before, each at twice the distance
+NEWEST = 32  # answers by which a thread is looked for; of those before, each at twice the distance
 TOGETHER = 4  # messages that name an answer, with those before it
 KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
 
