@@ -144,16 +144,13 @@ def test_export_gives_the_originals_as_they_were(archive, tmp_path):
     assert "in a folder that exists" in refused(*args, "-o", tmp_path / "none" / "out.jsonl")
 
 
-def test_forget_without_anybody_to_confirm_is_refused(archive):
+def test_forget_deletes_one_thread_for_good(archive):
     args = ["archive", "forget", "--archive", archive]
     assert "give --yes" in refused(*args, "--thread", "trip", input="y\n")
     assert "--all" in refused(*args, "--yes")
     assert "--all" in refused(*args, "--yes", "--all", "--thread", "trip")
     assert recalled(archive, "--id", "u3")["hits"]
-
-
-def test_forget_deletes_one_thread_for_good(archive):
-    args = ["archive", "forget", "--archive", archive, "--yes"]
+    args.append("--yes")
     assert "no thread" in refused(*args, "--thread", "other")
     assert read_json(*args, "--thread", "trip")["deleted"] > len(talk()) - 4
     assert "no thread" in refused("recall", "--archive", archive, "--thread", "trip", "Reykjavik")

@@ -140,17 +140,8 @@ LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
             ],
         ),
         # Twenty positions are looked at, the breakpoint being the first.
-        (SONNET, [(growing(15), 0, None), (growing(34), 1, CacheUse(15_000, 19_000, 0))]),
         (SONNET, [(growing(15), 0, None), (growing(35), 1, CacheUse(0, 35_000, 0))]),
         (SONNET, [(growing(15), 0, None), (growing(35, 20), 1, CacheUse(15_000, 20_000, 0))]),
-        # A prefix that no breakpoint ended is not known.
-        (
-            SONNET,
-            [
-                (growing(10), 0, None),
-                ([*growing(9)[:8], *growing(10)[9:]], 1, CacheUse(0, 9_000, 0)),
-            ],
-        ),
         # OpenAI keeps every prefix down to the middle of a block, in steps of 128.
         (
             GPT,
