@@ -232,7 +232,9 @@ NOWHERE = "postgresql://me:secret@127.0.0.1:1/none"
 WRONG = [(one, "names no archive") for one in ("mysql://me:secret@host/db", "  ", "sqlite://")]
 
 
-@pytest.mark.parametrize(("where", "advice"), [*WRONG, (NOWHERE, "check that it is up")])
+@pytest.mark.parametrize(
+    ("where", "advice"), [*WRONG, (NOWHERE, "check that it is up"), (None, "a path or an address")]
+)
 def test_an_address_that_leads_nowhere_is_refused_without_its_password(where, advice):
     if where == NOWHERE:
         pytest.importorskip("psycopg")

@@ -38,6 +38,8 @@ def opened(where: str | Path, ttl: float | None, timeout: float | None) -> Table
     """Open the store that an address names; see `Archive.open`."""
     if isinstance(where, Path):
         return SqliteTables(where, ttl)
+    if not isinstance(where, str):
+        raise InputError(f"an archive is opened at a path or an address, not at {where!r}")
     check_address(where)
     scheme, mark, rest = where.partition("://")
     if where in ("memory:", ":memory:"):
