@@ -300,6 +300,23 @@ def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
         assert max(ranked, key=lambda text: ranked[text]) == f"{n + 11} degrees"
 
 
+def test_a_query_looks_in_a_range_alone(archive):
+    keys = [one.key for one in keep(archive, [f"Build {n} is red: disk {n}." for n in range(30)])]
+    result = recall(archive, query="why is the build red", range=(keys[10], keys[14]))
+    assert sorted(hit.place for hit in result.hits) == [10, 11, 12, 13, 14]
+    assert recall(archive, query="zebra", range=(keys[1], keys[2])).text == ""
+
+
+def test_a_call_that_fits_brings_the_end_of_a_long_result(archive):
+    call = {"name": "run_python", "args": {"file": "ablation_3.py"}, "id": "c"}
+    long = "\n".join(f"epoch {n}: loss {n / 7:.3f}" for n in range(200)) + "\nscore 0.9589"
+    keep(archive, [*FILLER, AIMessage("", id="a", tool_calls=[call]),
+                   ToolMessage(long, tool_call_id="c", id="t")])  # fmt: skip
+    hits = {hit.id: hit for hit in recall(archive, query="ablation_3.py", tokens=400).hits}
+    assert hits["t"].text.endswith("score 0.9589")
+    assert hits["t"].begin > 0
+
+
 def test_a_limit_holds_where_each_call_brings_its_result(archive):
     messages: list[Any] = []
     for n in range(9):

@@ -81,14 +81,14 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (recall(), "Give query, or id, or both, or id and until"),
+        (recall(), "Give query, or id, or both; until may go with them"),
         (recall(query="key", id="m1"), "no archived message of this branch has the id 'm1'"),
         (recall(id="m1, m2"), "Give one id at a time"),
         (recall(id="nowhere"), "no archived message of this branch has the id 'nowhere'"),
         (recall(until="m2"), "Give id together with until"),
         (recall(query="?!"), "no word to look for"),
         (recall(query="zebra"), "Nothing was found. Try other words"),
-        (recall(query="key", at=5), "Give query, or id, or both, or id and until, or id and at"),
+        (recall(query="key", at=5), "and at with id alone"),
     ],
 )
 def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(call, said):

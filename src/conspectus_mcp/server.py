@@ -42,7 +42,7 @@ ABOUT = (
 )
 
 Query = Annotated[str, Field(description="Words, names, paths or numbers to look for.")]
-Within = Annotated[str, Field(description="Words to look for in that message alone.")]
+Within = Annotated[str, Field(description="Words to look for in that message or range alone.")]
 Limit = Annotated[int, Field(description="The most messages to show.", ge=1, le=50)]
 Id = Annotated[str, Field(description="Id of a message, as shown in [brackets].")]
 Until = Annotated[str, Field(description="Id of the last message of a range that begins with id.")]
@@ -132,13 +132,12 @@ class _Reader:
         tokens: Tokens = TOKENS,
     ) -> str:
         """Read an earlier message by its id, or all from id until another."""
-        one = {"id": id, "at": at or None, "query": query or None}
-        asked: dict[str, Any] = {"range": (id, until)} if until else one
+        place: dict[str, Any] = {"range": (id, until)} if until else {"id": id, "at": at or None}
         with self._opened() as (archive, scopes):
-            if until and (at or query):
-                raise InputError("at and query go with one id; leave out until, or both of them")
+            if until and at:
+                raise InputError("at goes with one id; leave out until, or at")
             scope = replace(_one(scopes, thread), session=session)
-            result = self._recall(archive, scope, tokens=tokens, **asked)
+            result = self._recall(archive, scope, tokens=tokens, query=query or None, **place)
             if not result.text:
                 raise InputError(f"tokens={tokens} is too little to show any of it; ask for more")
         more = "\n(Not all is shown. Read on with at= the last character shown, or the next id.)"

@@ -354,7 +354,7 @@ class Compactor(Attributes, Closing):
         """Find archived originals again, among those in reach of the record in force.
 
         Args:
-            query: words to look for; with `id`, in that message alone; or
+            query: words to look for; with `id` or `range`, there alone; or
             id: a message id, or one cited in a summary; or
             at: characters of that message to skip.
             range: two of them, for all messages between, both included.
@@ -362,7 +362,8 @@ class Compactor(Attributes, Closing):
             tokens: most tokens of the result's text.
 
         Raises:
-            InputError: not exactly one of query, id and range; or there is no archive.
+            InputError: none or several of query, id and range, but for a query with one of the
+                others; or there is no archive.
             NotFoundError: nothing is archived of that thread, or nothing of that name is in reach.
             ArchiveError: the archive cannot be read, or its newest record is damaged.
         """

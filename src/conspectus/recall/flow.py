@@ -43,21 +43,23 @@ async def recall_flow(
     """Find originals of a chain, which never are those of an abandoned branch.
 
     Asked by `query` (words in any language; the best come first), by `id` (`id/2` is the second of
-    the calls that a message makes; a call comes with its results; `at` skips characters, and a
-    `query` beside it looks in that message alone), or by `range`, from one id to another. `most`
-    and `without` bound what a query shows; without `cited` only shortened messages are named.
+    the calls that a message makes; a call comes with its results; `at` skips characters), or by
+    `range`, from one id to another. A `query` beside an id or a range looks there alone. `most` and
+    `without` bound what a query shows; without `cited` only shortened messages are named.
 
     Raises:
         InputError: another way of asking, or an invalid one.
         NotFoundError: no message of the chain has that id, or it holds none of the words.
         ArchiveError: the archive cannot be read.
     """
-    ways = {"id": id, "query": query if id is None else None, "range": range}
+    ways = {"id": id, "range": range}
     asked = [kind for kind, value in ways.items() if value is not None]
+    asked = asked or ["query"] * (query is not None)
     with observing("recall", scope, name=asked[0] if asked else "") as seen:
         if len(asked) != 1 or (query is not None and at is not None):
             raise InputError(
-                "recall takes exactly one of query, id and range; a query or at= may go with an id"
+                "recall takes exactly one of query, id and range; a query may go with an id or a "
+                "range, and at= with an id"
             )
         if type(tokens) is not int or tokens < 1:
             raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
@@ -70,7 +72,7 @@ async def recall_flow(
             if id is not None:
                 found.by_id(id, at or 0, query)
             elif query is not None:
-                found.by_query(query, without)
+                found.by_query(query, without, range)
             elif range is not None:
                 found.by_range(range)
             return room.result()
@@ -101,10 +103,17 @@ class _Search:
         self._catalog = catalog_of(archive, scope, chain)
         self._keys, self._places = self._catalog.keys, self._catalog.places
 
-    def by_query(self, text: str, without: Collection[str]) -> None:
-        """Show the passages that fit words, the best first."""
+    def by_query(
+        self, text: str, without: Collection[str], ends: tuple[str, str] | None = None
+    ) -> None:
+        """Show the passages that fit words, the best first; with `ends` those of a range."""
         query, names = _query(text), names_of(text)
         total, held = self._catalog.holding(self._scope, [*query, *names.values()])
+        start, end = (0, len(self._keys)) if ends is None else self._stretch(ends)
+        if ends is not None:
+            within = self._catalog.rows(self._scope, self._keys[start : end + 1])
+            own = {number for row in within for number in row.numbers}
+            held = {word: numbers & own for word, numbers in held.items()}
         # Words that too many passages hold say little.
         rarer = {word: held[word] for word in query if len(held[word]) < MOST}
         kept = rarer if any(rarer.values()) else {word: held[word] for word in query}
@@ -114,6 +123,7 @@ class _Search:
             rows = Rows(self._catalog, self._scope, without)
             exact = self._exact(rows, names, held)
             matches = ranked(rows, query | dict.fromkeys(exact, 1.0), total, kept | exact)
+            matches = [one for one in matches if start <= one.place <= end]
             best = [self._keys[one.place] for one in matches]
             read = self._archive.find(self._scope, best[:AT_ONCE])
             if read.keys() >= {*best[:AT_ONCE]}:
@@ -139,10 +149,13 @@ class _Search:
             # What came of a call says more than the call; of several, each result has its own rank.
             after = (rows[at] for at in range(place + 1, place + ON + 1) if at in rows)
             for result in self._results(one, after) if len(one.calls) == 1 else ():
-                if len(result.text) <= WHOLE_UP_TO and result.key not in said:
-                    at_result = self._places[result.key]
-                    self._room.offer(hit_of(result, place=at_result, neighbour=True))
-                    said |= {result.key, result.text}
+                if result.key not in said:
+                    # A long one says at its end what came of the call.
+                    begin = spans(result.text, ())[-1][0] if len(result.text) > WHOLE_UP_TO else 0
+                    span, at_result = (begin, len(result.text)), self._places[result.key]
+                    shown = hit_of(result, span, place=at_result, neighbour=True)
+                    self._room.offer(shown)
+                    said |= {result.key, shown.text}
 
     def _exact(
         self, rows: Rows, names: Mapping[str, str], held: Mapping[str, set[int]]
@@ -207,17 +220,21 @@ class _Search:
         keys = [row.key for row in beside if made.intersection(row.links)]
         return list(self._archive.find(self._scope, keys).values()) if keys else []
 
-    def by_range(self, ends: tuple[str, str]) -> None:
-        """Show all messages from one to another."""
+    def _stretch(self, ends: tuple[str, str]) -> tuple[int, int]:
+        """Return the places of the first and the last message of a range."""
         if not isinstance(ends, (tuple, list)) or len(ends) != 2:
             raise InputError("range is a pair: the id of the first message and that of the last")
-        order = self._keys
         start, end = self._named(ends[0])[0][0], self._named(ends[1])[0][-1]
         if start > end:
             raise InputError(
                 f"the range runs backwards: {_shown(ends[0])} comes after {_shown(ends[1])}; swap "
                 "them"
             )
+        return start, end
+
+    def by_range(self, ends: tuple[str, str]) -> None:
+        """Show all messages from one to another."""
+        (start, end), order = self._stretch(ends), self._keys
         self._room.until = ends[1].strip(" []")
         for first in range(start, end + 1, AT_ONCE):
             places = range(first, min(first + AT_ONCE, end + 1))
