@@ -28,14 +28,16 @@ class Newest(Generic[K, V]):
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value as the newest; one that is there is measured again, as it may have grown."""
+        """Keep a value as the newest; it and the one before it are measured, as both may grow."""
         with self._lock:
+            before = next(reversed(self._values), key)
             self._values[key] = value
             self._values.move_to_end(key)
             if self._size is not None:
-                self._total -= self._sizes.get(key, 0)
-                self._sizes[key] = self._size(value)
-                self._total += self._sizes[key]
+                for one in {before, key}:
+                    self._total -= self._sizes.get(one, 0)
+                    self._sizes[one] = self._size(self._values[one])
+                    self._total += self._sizes[one]
             while len(self._values) > (self._most if self._total <= self._largest else 1):
                 self.drop(next(iter(self._values)))
 

@@ -140,7 +140,8 @@ def explained(error: Exception, name: str, timeout: float | None, check: str = "
         return SummarizerOverflow(f"the request was too long for {name} ({what})")
     account = "its name and the rights of its account, or use another model"
     failure = SummaryError(f"{name} failed ({what}); check {check or account}")
-    if "Timeout" in _names(error):
+    answered = getattr(error, "status_code", None) is not None  # as with 408, which comes at once
+    if "Timeout" in _names(error) and not answered:
         took = f"{name} gave up waiting ({what}); raise the timeout of its client"
         if isinstance(error, StepTimeout):
             cure = "have it write less, raise summarizer_timeout"
