@@ -174,10 +174,12 @@ def ask(graph: Any, n: int, active: str, *before: BaseMessage) -> dict[str, Any]
     return done
 
 
+@pytest.mark.parametrize("saved", [None, True])
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_each_message_is_read_once(history, stored):
-    alice = Member("alice", history)
+def test_each_message_is_read_once(history, stored, saved):
+    """`saved` agents keep their own state from turn to turn; the parent sends it all again."""
+    alice = Member("alice", history, checkpointer=saved)
     graph = team(alice, store=InMemoryStore() if stored else None)
     for n in range(TURNS):
         state = ask(graph, n, "alice")

@@ -70,9 +70,9 @@ class Channel:
         self.messages = cast("list[BaseMessage]", state["messages"])
         first = self.messages[0].id if self.messages else None
         self.run = Run.of(runtime)
-        # A summary that replaces messages of a nested agent's state would come to its parent as one
-        # message more, beside all that it replaces.
-        self.preserve = setup.preserve or self.run.is_nested
+        # A summary that replaces messages in the state of another graph's agent would come to that
+        # graph as one message more, beside all that it replaces.
+        self.preserve = setup.preserve or bool(self.run.caller)
         self.held = read_head(state, self.run, self.messages)
         renamed = bool(self.messages) and self.messages[0].id != first
         self._is_new = renamed and self.held.thread.startswith(DERIVED)
