@@ -66,7 +66,7 @@ REASONS = (
         r"without it a second compaction would take the summary .+?\.",
     ),
     Question(
-        "Which fix for dates broke the paths, and why?",
+        "Why was a date cut out of the middle of a path?",
         r"A word boundary is also true next to a slash.+?\.",
     ),
 )
