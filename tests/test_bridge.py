@@ -240,12 +240,13 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
     assert len(one.archive.records(SCOPE)) == 1
 
 
-@pytest.mark.parametrize("on_failure", ["degrade", "raise"])
-def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failure):
-    sent = agent(60)
-    compactor = engine(
-        Scripted(short), trigger=("messages", 10), keep=("messages", 4), on_failure=on_failure
-    )
+@pytest.mark.parametrize(
+    ("on_failure", "window", "outcome"),
+    [("degrade", None, "kept"), ("degrade", 900, "stuck"), ("raise", None, "")],
+)
+def test_a_worker_that_is_overtaken_each_time_changes_nothing(on_failure, window, outcome):
+    sent, own = agent(60), {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    compactor = engine(Scripted(short), on_failure=on_failure, window=window, **own)
     archive = compactor.archive
     commit, tried = archive.commit, []
 
@@ -259,7 +260,7 @@ def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failur
             compactor.compact(sent, thread_id="t")
     else:
         result = compactor.compact(sent, thread_id="t")
-        assert (result.outcome, result.failed) == ("kept", "archive")
+        assert (result.outcome, result.failed) == (outcome, "archive")
         assert result.messages == sent
     assert 1 < len(tried) < 10
     assert archive.records(SCOPE) == ()

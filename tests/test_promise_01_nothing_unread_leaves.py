@@ -183,6 +183,27 @@ def test_what_a_block_holds_is_counted_and_can_be_recalled(said, tokens, noted):
     assert "harbour" in compactor.recall("harbour", thread_id="t").text
 
 
+THOUGHT_OF = "the harbour of Lisbon " * 300
+BESIDE: list[dict[str, Any]] = [
+    {"refusal": THOUGHT_OF},
+    {"reasoning": THOUGHT_OF},
+    {"reasoning_details": [{"type": "reasoning.text", "text": THOUGHT_OF}]},
+]
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("form", ["dict", "langchain"])
+def test_what_stands_beside_the_content_is_counted_and_can_be_recalled(beside, form):
+    history: list[Any] = [user("Look."), {"role": "assistant", "content": "", **beside}]
+    if form == "langchain":
+        history = [HumanMessage("Look."), AIMessage("", additional_kwargs=beside)]
+    history.append(history[0])
+    compactor = Compactor(keep=("messages", 1), archive="memory:")
+    result = compactor.compact(history, thread_id="t", force=True)
+    assert result.tokens_before > 1_000
+    assert "harbour" in compactor.recall("harbour", thread_id="t").text
+
+
 class NothingUnreadLeaves:
     """Every evicted message stands in what some summariser was given, to the last word."""
 

@@ -141,6 +141,8 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
     """Make the record; raise `SummaryError` for messages that do not fit although truncated."""
     plan, made = material.plan, draft or Draft(material.standing, by="", read=())
     after = material.tokens + made.tokens
+    # The budget holds as the plan leaves room for the summary (`Ladder.fit`), `collect` sets the
+    # most that is left for it, and `problems` refuses a longer one.
     if draft is None and plan.budget is not None and after > plan.budget:  # else it was checked
         raise SummaryError(
             f"with messages truncated the history takes {after:,} tokens of {plan.budget:,}; use a "
@@ -191,8 +193,9 @@ def _overtaken(
     """Report that another worker was first each time, or raise the error."""
     if thread.engine.settings.on_failure == "raise":
         raise error
-    kept = Keep(str(error), history.size.tokens)
-    return unchanged(thread, history, kept, failed="archive", cost=spent)
+    kept, over = Keep(str(error), history.size.tokens), thread.over(history.size)
+    more: dict[str, Any] = {"outcome": "stuck"} if over else {}
+    return unchanged(thread, history, kept, failed="archive", cost=spent, **more)
 
 
 async def _failed(

@@ -115,7 +115,7 @@ async def alone(thread: Thread, draft: str) -> AsyncIterator[None]:
     mine, until = (home(), object()), monotonic() + LONGEST_LOOK
     key = (id(store), thread.scope, draft)
     while (writer := _WRITING.setdefault(key, mine)) is not mine and monotonic() < until:
-        lives = any(thread.ident == writer[0] for thread in threading.enumerate())
+        lives = any(one.ident == writer[0] for one in threading.enumerate())
         if not lives or is_held(writer[0]):
             break
         await pause(LOOK_AGAIN)

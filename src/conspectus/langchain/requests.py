@@ -199,7 +199,7 @@ class Call:
     async def fit(
         self, room: Window, name: str = "fit", *, again: bool = False
     ) -> CompactionResult | None:
-        """Make the messages fit, without the recalled originals; else return why not."""
+        """Make the messages fit, without the recalled originals; return the result if stuck."""
         if again:
             await self._begin_again()
         facts = {"tokens_before": self.tokens, "budget": room.budget}

@@ -260,11 +260,12 @@ def _from_langchain(message: BaseMessage, index: int) -> Message:
     spoken_by = str(getattr(message, "role", "")).lower() if kind == "chat" else kind
     more, parts, content = message.additional_kwargs, Parts(), message.content
     extra = {**message.response_metadata, **more}
-    if thought := extra.get("reasoning_content"):
-        parts.text.append(str(thought))
+    if thought := thought_in(extra):
+        parts.text.append(thought)
     if answers_computer(message) and isinstance(content, str):  # the address of a picture
         content = [{"type": "input_image", "image_url": content}]
     parts.content(content)
+    parts.say(str(more.get("refusal") or ""))
     if kind == "ai":
         calls = getattr(message, "tool_calls", [])
         for call in (*calls, *getattr(message, "invalid_tool_calls", ())):
@@ -279,6 +280,17 @@ def _from_langchain(message: BaseMessage, index: int) -> Message:
     elif kind == "function":
         parts.answers.append(FUNCTION + str(message.name))
     return parts.message(message, message.id, ROLES.get(spoken_by, "other"), extra)
+
+
+def thought_in(holder: Mapping[str, Any]) -> str:
+    """Return what a model thought, as DeepSeek and OpenRouter write it beside the content."""
+    plain = holder.get("reasoning_content") or holder.get("reasoning")
+    plain, details = plain if isinstance(plain, str) else "", holder.get("reasoning_details")
+    for part in details if isinstance(details, list) else ():
+        if isinstance(part, Mapping):  # a text stands in `reasoning`, too; sealed data does not
+            own = part.get("data") or (not plain and (part.get("text") or part.get("summary")))
+            plain = "\n".join(filter(None, (plain, str(own or ""))))
+    return plain
 
 
 def answers_computer(message: BaseMessage) -> bool:
@@ -312,8 +324,9 @@ def _from_dict(message: Mapping[str, Any], index: int) -> Message:
             "of content blocks, or null"
         )
     parts = Parts()
-    parts.say(str(message.get("reasoning_content") or ""))
+    parts.say(thought_in(message))
     parts.content(content)
+    parts.say(str(message.get("refusal") or ""))
     parts.openai_calls(message)
     if role_name == "function":
         parts.answers.append(FUNCTION + str(message.get("name", "")))

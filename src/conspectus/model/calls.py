@@ -71,7 +71,7 @@ class Caller:
                 said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; {begins}; "
                 how = "ChatModelSummarizer" if self.kind else "CallableSummarizer"
                 said += "use another one"
-                if text.strip():
+                if text.strip() and "it repeats the prompt" not in wrong:
                     said += f", or accept any text with {how}(..., min_tokens=0)"
                 raise SummaryRejected(said, wrong)
             if self.kind:

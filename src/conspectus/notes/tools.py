@@ -116,7 +116,7 @@ class ToolTable:
         return next(filter(None, ways), Tool(""))
 
 
-_TABLE = {tool.name: tool for tool in TOOLS}
+_TABLE = {tool.name.casefold(): tool for tool in TOOLS}
 
 
 def _opening(tools: Mapping[str, Tool], name: str) -> Tool | None:
