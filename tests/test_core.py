@@ -6,16 +6,7 @@ from typing import Any
 import pytest
 
 from conspectus import Compactor
-from conspectus.core.items import (
-    Compact,
-    Item,
-    Keep,
-    Plan,
-    Size,
-    Window,
-    exchanges,
-    must_stay,
-)
+from conspectus.core.items import Compact, Item, Keep, Plan, Size, Window, exchanges, must_stay
 from conspectus.core.plan import plan, plan_draft
 from conspectus.core.policy import Arguments
 from conspectus.core.records import ClipMark, Cost, Record

@@ -18,12 +18,7 @@ from langchain_core.runnables import RunnableLambda
 
 from conspectus import Compactor
 from conspectus.core.records import Record
-from conspectus.errors import (
-    SummarizerOverflow,
-    SummarizerTimeout,
-    SummaryError,
-    SummaryRejected,
-)
+from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.model.base import LastRequest
 from conspectus.model.callables import CallableSummarizer
 from conspectus.model.chat_model import ChatModelSummarizer

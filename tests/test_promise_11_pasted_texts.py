@@ -8,15 +8,12 @@ and is archived under its own name. It brings nothing back that the history has 
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
-from langchain_core.messages import AIMessage
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.messages import SUMMARY_LINE
 from engine import SCOPE, Scripted, compacted, engine, short
-from scripted_models import ScriptedChatModel
+from graph_support import agent
 from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
 
@@ -37,20 +34,6 @@ def called(form: str, call: str, result: str) -> list[Any]:
     return [calling(kind, "", [(call, "x")], names[0]), answering(kind, call, result, names[1])]
 
 
-class Talk:
-    """Messages in one form, each with an id of its own where the form has ids."""
-
-    def __init__(self, form: str) -> None:
-        self.form, self.count = form, 0
-
-    def __call__(self, role: str, text: str) -> Any:
-        self.count += 1
-        return said(self.form, role, text, f"m{self.count}")
-
-    def turns(self, *texts: str) -> list[Any]:
-        return [self(("user", "assistant")[n % 2], text) for n, text in enumerate(texts)]
-
-
 def texts(messages: list[Any]) -> list[str]:
     return [text_of(message) for message in messages]
 
@@ -67,42 +50,32 @@ def summary_in(messages: Any) -> str:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("who", ["user", "tool", "user before any answer"])
 def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, who):
-    say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 2))
-    summary = summary_in(compacted(say.turns(*"abcdef"), compactor, force=True).messages)
-    history = say.turns("from the start again", "fine")
-    compacted(history, compactor)
+    summary = summary_in(compacted(more(form, 3), compactor, force=True).messages)
+    pasted = said(form, "user", summary, "PASTE")
+    history = more(form, 6)[6:]
+    compacted(history[:2], compactor)
     if who != "tool":
-        history = [*history[: 2 if who == "user" else 1], say("user", summary)]
+        history = [*history[: 2 if who == "user" else 1], pasted]
     else:
-        history += [say("user", "read it"), *called(form, "c9", summary), say("user", "and?")]
-    for more in ([], ["ok", "go on"]):
-        history += [
-            say(role, text) for role, text in zip(("assistant", "user"), more, strict=False)
-        ]
+        history = [*history[:3], *called(form, "c9", summary), history[4]]
+    for answer in ([], more(form, 8)[-3:-1]):
+        history += answer
         assert texts(compacted(history, compactor).messages) == texts(history)
         assert heads(compactor) == []
 
 
-def agent(store: InMemoryStore, saver: Any = None, history: Any = "replace") -> tuple[Any, Any]:
-    looked = " I looked at it again." * 20
-    model = ScriptedChatModel(answers=lambda asked: AIMessage(f"To {asked[-1].text[:20]}{looked}"))
-    middle = SummarizationMiddleware(
-        None, trigger=("messages", 8), keep=("messages", 3), window=4_000, history=history
-    )
-    graph = create_agent(model, [], middleware=[middle], checkpointer=saver, store=store)
-    return graph, model
-
-
 def test_a_graph_without_a_checkpointer_knows_the_summary_that_comes_back_as_a_dict():
-    store, view = InMemoryStore(), list[Any]()
-    graph, _ = agent(store)
+    view = list[Any]()
+    looked = " I looked at it again." * 20
+    own = SummarizationMiddleware(None, trigger=("messages", 8), keep=("messages", 3), window=4_000)
+    graph, _ = agent(lambda asked: f"To {asked[-1].text[:20]}{looked}", own, checkpointer=None)
     roles = {"human": "user", "ai": "assistant"}
     for n in range(12):
         said = {"role": "user", "content": f"Never delete keep{n}.py"}
         done = graph.invoke({"messages": [*view, said]}, {"configurable": {"thread_id": "t"}})
         view = [{"role": roles[one.type], "content": one.text} for one in done["messages"]]
-    archive = Archive(store)
+    archive = Archive(graph.store)
     kept = [archive.get(SCOPE, record.covers) for record in archive.chain(SCOPE)]
     assert len(kept) > 2
     gone = [one.message.text for part in kept for one in part]
@@ -143,37 +116,25 @@ def more(form: str, count: int) -> list[Any]:
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["dict", "langchain"])
-def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form):
-    compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
-    view = compacted(
-        [said(form, "user", LOG, "h1"), said(form, "assistant", "ok", "a1")], compactor
-    )
-    clip = text_of(view.messages[0])
-    assert "archived as" in clip
-    again = [*view.messages, said(form, "user", clip, "h2"), said(form, "assistant", "Why?", "a2")]
-    result = compacted([*again, *more(form, 4)], compactor, force=True)
-    assert result.evicted == len(again) + 4
-    rows = archived(compactor)
-    assert rows.count(LOG) == 1
-    assert rows.count(clip) == 1
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["dict", "langchain"])
-@pytest.mark.parametrize("whose", ["tool", "user"])
-def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(form, whose):
+@pytest.mark.parametrize(("whose", "left"), [("tool", True), ("user", True), ("user", False)])
+def test_a_clip_that_is_pasted_beside_its_original_or_after_it_has_left_is_a_message(
+    form, whose, left
+):
     compactor = engine(Scripted(short), window=2_500, keep=("messages", 2))
     begun = [said(form, "user", LOG, "h0")] if whose == "user" else with_a_clip(form)
     view = compacted(begun, compactor).messages
     clip = clip_in(view)
-    view = compacted([*view, *more(form, 3)], compactor, force=True).messages
-    assert not any("archived as" in text_of(m) for m in view)
+    if left:
+        view = compacted([*view, *more(form, 3)], compactor, force=True).messages
+        assert not any("archived as" in text_of(m) for m in view)
     pasted = said(form, "user", clip, "PASTE")
-    result = compacted([*view, pasted], compactor)
-    assert result.messages[-1] is pasted
-    compacted([*result.messages, *more(form, 3)], compactor, force=True)
+    sent = [*view, pasted]
+    if left:
+        sent = compacted(sent, compactor).messages
+        assert sent[-1] is pasted
+    compacted([*sent, *more(form, 5)], compactor, force=True)
     rows = archived(compactor)
     assert rows.count(LOG) == 1
     assert rows.count(clip) == 1

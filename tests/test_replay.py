@@ -12,11 +12,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from conspectus.messages import read_messages
 from conspectus_lab.policies import Policy
 from conspectus_lab.recording import Recording
-from conspectus_lab.replay import (
-    PolicyRun,
-    Question,
-    replay,
-)
+from conspectus_lab.replay import PolicyRun, Question, replay
 from conspectus_lab.report import replay_page
 
 STEPS = 20

@@ -19,17 +19,7 @@ import short_term_support
 from conspectus import Archive, ArchiveError, Compactor, SummaryError
 from conspectus import short_term as ours
 from conspectus.archive import Scope
-from short_term_support import (
-    LIMITS,
-    PlainModel,
-    ai,
-    count,
-    human,
-    result,
-    summarised,
-    talk,
-    torn,
-)
+from short_term_support import LIMITS, PlainModel, ai, count, human, result, summarised, talk, torn
 from stateful.stores import TroubledStore
 
 plainly = functools.partial(short_term_support.summarise, ours)
