@@ -214,6 +214,7 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
         ),
         (json.dumps({"log": "word " * 300, "exit_code": 3}), "→ failed: exit_code=3"),
         ("step 4 of 8\n" + "a line\n" * 90 + "progress: 50%", "50%"),
+        (json.dumps({"code": 0, "stdout": "a line\n" * 90 + "score=0.95"}), "score=0.95"),
     ],
 )
 def test_how_a_call_ended_stands_where_its_outcome_is_cut(result, stands):

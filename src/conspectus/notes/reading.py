@@ -184,7 +184,10 @@ def _items(call: Call, tool: Tool) -> tuple[str, ...] | None:
 
 
 class Shape(NamedTuple):
-    """A result in one line, whether that is data, and whether it says that the call failed."""
+    """A result in one line, whether that is data, and whether it says that the call failed.
+
+    A record that is mostly what a program printed is no data: its end says what came of it.
+    """
 
     text: str
     fields: bool
@@ -205,8 +208,10 @@ def shape_of(text: str) -> Shape:
     if data:
         fields = data if isinstance(data, Mapping) else {}
         fields = dict(sorted(fields.items(), key=lambda one: one[0] not in FIRST))
+        size, values = len(text), [one for one in fields.values() if isinstance(one, str)]
+        printed = any("\n" in one and 2 * len(one) > size for one in values)
         text = FIELD.join(_pieces("", fields or data)).replace(f":{FIELD}", ": ")
-        return Shape(text, True, _says_failed(fields))
+        return Shape(text, not printed, _says_failed(fields))
     # A frame of tags, as shells for agents print: short values, then what the program printed.
     fields, at = {}, 0
     while tag := _TAGS.match(text, at):

@@ -62,7 +62,7 @@ def shared(sizes: Iterable[float], room: float) -> float:
 def cut(text: str, room: float, head: float = 0.6) -> str:
     """Return the beginning and the end of a text with a mark between them.
 
-    In little room only the beginning is left.
+    In little room only the beginning is left; with a `head` of half or less, only the end.
 
     Args:
         text: the text; one that fits comes back as it is.
@@ -72,6 +72,8 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
     Example:
         >>> cut("one two three four five six seven", 20)
         'one two three …'
+        >>> cut("one two three four five six seven", 20, 0.5)
+        '… five six seven'
         >>> cut("ends of a text, " * 9, 64)
         'ends of a text, ends of a text, … a text, ends of a text,'
     """
@@ -80,12 +82,12 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
     most = int(room) - len(GAP) - 2
     if most < LEAST // 3:
         return (text[: max(most, 0)].rstrip() + GAP)[: int(room)] if room >= 1 else ""
-    first = most if room < BOTH_ENDS else int(most * head)
+    first = int(most * (head if room >= BOTH_ENDS else head > 0.5))
     last = len(text) - (most - first)
     begin, end = first - min(FAR, first // 3), last + min(FAR, (len(text) - last) // 3)
     first = next((p + len(m) for m in _ENDS if (p := text.rfind(m, begin, first)) >= 0), first)
     last = next((p + len(m) for m in _ENDS if (p := text.find(m, last, end)) >= 0), last)
-    return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".rstrip()
+    return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".strip()
 
 
 def cited(text: str, ids: Sequence[str]) -> str:
