@@ -28,7 +28,7 @@ FAR = 80
 TEXTS = 8
 """Texts of one line, each of another length, that are in memory at most."""
 
-TOOLS, ABOUT, NAME = 8, 8, 40
+TOOLS, ABOUT, NAME = 12, 8, 40
 """Of calls that are counted: the tools that are named, the newest calls that changed something,
 which are named too, and the characters of what each was about."""
 
