@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from conspectus import Compactor
-from conspectus.core.items import Compact, Item, Keep, Plan, Size, Window, exchanges, must_stay
+from conspectus.core.items import Compact, Item, Keep, Size, Window, exchanges, must_stay
 from conspectus.core.plan import plan, plan_draft
 from conspectus.core.policy import Arguments
 from conspectus.core.records import ClipMark, Cost, Record
 from conspectus.engine.settings import Settings
 from conspectus.engine.view import Folded, fold
 from conspectus.messages import Message, read_messages, summary_message, summary_text
+from histories import assistant, tool, user
 
 
 def item(role: str, tokens: int, n: int, **more: object) -> Item:
@@ -23,23 +24,16 @@ def talk(count: int, tokens: int = 100) -> list[Item]:
     return [item("user" if n % 2 == 0 else "assistant", tokens, n) for n in range(count)]
 
 
-def kept(items: list[Item], found: Plan) -> list[int]:
-    assert isinstance(found, Compact)
-    return [i for i in range(len(items)) if i not in found.evicted]
-
-
-def test_a_summary_takes_a_third_of_the_trigger_where_no_window_is_known():
-    policy = Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy()
-    found = plan(talk(60), policy)
-    assert isinstance(found, Compact)
-    assert found.summary_tokens == 1_000
-
-
 def compacting(*given: Any, **more: Any) -> Compact:
     """A plan that compacts."""
     found = plan(*given, **more)
     assert isinstance(found, Compact)
     return found
+
+
+def test_a_summary_takes_a_third_of_the_trigger_where_no_window_is_known():
+    policy = Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy()
+    assert compacting(talk(60), policy).summary_tokens == 1_000
 
 
 def test_a_standing_summary_is_replaced_and_never_evicted():
@@ -182,10 +176,7 @@ CUTS = {
         [*THOUGHT, t("2"), t("1"), u()],
         [0, 1, 6, 7],
     ),
-    "what needs a call stays with it": (
-        [*PROGRAM, u()],
-        [0, 1, 5, 6],
-    ),
+    "what needs a call stays with it": ([*PROGRAM, u()], [0, 1, 5, 6]),
 }
 
 
@@ -202,15 +193,9 @@ def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
 
 def test_a_late_second_answer_stays_in_view_while_its_call_does():
     """It is news that no model has read; where the call leaves, the notes tell both outcomes."""
-    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
-    talk = [{"role": "user", "content": f"Look at module {n}. " * 40} for n in range(12)]
-    late = [
-        {"role": "user", "content": "Run the tests."},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "still running"},
-        {"role": "assistant", "content": "They are running."},
-        {"role": "tool", "tool_call_id": "c", "content": "3 tests failed"},
-    ]
+    talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
+    late = [user("Run the tests."), assistant("", ("c", "all")), tool("c", "still running")]
+    late += [assistant("They are running."), tool("c", "3 tests failed")]
     compactor = Compactor(keep=("messages", 8), archive="memory:")
     kept = compactor.compact([*talk, *late], thread_id="t", force=True)
     assert kept.outcome == "compacted"

@@ -42,22 +42,6 @@ async def hooked(logger: Any, key: Any, data: dict[str, Any], kind: str) -> Any:
     return await logger.async_pre_call_hook(key, None, data, kind)
 
 
-def of_ten_windows(history: list[Any], ask: Any, answered: Any) -> None:
-    """Ask, and answer the calls, until the history is that large."""
-
-    async def main(server: FaultServer) -> None:
-        turn = 0
-        while size(history) <= WINDOWS * WINDOW:
-            history.append({"role": "user", "content": asking(turn)})
-            history.extend(answered(await ask(server), turn))
-            await ask(server)
-            turn += 1
-
-    with FaultServer(script, window=WINDOW) as server:
-        asyncio.run(main(server))
-        check_requests(server)
-
-
 def test_a_chat_of_ten_windows(fitter):
     import litellm
 
@@ -79,13 +63,19 @@ def test_a_chat_of_ten_windows(fitter):
         history.append(kept)
         return message
 
-    def answered(message: Any, turn: int) -> list[Any]:
-        return [
-            {"role": "tool", "tool_call_id": call.id, "content": looked(turn)}
-            for call in message.tool_calls
-        ]
+    async def main(server: FaultServer) -> None:
+        turn = 0
+        while size(history) <= WINDOWS * WINDOW:
+            history.append({"role": "user", "content": asking(turn)})
+            for call in (await ask(server)).tool_calls:
+                result = {"role": "tool", "tool_call_id": call.id, "content": looked(turn)}
+                history.append(result)
+            await ask(server)
+            turn += 1
 
-    of_ten_windows(history, ask, answered)
+    with FaultServer(script, window=WINDOW) as server:
+        asyncio.run(main(server))
+        check_requests(server)
     [thread] = fitter.archive.threads(ANN.api_key)
     check_kept(fitter.archive, Scope(ANN.api_key, thread), history, [*sent, history[-1]])
 
