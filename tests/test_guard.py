@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -189,28 +188,19 @@ def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store,
 
 
 def test_a_short_history_that_is_too_long_gets_a_summary_too():
-    refused: list[int] = []
-
-    def answer(messages: list[BaseMessage]) -> Any:
-        refused.append(METER.messages(messages))
-        return "Fine." if len(refused) > 1 else ContextOverflowError("too long")
-
-    middle = SummarizationMiddleware(
-        None,
-        trigger=("messages", 500),
+    said = [HumanMessage(f"Look at module {n}, please, and say what it does.") for n in range(8)]
+    middle = summarization(
         keep=("messages", 2),
         summarizer=lambda messages: "The user looked at modules.",
         notes=False,
         history="preserve",
     )
-    graph = create_agent(
-        ScriptedChatModel(answers=answer), middleware=[middle, ContextGuard(middle)]
-    )
-    said = [HumanMessage(f"Look at module {n}, please, and say what it does.") for n in range(8)]
+    most = METER.messages(said) - 1
+    bench = Bench(lambda _: "Fine.", middle, ContextGuard(middle), limit=most, store=None)
     with contextlib.suppress(StuckError):
-        graph.invoke({"messages": said})
-    assert len(refused) == 2
-    assert refused[1] < refused[0]
+        bench.graph.invoke({"messages": said}, thread())
+    first, second = bench.sizes
+    assert second < first
 
 
 def test_what_was_taken_is_remembered_and_is_no_wall():

@@ -1,6 +1,5 @@
 """Promise 6: what users state and what was done survives rounds, or is said to be left out."""
 
-import json
 from typing import Any, ClassVar
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis.stateful import rule
 
 from conspectus import ChatModelSummarizer
 from engine import Scripted, compacted, engine, short
-from histories import assistant, talk, user
+from histories import assistant, deed, talk, user
 from notes_read import left_out
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
@@ -86,12 +85,7 @@ def test_findings_of_a_model_stand_through_later_rounds_until_it_writes_them_ane
 def test_the_newest_to_do_list_stands_under_what_is_open_through_later_rounds():
     def listed(number: int, *items: tuple[str, str]) -> list[dict[str, Any]]:
         todos = [{"content": text, "status": status} for text, status in items]
-        call = {"id": f"t{number}", "type": "function"}
-        call |= {"function": {"name": "write_todos", "arguments": json.dumps({"todos": todos})}}
-        return [
-            {"role": "assistant", "content": "", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"t{number}", "content": "Updated."},
-        ]
+        return deed("write_todos", {"todos": todos}, "Updated.", f"t{number}")
 
     first = [
         user("Go."),

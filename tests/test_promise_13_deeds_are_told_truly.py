@@ -108,9 +108,7 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
 
 
 def test_a_call_without_an_answer_is_not_told_as_done():
-    function = {"name": "wire_money", "arguments": '{"eur": 900}'}
-    call = {"id": "c1", "type": "function", "function": function}
-    asked = {"role": "assistant", "content": "", "tool_calls": [call]}
+    asked, _ = deed("wire_money", {"eur": 900}, "", "c1")
     compactor = engine(window=20_000, keep=("messages", 1))
     result = compacted([user("Go."), asked, user("Well?"), *talk(4)], compactor, force=True)
     told = [line for line in under(DONE, result.summary) if "wire_money" in line]

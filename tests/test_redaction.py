@@ -90,18 +90,14 @@ def test_the_notes_so_far_lose_what_a_later_message_tells():
 LINES = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
 
 
-def with_lines() -> list[BaseMessage]:
-    return [
+def test_a_truncated_message_stays_as_it_was_and_its_archived_original_holds_no_secret():
+    messages: list[BaseMessage] = [
         HumanMessage("Go on.", id="u"),
         AIMessage("", tool_calls=[{"name": "run", "id": "c", "args": {}}], id="a"),
         ToolMessage(LINES, tool_call_id="c", name="run", id="t"),
         *[AIMessage(f"step {n}", id=f"s{n}") for n in range(30)],
         HumanMessage("And now?", id="v"),
     ]
-
-
-def test_a_truncated_message_stays_as_it_was_and_its_archived_original_holds_no_secret():
-    messages = with_lines()
     compactor = engine(window=6_000, trigger=("tokens", 1_000), keep=("messages", 28), redact=True)
     result = compacted(messages, compactor)
     assert (result.clipped, result.redacted) == (1, {"password": 400}), result.reason

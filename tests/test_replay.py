@@ -14,6 +14,7 @@ from conspectus_lab.policies import Policy
 from conspectus_lab.recording import Recording
 from conspectus_lab.replay import PolicyRun, Question, replay
 from conspectus_lab.report import replay_page
+from histories import tool, user
 
 STEPS = 20
 RULE = "Never push to the branch called main."
@@ -36,25 +37,18 @@ def agent(
     Where `told`, the user says what that is after step 1, with a rule, and says something else
     two steps later: a user's words stay, and the newest of them stay in view.
     """
-    made: list[dict[str, Any]] = [{"role": "user", "content": "please mend the build " + REST}]
+    made = [user("please mend the build " + REST)]
     for step in range(steps):
-        said = last if step == steps - 1 else REST
+        words = last if step == steps - 1 else REST
         shown = f"{PATH_LINE}\n{CODE_LINE}\n{REST}" if step == 1 else REST
-        function = {"name": "look", "arguments": '{"where": "here"}'}
-        call = {"id": f"c{step}", "type": "function", "function": function}
-        made.append({"role": "assistant", "content": said, "tool_calls": [call]})
-        made.append({"role": "tool", "tool_call_id": f"c{step}", "content": shown})
+        made += [said(words, f"c{step}"), tool(f"c{step}", shown)]
         if told and step in (1, 3):
-            made.append({"role": "user", "content": TOLD if step == 1 else "Go on, please."})
+            made.append(user(TOLD if step == 1 else "Go on, please."))
     return made
 
 
 Row = dict[str, Any]
 FILLER = "nothing of note happens in this place and so we go on reading slowly " * 4
-
-
-def user(text: str = "go on") -> Row:
-    return {"role": "user", "content": text}
 
 
 def said(text: str = "well", *calls: str, args: str = '{"where": "here"}') -> Row:
@@ -65,10 +59,6 @@ def said(text: str = "well", *calls: str, args: str = '{"where": "here"}') -> Ro
     return {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
 
 
-def result(call: str, text: str = "seen") -> Row:
-    return {"role": "tool", "tool_call_id": call, "content": text}
-
-
 def session(steps: int = 30, turns: int = 3) -> list[Row]:
     """An agent's session of several turns; the ids of calls come again in each turn."""
     rows: list[Row] = [{"role": "system", "content": "You are a careful agent."}]
@@ -76,7 +66,7 @@ def session(steps: int = 30, turns: int = 3) -> list[Row]:
         rows.append(user(f"Always read src/part_{turn}.py whole. {FILLER}"))
         for step in range(steps // turns):
             rows.append(said(f"Step {turn}.{step}: I look. {FILLER}", f"c{step}"))
-            rows.append(result(f"c{step}", f"found in src/part_{turn}_{step}.py: {FILLER}"))
+            rows.append(tool(f"c{step}", f"found in src/part_{turn}_{step}.py: {FILLER}"))
         rows.append(said(f"Part {turn} is done."))
     return rows
 
@@ -109,7 +99,7 @@ def rows_of(form: str) -> list[Row]:
         elif word in ("u", "s"):
             row = {"role": {"u": "user", "s": "system"}[word], "content": text}
         else:
-            row = result(word.removeprefix("r"), text)
+            row = tool(word.removeprefix("r"), text)
         made.append({**row, "id": name} if name else row)
     return made
 
@@ -134,8 +124,8 @@ FORMS = {
 AWKWARD = '{"self": 1, "runtime": 2, "config": 3, "run_manager": 4}'
 ODD: dict[str, list[Row]] = {
     **{name: rows_of(form) for name, form in FORMS.items()},
-    "no JSON": [user(), said("a", "x", args='{"whe'), result("x"), said("b")],
-    "awkward names": [user(), said("a", "x", args=AWKWARD), result("x"), said("b")],
+    "no JSON": [user("go on"), said("a", "x", args='{"whe'), tool("x", "seen"), said("b")],
+    "awkward names": [user("go on"), said("a", "x", args=AWKWARD), tool("x", "seen"), said("b")],
     "the form of Anthropic": ANTHROPIC,
 }
 
