@@ -138,3 +138,8 @@ def until(true: Callable[[], bool], seconds: float = LIMIT) -> None:
 
 def texts(messages: Sequence[Any]) -> str:
     return "\n".join(str(one["content"]) for one in messages)
+
+
+def nobody_works() -> bool:
+    """Whether no notes are being prepared."""
+    return all(one.name != "conspectus-background" for one in threading.enumerate())

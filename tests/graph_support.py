@@ -12,7 +12,14 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+)
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -119,6 +126,21 @@ def thread(name: str = "t") -> dict[str, Any]:
 def said(*texts: str) -> dict[str, Any]:
     """An input of user messages."""
     return {"messages": [HumanMessage(text) for text in texts]}
+
+
+def worked(turns: int, size: int = 20, first: int = 0, **result: Any) -> list[BaseMessage]:
+    """Turns with one call of a tool each; `size` says how long what is asked and found is."""
+    made: list[BaseMessage] = []
+    for n in range(first, first + turns):
+        call = {"name": "look", "args": {"name": f"m{n}"}, "id": f"c{n}"}
+        found = f"part {n} " + "a line of code " * size
+        made += [
+            HumanMessage(f"Part {n}: " + "look at this module " * size, id=f"h{n}"),
+            AIMessage("", tool_calls=[call], id=f"k{n}"),
+            ToolMessage(found, tool_call_id=f"c{n}", id=f"t{n}", **result),
+            AIMessage(f"Part {n} is fine.", id=f"a{n}"),
+        ]
+    return made
 
 
 class Bench:

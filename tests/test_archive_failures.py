@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 from langgraph.store.base import Op
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
@@ -33,6 +33,7 @@ from conspectus.errors import (
 )
 from conspectus_lab.archive_conformance import record_of, talk
 from engine import Faulty
+from graph_support import worked
 
 SCOPE = Scope("ann", "thread")
 SENT = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
@@ -304,21 +305,6 @@ def holding_itself() -> Any:
     return value
 
 
-def history(artifact: Any) -> list[AnyMessage]:
-    made: list[AnyMessage] = []
-    for n in range(8):
-        call = {"name": "read", "args": {"n": n}, "id": f"c{n}"}
-        made += [
-            HumanMessage(f"Read part {n}.", id=f"h{n}"),
-            AIMessage("", tool_calls=[call], id=f"a{n}"),
-            ToolMessage(
-                f"part {n} " * 30, tool_call_id=f"c{n}", artifact={"n": n, "tree": artifact}
-            ),
-            AIMessage(f"Part {n} is read.", id=f"b{n}"),
-        ]
-    return made
-
-
 @pytest.mark.parametrize("redact", [None, True])
 @pytest.mark.parametrize("artifact", [nested(260), nested(50_000), holding_itself()])
 def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact):
@@ -331,7 +317,9 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
             redact=redact,
         )
         try:
-            result = compactor.compact(history(artifact), thread_id="deep")
+            result = compactor.compact(
+                worked(8, artifact={"n": 7, "tree": artifact}), thread_id="deep"
+            )
         except RecursionError:
             pytest.fail("the step failed")
         assert result.outcome == "compacted"
@@ -342,5 +330,5 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
             data = row["message"]["data"]
             assert not row["lossless"]
             assert data["content"].startswith("part ")
-            assert data["artifact"]["n"] == int(data["content"].split()[1])
+            assert data["artifact"]["n"] == 7
             assert "nested more than 200" in str(data) or "holds itself" in str(data)

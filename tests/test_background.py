@@ -4,13 +4,21 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from background_support import LIMIT, Stopped, compactor, preparing, texts, told, until
+from background_support import (
+    LIMIT,
+    Stopped,
+    compactor,
+    nobody_works,
+    preparing,
+    texts,
+    told,
+    until,
+)
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.engine.background import Preparation
@@ -157,14 +165,6 @@ def test_what_was_prepared_is_found_after_a_restart(tmp_path):
     check_whole(again, DUE, result)
 
 
-def at_work() -> list[str]:
-    """Threads and tasks of ours."""
-    names = [one.name for one in threading.enumerate()]
-    with suppress(RuntimeError):  # there is no event loop
-        names += [one.get_name() for one in asyncio.all_tasks()]
-    return [name for name in names if name == "conspectus-background"]
-
-
 class Slow(InMemoryStore):
     """Its calls take until they are let go; how many are inside, and whether any came too late."""
 
@@ -191,7 +191,7 @@ def test_close_waits_for_the_notes_that_are_being_written():
         assert model.asked.wait(LIMIT)
         threading.Timer(0.1, model.going.set).start()
     assert ahead.outcome == "ready"
-    assert at_work() == []
+    assert nobody_works()
 
 
 def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more():
@@ -201,11 +201,11 @@ def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more():
     assert model.asked.wait(LIMIT)
     own.close(0.05)
     assert (ahead.outcome, ahead.under_way) == ("cancelled", False)
-    assert at_work(), "its model has not answered"
+    assert not nobody_works(), "its model has not answered"
     before = len(store._data)
     kept = {name: dict(values) for name, values in store._data.items()}
     model.going.set()
-    until(lambda: not at_work())
+    until(nobody_works)
     assert len(store._data) == before
     assert {name: dict(values) for name, values in store._data.items()} == kept
     assert Archive(store).chain(SCOPE) == ()
@@ -226,7 +226,7 @@ def test_close_waits_for_a_call_of_the_store_that_is_under_way():
     assert store.inside == 0
     store.closed = True
     model.going.set()
-    until(lambda: not at_work())
+    until(nobody_works)
     assert store.late == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.store.memory import InMemoryStore
 
-from background_support import Stopped, until
+from background_support import Stopped, nobody_works, until
 from conspectus.archive import Archive, Scope
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.engine import background as preparation
@@ -67,10 +67,6 @@ def own(model: Stopped, **more: Any) -> Any:
 def heard_covers(store: Any) -> list[str]:
     """Keys of what the records of the thread cover."""
     return [key for record in Archive(store).chain(SCOPE) for key in record.covers]
-
-
-def nobody_works() -> bool:
-    return all(one.name != "conspectus-background" for one in threading.enumerate())
 
 
 @pytest.mark.sampled(4)

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 
 from conspectus import CompactionResult, ContextGuard, SummarizationMiddleware
 from conspectus.core.policy import EMBEDDED
 from engine import check_nothing_missing, engine
 from fault_server import FaultServer, Reply, Request, faults
-from graph_support import Bench, check_nothing_lost, thread
+from graph_support import Bench, check_nothing_lost, thread, worked
 
 PROTOCOLS = ("openai", "anthropic")
 
@@ -102,24 +102,6 @@ FAILS: dict[str, tuple[Reply, int]] = {
 TOO_LONG = {"context length": faults.context_length(10, 20), "413": faults.too_large()}
 
 
-def said(turns: int, words: int = 20, first: int = 0) -> list[BaseMessage]:
-    """Turns with a tool, each message with a mark of its own at both ends."""
-    made: list[BaseMessage] = []
-    for n in range(first, first + turns):
-        call = {"name": "look", "args": {"name": f"args-{n}"}, "id": f"c{n}"}
-        made += [
-            HumanMessage(f"ask-{n} " + "look at this module " * words + f"ask-{n}-end", id=f"h{n}"),
-            AIMessage("", tool_calls=[call], id=f"k{n}"),
-            ToolMessage(
-                f"got-{n} " + "a line of code " * words + f"got-{n}-end",
-                tool_call_id=f"c{n}",
-                id=f"t{n}",
-            ),
-            AIMessage(f"said-{n} it is fine", id=f"a{n}"),
-        ]
-    return made
-
-
 def compacted(
     wires: Wires,
     model: Any,
@@ -145,7 +127,7 @@ def compacted(
 @pytest.mark.parametrize("name", FAILS)
 def test_a_fault_of_the_summariser_changes_no_history_that_has_room(wires, waits, protocol, name):
     fault, tries = FAILS[name]
-    sent = said(3)
+    sent = worked(3)
     for streaming, on_loop in WAYS[::3]:
         if (name, protocol) == ("empty choices", "openai"):
             # Its client raises an IndexError over it, which nobody knows, and a ValueError over a
@@ -170,7 +152,7 @@ def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
     wires, waits, protocol, name
 ):
     fault = FAILS[name][0] if name in FAILS else TOO_LONG[name]
-    sent = said(9)
+    sent = worked(11)
     for streaming, on_loop in WAYS[1:3]:
         wires.server.restart(lambda request: fault)
         model = wires.model(protocol, streaming=streaming)
@@ -188,7 +170,7 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
     wires, waits, protocol, fault, asked, waited
 ):
     wires.server.restart([fault(asked), GOOD])
-    result = compacted(wires, wires.model(protocol), said(3), room=True)
+    result = compacted(wires, wires.model(protocol), worked(3), room=True)
     assert waits == waited
     assert len(wires.server.requests) == 1 + len(waited)
     assert (result.record is not None) == bool(waited)
@@ -223,7 +205,7 @@ def by_model(**replies: Any) -> Callable[[Request], Reply]:
 def outcome(agent: Bench, wires: Wires, on_loop: bool) -> tuple[Any, ...]:
     """What comes of one step: the error as it reaches the caller, or the answer as it is kept."""
     try:
-        asked = (*said(2), HumanMessage("and now?", id="new"))
+        asked = (*worked(2), HumanMessage("and now?", id="new"))
         answer = step(agent, wires, on_loop, *asked)["messages"][-1]
     except Exception as error:
         return type(error), str(error).partition("request_id")[0]
@@ -267,7 +249,7 @@ def test_a_request_that_is_too_long_is_rescued_once(protocol, streaming, on_loop
         wires.server.restart(by_model(answers=answer, sums=GOOD))
         agent = agent_of(wires, protocol, streaming)
         for n in range(7):
-            more = (*said(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
+            more = (*worked(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
             step(agent, wires, on_loop, *more)
         answered = [one for one in wires.server.requests if one.model == "answers"]
         over = [one for one in answered if one.tokens > WINDOW]

@@ -19,7 +19,7 @@ from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look, counted
-from stateful.messages import words_in
+from stateful.messages import speaking, words_in
 from stateful.oracle import plain
 
 TURNS = talk(80)
@@ -52,28 +52,22 @@ def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back
 
 
 def turns(first: int, last: int, form: str) -> list[Any]:
-    said: list[Any] = []
-    for n in range(first, last):
-        asked, answer = f"question {n} {'why ' * 60}", f"answer {n} {'because ' * 60}"
-        if form == "dicts":
-            said.append({"role": "user", "content": asked, "id": f"h{n}"})
-            said.append({"role": "assistant", "content": answer, "id": f"a{n}"})
-        else:
-            said += [HumanMessage(asked, id=f"h{n}"), AIMessage(answer, id=f"a{n}")]
-    return said
+    return [
+        speaking(form, role, f"{said} {n} {'because ' * 60}", name=f"{role}{n}")
+        for n in range(first, last)
+        for role, said in (("user", "question"), ("assistant", "answer"))
+    ]
 
 
 def twice(form: str) -> Any:
-    if form == "dicts":
-        return {"role": "user", "content": "go on", "id": "same"}
-    return HumanMessage("go on", id="same")
+    return speaking(form, "user", "go on", name="same")
 
 
 def compactor(summarizer: Scripted, **more: Any) -> Compactor:
     return engine(summarizer, trigger=("messages", 8), keep=("messages", 2), **more)
 
 
-@pytest.mark.parametrize("form", ["dicts", "langchain"])
+@pytest.mark.parametrize("form", ["openai", "langchain"])
 @pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
 def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(form, more):
     summarizer = Scripted(short)

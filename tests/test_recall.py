@@ -13,6 +13,7 @@ from conspectus.messages import Message, Source, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.tokens import estimate
 from conspectus_lab.archive_conformance import record_of
+from histories import assistant
 
 SCOPE = Scope("ann", "thread")
 MESSAGES: list[Source] = [
@@ -237,8 +238,7 @@ def test_long_reasoning_yields_to_nothing_where_calls_are_near(archive):
     short = [f"The cache of step {n} is purged." for n in range(40)]
     points = "\n\n".join(f"Point {n} needs a look. {'It is well known. ' * 20}" for n in range(8))
     reason = said("assistant", f"{points}\n\nThe stale cache is purged: that is the cause.")
-    call = {"id": "c", "function": {"name": "look", "arguments": "{}"}}
-    calls = [said("assistant", "", tool_calls=[call]), said("tool", "ok", tool_call_id="c")]
+    calls = [assistant("", ("c", "")), said("tool", "ok", tool_call_id="c")]
     scopes = [Scope("ann", "agent"), Scope("ann", "talk")]
     for scope, near in zip(scopes, (calls, []), strict=True):
         keep(archive, [*short[:20], reason, *near, *short[20:]], scope)
@@ -287,12 +287,9 @@ def test_a_users_statement_is_found_beside_long_answers_about_the_same(archive):
 
 def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
     cities = ["Lisbon", "Oslo", "Quito"]
-    calls = [
-        {"id": city, "function": {"name": "weather", "arguments": f'{{"city": "{city}"}}'}}
-        for city in cities
-    ]
+    asked = assistant("", *((city, f"weather in {city}") for city in cities))
     results = [said("tool", f"{n + 11} degrees", tool_call_id=c) for n, c in enumerate(cities)]
-    turn = ["Compare them.", said("assistant", "", tool_calls=calls), *results]
+    turn = ["Compare them.", asked, *results]
     keep(archive, [*FILLER[:30], *turn, said("assistant", "Fine."), *FILLER[30:]])
     for n, city in enumerate(cities):
         hits = recall(archive, query=f"weather in {city}").hits

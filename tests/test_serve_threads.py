@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from conspectus import Compactor
@@ -278,7 +277,6 @@ def test_other_conversations_with_the_same_ids_stay_apart(tmp_path):
 
 PORT = "The relay of Oslo answers on port 48213, and its log is in /var/log/oslo.log."
 ASKED = "Which port has the relay of Oslo?"
-KEY = {"authorization": "Bearer k"}
 
 
 def history(asked: str = ASKED, turns: int = 30) -> list[Any]:
@@ -297,7 +295,7 @@ def both(path: Any, script: Any = lambda request: "fine", **more: Any) -> Any:
 
 def sent(endpoint: Serving, messages: list[Any], path: str = "/v1/messages", **more: Any) -> Any:
     body = {"model": "m", "messages": messages, "max_tokens": 100}
-    answer = httpx.post(f"{endpoint.url}{path}", json=body, headers=more or KEY, timeout=30)
+    answer = post(endpoint, path, body, **more)
     assert answer.status_code == 200, answer.text
     return answer.headers
 
@@ -344,7 +342,7 @@ def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path, asked, settings):
 def test_nothing_of_another_tenant_is_recalled(tmp_path):
     named = {"x-conspectus-thread": "one"}
     with both(tmp_path / "a.db") as (upstream, endpoint):
-        sent(endpoint, history(), **KEY, **named)
+        sent(endpoint, history(), **named)
         assert "48213" in upstream.requests[-1].text
         other = [one for one in history() if "48213" not in str(one["content"])]
         sent(endpoint, other, authorization="Bearer other", **named)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import tool
 from langgraph.runtime import Runtime
@@ -19,7 +19,7 @@ from conspectus.messages import read_messages
 from conspectus.tokens import FAMILIES, Report, TokenMeter, correction, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from engine import compacted, engine
-from graph_support import torn
+from graph_support import torn, worked
 from histories import user
 
 
@@ -240,17 +240,7 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path):
 Messages = list[AnyMessage]
 
 
-def turn(n: int) -> Messages:
-    call: Any = {"name": "look", "args": {"name": f"m{n}"}, "id": f"c{n}"}
-    return [
-        HumanMessage(f"Look at module {n}.", id=f"h{n}"),
-        AIMessage("Looking.", tool_calls=[call], id=f"a{n}"),
-        ToolMessage(f"module {n} " + "pass " * 40, tool_call_id=f"c{n}", id=f"t{n}"),
-        AIMessage("It passes.", id=f"b{n}"),
-    ]
-
-
-HISTORY = [SystemMessage("Be careful.", id="s"), *(m for n in range(8) for m in turn(n))]
+HISTORY = [SystemMessage("Be careful.", id="s"), *worked(8, 2)]
 
 
 def size(messages: Messages) -> int:
