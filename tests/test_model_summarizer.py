@@ -3,6 +3,8 @@
 import asyncio
 import itertools
 import re
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -249,6 +251,15 @@ def test_a_function_that_fails_or_hangs_is_told_so(mode):
 
     with pytest.raises(SummarizerTimeout, match=r"within 0\.05 seconds.*raise summarizer_timeout"):
         summarised(CallableSummarizer(hang, timeout=0.05), request(turns(1)), mode)
+
+
+def test_a_sync_function_that_hangs_does_not_keep_a_loop_from_ending():
+    release, begun = threading.Event(), time.monotonic()
+    summarizer = CallableSummarizer(lambda messages: str(release.wait(20)), timeout=0.05)
+    with pytest.raises(SummarizerTimeout):
+        asyncio.run(summarizer.asummarize(request(turns(1))))
+    release.set()
+    assert time.monotonic() - begun < 10
 
 
 def notes(lines: int) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_ai_message, is_tool_message
-from conspectus.bridge import io, run
+from conspectus.bridge import in_a_daemon, io, run
 from conspectus.core.policy import TIMEOUT
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
@@ -67,6 +67,11 @@ class CallableSummarizer(Steps):
         if hasattr(inner, "afunc") and not hasattr(inner, "func"):
             later = inner.ainvoke
             self._model = RunnableLambda(lambda messages: apart(lambda: later(messages)), later)
+        elif hasattr(inner, "func") and not hasattr(inner, "afunc"):
+            # In no thread of the loop's own: its end would wait for a function that hangs.
+            self._model = RunnableLambda(
+                inner.func, lambda messages: in_a_daemon(lambda: inner.invoke(messages))
+            )
         self.name: str = getattr(function, "__name__", None) or type(function).__name__
         qualname = getattr(whose, "__qualname__", self.name)
         self.identity = f"{getattr(whose, '__module__', '')}.{qualname} {trim}"

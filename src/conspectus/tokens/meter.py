@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cached_property, lru_cache, partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -248,11 +249,12 @@ class MessageCounter:
         count: Any = self._counter(list(messages))
         if isinstance(count, float) and math.isfinite(count):
             count = math.ceil(count)  # users write characters / 4
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        # Numpy's whole numbers are such, too.
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
             raise PolicyError(
                 f"token_counter must return a whole number of tokens, and returned {count!r}"
             )
-        return count
+        return int(count)
 
 
 def _legal_histories(message: BaseMessage) -> list[tuple[list[BaseMessage], list[BaseMessage]]]:
