@@ -1,5 +1,6 @@
 """Promise 3: calls and results stay together, and what is pending or newest stays in view."""
 
+import itertools
 import json
 import random
 from collections import Counter
@@ -57,6 +58,18 @@ def test_an_orphan_in_the_kept_part_goes_to_the_archive():
     result = compacted(messages, compactor, force=True)
     assert not any(m["role"] == "tool" for m in result.messages)
     check_nothing_missing(messages, result, compactor)
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3])
+def test_results_of_calls_without_ids_stay_with_them(keep):
+    """Some servers give their calls no ids, and the newest result is what the agent waits for."""
+    steps = [
+        [assistant(f"I look, {n}", ("", "a"), ("", "b")), tool("", f"a {n}"), tool("", f"b {n}")]
+        for n in range(3)
+    ]
+    messages = [*talk(20), user("go on"), *itertools.chain(*steps)]
+    result = compacted(messages, engine(keep=("messages", keep)), force=True)
+    assert result.messages[-3:] == messages[-3:]
 
 
 def test_a_pending_approval_early_in_the_history_is_never_compacted():

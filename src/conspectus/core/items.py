@@ -188,7 +188,8 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     """Match results with calls.
 
     A result belongs to the nearest earlier message with a call of that id, as histories repeat ids
-    in later turns. A call that its own message answers does not count.
+    in later turns. A call that its own message answers does not count. A result without an id
+    belongs to the agent's newest message, as some providers give their calls none.
     """
     step = list(range(len(items)))  # where each part of an agent's answer begins; else its own
     caller: dict[str, int] = {}
@@ -206,7 +207,9 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
             # A second answer to a call is late once the agent has spoken again.
             if call in caller and (call in waiting[caller[call]] or caller[call] == newest_call)
         }
-        for j in callers:
+        if "" in item.answers and newest_call >= 0:
+            callers.add(newest_call)
+        for j in callers & waiting.keys():
             waiting[j] -= set(item.answers)
         if not callers and item.answers and item.role == "tool":
             answered = [caller[call] for call in item.answers if call in caller]
