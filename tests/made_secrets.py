@@ -87,11 +87,8 @@ def rows(name: str) -> list[tuple[str, str]]:
     """The rows of a table, each with its first column, and its line ends as such."""
     table = TABLES.partition(f"[{name}]\n")[2].partition("\n[")[0]
     split = (line.split(": ", 1) for line in table.strip("\n").split("\n"))
-    return [(kind, re.sub(r"(?<!\\)\\([nt])", _line_end, text)) for kind, text in split]
-
-
-def _line_end(match: re.Match[str]) -> str:
-    return {"n": "\n", "t": "\t"}[match[1]]
+    ends = {"n": "\n", "t": "\t"}
+    return [(k, re.sub(r"(?<!\\)\\([nt])", lambda m: ends[m[1]], text)) for k, text in split]
 
 
 def provider_secrets(made: Made) -> dict[str, str]:

@@ -89,23 +89,13 @@ def in_tables(archive: Archive) -> list[Stored]:
     """Every row of an archive in SQLite, and every word of its index."""
     tables = archive.backend
     assert isinstance(tables, SqliteTables)
+    index = "TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
     with tables.transaction(writes=False) as run:
-        found = [
-            Stored((table,), str(name), json.dumps(unpacked(body), ensure_ascii=False))
-            for table, column in (("item", "number"),)
-            for name, body in run(f"SELECT {column}, body FROM {table}")
-        ]
-        rows = run("SELECT name, about FROM item")
-        found += [Stored(("original",), "", f"{name} {about}") for name, about in rows]
-        return found + [Stored(("words",), "", word) for word in words_in(run)]
-
-
-def words_in(run: Any) -> list[str]:
-    """The words of an index, stemmed."""
-    run(
-        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
-    )
-    return [word for (word,) in run("SELECT term FROM temp.vocabulary")]
+        rows = list(run("SELECT name, about, body FROM item"))
+        run(f"CREATE VIRTUAL {index}")
+        words = [word for (word,) in run("SELECT term FROM temp.vocabulary")]
+    texts = [json.dumps([*about, unpacked(body)], ensure_ascii=False) for *about, body in rows]
+    return [Stored(("item",), "", text) for text in [*texts, *words]]
 
 
 def no_secret(value: Any) -> None:

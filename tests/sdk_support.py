@@ -1,7 +1,7 @@
 """What the loops of other SDKs talk to, and what they must have kept."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from anthropic import Anthropic
@@ -72,14 +72,6 @@ def check_requests(server: FaultServer) -> None:
     assert server.refused == []
     assert server.torn == []
     assert max(request.tokens for request in server.requests) <= WINDOW
-
-
-def until_large(step: Callable[[int], None], history: Sequence[Any]) -> None:
-    """Take steps until the history is ten windows large."""
-    turn = 0
-    while size(history) <= WINDOWS * WINDOW:
-        step(turn)
-        turn += 1
 
 
 MARK = {"cache_control": {"type": "ephemeral"}}

@@ -64,11 +64,6 @@ def own(model: Stopped, **more: Any) -> Any:
     return middleware(**{**given, **more})
 
 
-def heard_covers(store: Any) -> list[str]:
-    """Keys of what the records of the thread cover."""
-    return [key for record in Archive(store).chain(SCOPE) for key in record.covers]
-
-
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("loop", [False, True], ids=["thread", "loop"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
@@ -91,7 +86,8 @@ def test_an_agent_never_waits(heard, history, loop):
         assert check_nothing_lost(graph, store)
     else:
         assert len(out["messages"]) == 24
-    assert set(model.keys[0]) <= set(heard_covers(store))
+    records = Archive(store).chain(SCOPE)
+    assert set(model.keys[0]) <= {key for record in records for key in record.covers}
     model.going.set()
     until(nobody_works)
     assert len(summaries(answering.calls[-1].messages)) == 1

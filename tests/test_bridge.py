@@ -121,7 +121,7 @@ def test_cancelled_at_any_turn_of_the_loop(tmp_path):
     """Whenever it is cancelled: nothing is lost, no task is left, and the next call succeeds."""
 
     async def cancelled_after(turns: int, compactor: Compactor) -> bool:
-        said = [{**message, "id": f"m{n}"} for n, message in enumerate(talk(40))]
+        said = said_by(turns, 80)
         call = asyncio.ensure_future(compactor.acompact(said, thread_id=f"t{turns}"))
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -129,14 +129,7 @@ def test_cancelled_at_any_turn_of_the_loop(tmp_path):
         [ended] = await asyncio.gather(call, return_exceptions=True)
         assert asyncio.all_tasks() == {asyncio.current_task()}
         result = await compactor.acompact(said, thread_id=f"t{turns}")
-        view = {message.get("id") for message in result.messages}
-        left = [message for message in said if message["id"] not in view]
-        assert left
-        for message in left:
-            recalled = await compactor.arecall(
-                id=message["id"], thread_id=f"t{turns}", tokens=5_000
-            )
-            assert message["content"].strip() in recalled.text
+        assert whole(compactor, result, said, f"t{turns}")
         return not isinstance(ended, asyncio.CancelledError)
 
     async def main() -> None:

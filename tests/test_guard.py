@@ -282,10 +282,6 @@ def told(history: Any) -> Bench:
     return Bench(answer, middle, ContextGuard(middle, window=WINDOW), tools=[read])
 
 
-def pointers(messages: list[BaseMessage]) -> list[BaseMessage]:
-    return [message for message in messages if "archived as " in str(message.content)]
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["images", "a document"])
@@ -310,7 +306,7 @@ def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history)
     shown = bench.requests[1]
     assert isinstance(shown[-1], ToolMessage)
     assert shown[-1].tool_call_id == "c1"
-    assert pointers(shown) == [shown[-1]]
+    assert [m for m in shown if "archived as " in str(m.content)] == [shown[-1]]
     archive, scope = Archive(bench.store), scope_of(bench.values, "t")
     records = archive.records(scope)
     keys = [key for one in records for key in (*one.covers, *(mark.key for mark in one.clips))]

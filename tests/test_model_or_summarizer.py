@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor, PolicyError, SummarizationMiddleware
@@ -15,6 +15,7 @@ from conspectus.archive import Archive
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.notes.tools import Skills, Tool
 from conspectus.short_term import summarize_messages
+from graph_support import worked
 from scripted_models import ScriptedChatModel
 
 MESSAGES: list[Any] = [HumanMessage(f"Look at module {n}, please.", id=f"m{n}") for n in range(12)]
@@ -149,13 +150,7 @@ def test_a_wrong_setting_says_what_to_write(wrong, says):
         Compactor(**wrong)
 
 
-def talk() -> list[BaseMessage]:
-    said: list[BaseMessage] = []
-    for n in range(8):
-        said += [HumanMessage(f"question {n} " * 20, id=f"h{n}"), AIMessage("so " * 20, id=f"a{n}")]
-    return [*said, HumanMessage("And now?", id="last")]
-
-
+TALK = [*worked(8, 12), HumanMessage("And now?", id="last")]
 RAISES: Any = {"keep": ("messages", 2), "on_failure": "raise"}
 LIMITS: Any = {"max_tokens": 200, "max_summary_tokens": 60, "on_failure": "raise"}
 
@@ -165,15 +160,13 @@ def own_of(model: Any) -> SummarizationMiddleware:
 
 
 WAYS: dict[str, Callable[[Any], Any]] = {
-    "middleware": lambda model: own_of(model).before_model({"messages": talk()}, Runtime()),
+    "middleware": lambda model: own_of(model).before_model({"messages": TALK}, Runtime()),
     "on a loop": lambda model: asyncio.run(
-        own_of(model).abefore_model({"messages": talk()}, Runtime())
+        own_of(model).abefore_model({"messages": TALK}, Runtime())
     ),
-    "compactor": lambda model: Compactor(model, **RAISES).compact(
-        talk(), thread_id="t", force=True
-    ),
+    "compactor": lambda model: Compactor(model, **RAISES).compact(TALK, thread_id="t", force=True),
     "short term": lambda model: summarize_messages(
-        talk(), running_summary=None, model=model, **LIMITS
+        TALK, running_summary=None, model=model, **LIMITS
     ),
 }
 

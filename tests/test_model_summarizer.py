@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import (
     AIMessage,
-    AnyMessage,
     BaseMessage,
     HumanMessage,
     SystemMessage,
@@ -25,6 +24,7 @@ from conspectus.model.base import LastRequest
 from conspectus.model.callables import CallableSummarizer
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.tokens import estimate
+from graph_support import worked
 from model_support import (
     ScriptedChatModel,
     both,
@@ -271,14 +271,6 @@ def notes(lines: int) -> str:
 LONG = notes(84)
 
 
-def talk(turns: int, words: int = 60, first: int = 0) -> list[AnyMessage]:
-    said: list[AnyMessage] = []
-    for n in range(first, first + turns):
-        said.append(HumanMessage(f"Question {n}: " + "what is in it " * words, id=f"h{n}"))
-        said.append(AIMessage(f"Answer {n}: " + "some lines of code " * words, id=f"a{n}"))
-    return said
-
-
 def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **settings: Any) -> Any:
     settings.setdefault("notes", False)  # the summariser's text alone
     compactor = Compactor(model, keep=("messages", 4), archive="memory:", **settings)
@@ -291,7 +283,7 @@ def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **setti
 def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop):
     answers = [notes(400), notes(84), "- no third time"]
     model = ScriptedChatModel(answers=answers, cites=True)
-    messages = talk(30)
+    messages = worked(30, 40)
     result = compacted(model, messages, window=6_000, on_loop=on_loop)
     assert result.record.summary.startswith(answers[1])
     assert len(model.calls) == 2
@@ -302,7 +294,7 @@ def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop)
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_lines_end(on_loop):
     model = ScriptedChatModel(answers=lambda _: LONG, cites=False)
-    result = compacted(model, talk(40), max_summary_tokens=300, on_loop=on_loop)
+    result = compacted(model, worked(40, 40), max_summary_tokens=300, on_loop=on_loop)
     assert result.outcome == "compacted"
     assert len(model.calls) == 2
     kept = result.summary.splitlines()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import Archive, Compactor, is_summary_message
+from conspectus import Archive, Compactor
 from conspectus.messages import SUMMARY_LINE, clip, read_messages
 from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.tokens import TokenMeter
@@ -44,12 +44,6 @@ def test_no_pair_is_broken_and_nothing_pending_leaves(messages, window, keep):
     result = compacted(messages, compactor, force=True)
     check_sequence(messages, result)
     check_nothing_missing(messages, result, compactor)
-
-
-def test_the_summary_stands_after_the_system_message_and_before_all_else():
-    messages = [{"role": "system", "content": "be brief"}, *talk(40)]
-    result = compacted(messages, engine(), force=True)
-    assert [is_summary_message(m) for m in result.messages[:3]] == [False, True, False]
 
 
 def test_an_orphan_in_the_kept_part_goes_to_the_archive():

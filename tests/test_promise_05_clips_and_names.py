@@ -88,7 +88,7 @@ def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, windo
     check_nothing_missing(messages, result, compactor)
 
 
-def test_the_summary_stands_before_the_request_that_is_under_way():
+def test_the_summary_stands_behind_the_system_message_before_the_request_that_is_under_way():
     messages = agent(30)
     result = compacted(messages, engine(window=3_000, keep=("messages", 4)))
     assert result.outcome == "compacted"

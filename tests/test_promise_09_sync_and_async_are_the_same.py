@@ -77,17 +77,10 @@ def test_hooks_are_told_the_same():
     assert heard == [[f"part {n}" for n in range(4)]] * 2
 
 
-class BothDriversCompactor(TwinWorld):
+class OtherDriver:
     def second_on_a_loop(self, on_a_loop: bool) -> bool:
         return not on_a_loop
 
 
-TestBothDriversAreTheSameThroughCompactor = budgeted(BothDriversCompactor, short=6, long=400)
-
-
-class BothDriversAgent(TwinAgents):
-    def second_on_a_loop(self, on_a_loop: bool) -> bool:
-        return not on_a_loop
-
-
-TestBothDriversAreTheSameThroughAgents = budgeted(BothDriversAgent, short=2, long=70)
+TestBothDriversAreTheSameThroughCompactor = budgeted(OtherDriver, TwinWorld, short=6, long=400)
+TestBothDriversAreTheSameThroughAgents = budgeted(OtherDriver, TwinAgents, short=2, long=70)

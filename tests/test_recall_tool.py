@@ -132,27 +132,13 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
     assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
 
 
-def compact(**args: Any) -> dict[str, Any]:
-    return {"name": "compact_conversation", "args": args}
-
-
-def agent_with(scripted: Scripted, calls: list[list[dict[str, Any]]], **more: Any) -> Any:
-    settings: dict[str, Any] = {
-        "recall": "off",
-        "compact_tool": True,
-        "trigger": ("messages", 500),
-        "summarizer": scripted,
-        **more,
-    }
-    agent = RecallingAgent({"COMPACT": calls}, **settings)
-    agent.fill(8)
-    return agent
-
-
 def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
     for asynchronous in (False, True):
         scripted = Scripted(short)
-        agent = agent_with(scripted, [[compact(focus="the ports")]])
+        more: Any = {"compact_tool": True, "trigger": ("messages", 500), "summarizer": scripted}
+        call = {"name": "compact_conversation", "args": {"focus": "the ports"}}
+        agent = RecallingAgent({"COMPACT": [[call]]}, recall="off", **more)
+        agent.fill(8)
         agent.say("COMPACT", asynchronous=asynchronous)
         assert [request.focus for request in scripted.requests] == ["the ports"]
         assert is_summary_message(agent.requests[-1][0])

@@ -13,6 +13,7 @@ from sdk_support import (
     ANTHROPIC_TOOL,
     MARK,
     WINDOW,
+    WINDOWS,
     Chat,
     Messages,
     Responses,
@@ -21,7 +22,7 @@ from sdk_support import (
     check_requests,
     looked,
     script,
-    until_large,
+    size,
 )
 
 HERE, HI = Scope("local", "s"), [{"role": "user", "content": "hi"}]
@@ -38,12 +39,12 @@ def test_a_session_of_ten_windows_stays_inside_and_loses_nothing(loop, fitter):
             sent[:] = result.messages
             return talk.answers(sent)
 
-        def step(turn: int) -> None:
+        turn = 0
+        while size(talk.history) <= WINDOWS * WINDOW:
             talk.says(asking(turn))
             talk.results(ask(), looked(turn))
             assert ask() == []
-
-        until_large(step, talk.history)
+            turn += 1
         check_requests(server)
         room = talk.beside.get("answer_tokens", 0)
         assert max(one.tokens for one in server.requests) <= WINDOW - room

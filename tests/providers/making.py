@@ -89,7 +89,7 @@ def standard(make: Callable[[Maker], None]) -> Callable[[Maker], None]:
         start = len(maker.messages)
         make(maker)
         maker.messages[start:] = [
-            in_standard_content(m) if isinstance(m, AIMessage) else m
+            _update_message_content_to_blocks(m, "v1") if isinstance(m, AIMessage) else m
             for m in maker.messages[start:]
         ]
 
@@ -98,8 +98,3 @@ def standard(make: Callable[[Maker], None]) -> Callable[[Maker], None]:
 
 def dumped(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=repr)
-
-
-def in_standard_content(message: AIMessage) -> AIMessage:
-    """An answer as `output_version="v1"` gives it."""
-    return _update_message_content_to_blocks(message, "v1")
