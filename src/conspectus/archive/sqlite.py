@@ -84,14 +84,16 @@ class SqliteTables(Tables):
                 connection = self._connection()
                 if writes:  # to the disk at once, or with the next one that goes there
                     connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+                    connection.execute("BEGIN IMMEDIATE")
+                # What only reads needs no transaction: what it finds never changes, or is checked.
                 yield Run(connection.cursor(), "?")
                 if writes and self._path is not None and _identity(self._path) != self._file:
                     raise ArchiveError(
                         f"The archive {self._path} was deleted or replaced since it was opened, so "
                         "nothing was written; open it again, or restart the program."
                     )
-                connection.execute("COMMIT")
+                if writes:
+                    connection.execute("COMMIT")
             except BaseException as error:
                 if connection is not None and connection.in_transaction:
                     with suppress(sqlite3.Error):

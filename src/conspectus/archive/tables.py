@@ -53,6 +53,7 @@ ALIVE = "(expires = 0 OR expires > ?)"
 GONE = "expires > 0 AND expires <= ?"  # as the index has it, so that it is used
 Where = tuple[int, int, float]  # The number of a scope and of a kind, and when it expires
 SAME = "tenant = ? AND thread = ? AND session = ?"
+OF_SCOPE = f"FROM item WHERE scope = (SELECT id FROM scope WHERE {SAME}) AND kind = ?"
 
 
 class Run:
@@ -124,9 +125,9 @@ class Tables(ABC):
 
     def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
         """Return bodies by name, which is the key of an original; without `names` all of a kind."""
-        sql = f"SELECT key, body {ITEMS} AND {ALIVE}"
+        sql = f"SELECT key, body {OF_SCOPE} AND {ALIVE}"
         with self.transaction() as run:
-            values = (self._number(run, scope), KINDS[kind], time.time())
+            values = (*scope.hashes, KINDS[kind], time.time())
             keys = None if names is None else [*map(key_bytes, names)]
             rows = run(sql, *values) if keys is None else run.among(sql, *values, keys=keys)
             return {key_text(bytes(key)): bytes(body) for key, body in rows}
@@ -206,8 +207,8 @@ class Tables(ABC):
     def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
         """Return what a search must know of originals, of those that are there."""
         with self.transaction() as run:
-            values = (self._number(run, scope), 0, time.time())
-            sql = f"SELECT {LISTED} {ITEMS} AND {ALIVE}"
+            values = (*scope.hashes, 0, time.time())
+            sql = f"SELECT {LISTED} {OF_SCOPE} AND {ALIVE}"
             rows = run.among(sql, *values, keys=[*map(key_bytes, keys)])
             return [(key_text(bytes(key)), *row) for key, *row in rows]
 
@@ -231,8 +232,8 @@ class Tables(ABC):
     def named(self, scope: Scope, name: str) -> list[str]:
         """Return the keys of the originals that have this id."""
         with self.transaction() as run:
-            values = (self._number(run, scope), 0, name)
-            rows = run(f"SELECT key {ITEMS} AND name = ?", *values) if name else []
+            values = (*scope.hashes, 0, name)
+            rows = run(f"SELECT key {OF_SCOPE} AND name = ?", *values) if name else []
         return [key_text(bytes(key)) for (key,) in rows]
 
     def scopes(self, tenant: str) -> list[Scope]:
