@@ -174,11 +174,14 @@ def test_changes_outlast_looks_and_are_named_where_they_are_counted():
     changes = [
         m for n in range(9) for m in deed("write_file", {"path": f"{n}.py"}, "done " * 9, f"w{n}")
     ]
+    deep = [m for n in "12" for m in deed("edit", {"path": "src/" * 20 + n}, "done " * 9, f"d{n}")]
     segment = read_segment(read_messages([*change, *looks]))
     assert "sed -i s/1/2/ late.py" in Notes([segment]).render(700, len)
     segment = read_segment(read_messages([*changes, *looks]))
     [counted, *_] = under(DONE, Notes([segment]).render(260, len))
     assert "bash 60, write_file 9; among them write_file 1.py, write_file 2.py, " in counted
+    [counted, *_] = under(DONE, notes_of(*deep, *looks, room=260))
+    assert re.search(r"among them edit …\S+/1, edit …\S+/2;", counted)
 
 
 def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():

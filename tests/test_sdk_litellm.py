@@ -187,6 +187,8 @@ def test_the_session_is_what_the_one_inside_is(fitter):
         session = FittedSession(inner, fitter, model="gpt-4o")
         assert session.session_id == "s"
         assert session.session_settings is inner.session_settings
+        bare: Any = type("Bare", (), {"session_id": "s"})()  # as one that somebody has written
+        assert FittedSession(bare, fitter, model="gpt-4o").session_settings is None
         items: list[Any] = [{"role": "user", "content": f"{n}"} for n in range(3)]
         await session.add_items(items)
         assert await session.get_items() == items

@@ -1,6 +1,7 @@
 """Histories that clients leave to the server, and compactions that they ask for."""
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
+from conspectus_serve.fitting import Fitter
 from conspectus_serve.settings import PLAINLY
 from fault_server import FaultServer
 from serve_support import METER, WINDOW, Serving, between, own, post, sent_tokens
@@ -68,6 +70,20 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
         assert (own(other, "state"), upstream.requests[-1].body) == ("upstream", body)
         theirs = {"model": "m", "input": "hi", "conversation": "conv_1"}
         assert own(post(endpoint, "/v1/responses", theirs), "state") == "upstream"
+
+
+def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
+    where, read = list[str](), Fitter.read
+
+    def seen(fitter: Fitter, x: Any) -> None:
+        where.append(threading.current_thread().name)
+        read(fitter, x)
+
+    monkeypatch.setattr(Fitter, "read", seen)
+    with both(tmp_path / "a.db") as (_, _, client):
+        first = client.responses.create(model="m", input="Hello")
+        client.responses.create(model="m", input="And?", previous_response_id=first.id)
+    assert [name.startswith("conspectus-archive") for name in where] == [False, True]
 
 
 def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):

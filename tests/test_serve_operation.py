@@ -159,6 +159,10 @@ def test_a_wrong_setting_is_told_in_plain_words(tmp_path, given, said):
     file.write_text(f"serve:\n  {json.dumps(given)}")
     if not said:
         assert load_settings(file)[0].recall in ("auto", "off")
+        section = {"trigger": {"type": "messages", "value": 9}, "archive": "memory:"}
+        both = {"serve": {**given, "archive": None}, "summarization": section}
+        file.write_text(json.dumps(both))
+        assert load_settings(file)[0].archive == "memory:"
         return
     with pytest.raises(ConfigError) as caught:
         load_settings(file)

@@ -39,7 +39,7 @@ class FittedSession(SessionABC):
             form = "FittedSession(session, fitter, model=...)"
             raise PolicyError(f"the session comes first, then its Fitter: {form}, not {fitter!r}")
         self.inner, self.session_id, self._fitter = session, session.session_id, fitter
-        self.session_settings = session.session_settings
+        self.session_settings = getattr(session, "session_settings", None)
         self._request: Any = {"thread_id": self.session_id, "model": model, **request}
         self.input_filter = input_filter(fitter, **self._request)
 

@@ -223,7 +223,8 @@ class Endpoint:
 
         Large ones are read in threads, one at a time, so that small ones need not wait.
         """
-        if len(x.raw) >= LARGE:
+        held = b'"previous_response_id"' in x.raw  # its history may be large all the same
+        if held or len(x.raw) >= LARGE:
             async with self._turn:
                 await asyncio.to_thread(self._fitter.read, x)
         elif self._archive.backend.daemon:  # a server, which may hang

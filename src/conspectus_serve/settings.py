@@ -213,7 +213,9 @@ def load_settings(
             config = read
         else:
             config._source = read.source
-    wanted = {"archive": config.archive, **section, **options}
+    wanted = {**section, **options}
+    if wanted.get("archive") is None:
+        wanted["archive"] = config.archive
     try:
         return ServeSettings.model_validate(wanted), config
     except ValidationError as error:

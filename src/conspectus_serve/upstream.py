@@ -31,7 +31,7 @@ LONGEST_LINE = 65_536  # bytes of a header of an answer
 OWN_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")  # not the client's: none
 LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
 
-DECODED = ("gzip", "deflate", "br")  # codings of answers that are read
+DECODED = ("gzip", "deflate", "br", "zstd")  # codings of answers that aiohttp reads
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"

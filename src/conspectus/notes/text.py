@@ -203,6 +203,8 @@ def tallied(lines: Sequence[Line]) -> Line:
         calls[line.call] += 1
         if line.acts:
             what = "".join(value for _, value in line.args[:1])
+            if "/" in what[:-NAME] and " " not in what:  # of a path the end tells it from others
+                what = GAP + what[1 - NAME :]
             about[f"{line.call} {cut(what, NAME)}".strip()] = None
     first, last = min(lines, key=lambda one: one.span), max(lines, key=lambda one: one.span[-1])
     ends = (*first.ids[:1], *last.ids[-1:])
