@@ -365,6 +365,8 @@ def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
         assert 64 < size <= 512
         assert seen(size)[0] == view
         assert seen(size - 1)[0] == given[-3:]
+        given.append({"role": "user", "content": "<environment>cwd: /tmp</environment>"})
+        assert "48213" in seen(512)[0][-2]["content"], "the question stands before it"
         # Another record is in force, which does not answer for what was chosen.
         compactor.compact(given[4:], tenant="ann", thread_id="t")
         assert seen(512)[0] == given[-3:]

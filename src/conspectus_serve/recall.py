@@ -16,7 +16,13 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from conspectus.messages.recalled import LEAST_RECALL, newest_user, recalled_text, with_recalled
+from conspectus.messages.recalled import (
+    LEAST_RECALL,
+    is_users,
+    newest_user,
+    recalled_text,
+    with_recalled,
+)
 from conspectus.recall.for_agents import unasked_flow
 from conspectus.tokens import TokenMeter
 
@@ -26,7 +32,7 @@ TURNS = 256  # turns whose recalled originals are remembered
 
 
 class Recall:
-    """Show models what the user's newest message needs, in at most so many tokens."""
+    """Show models what the user's newest messages need, in at most so many tokens."""
 
     def __init__(self, archive: Archive, tokens: int) -> None:
         self._archive, self._tokens = archive, tokens
@@ -50,9 +56,13 @@ class Recall:
         last = newest_user(history)
         if last is None:
             return [*view], 0
-        [asked] = read_messages([history[last]])
-        said = f"{asked.id} {asked.own}".encode("utf-8", "replace")
-        key = (scope, head, hashlib.sha256(said).hexdigest())
+        first = last
+        while first and is_users(history[first - 1]):  # clients add messages of their own
+            first -= 1
+        asked = read_messages(history[first : last + 1])
+        said, own = "\n".join(one.own for one in asked), frozenset(one.id for one in asked)
+        name = "\n".join([*sorted(own), said]).encode("utf-8", "replace")
+        key = (scope, head, hashlib.sha256(name).hexdigest())
         text = self._chosen.get(key)
         try:
             if text is None:
@@ -60,8 +70,8 @@ class Recall:
                     self._archive,
                     scope,
                     self._archive.chain_at(scope, head),
-                    query=asked.own,
-                    own=frozenset((asked.id,)),
+                    query=said,
+                    own=own,
                     tokens=most,
                     count=lambda text: meter.message(_message(recalled_text(text))),
                 )
