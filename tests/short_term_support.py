@@ -34,6 +34,8 @@ class PlainModel:
         assert type(messages) is list
         self.calls.append(messages)
         said = self.answer if isinstance(self.answer, str) else self.answer(messages)
+        if isinstance(said, Exception):
+            raise said
         return AIMessage(said) if isinstance(said, str) else said
 
     @property

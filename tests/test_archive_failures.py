@@ -304,13 +304,8 @@ def holding_itself() -> Any:
 @pytest.mark.parametrize("artifact", [nested(260), nested(50_000), holding_itself()])
 def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact):
     with Archive.open("memory:") as archive:
-        compactor = Compactor(
-            window=2_000,
-            trigger=("messages", 10),
-            keep=("messages", 4),
-            archive=archive,
-            redact=redact,
-        )
+        settings: Any = {"trigger": ("messages", 10), "keep": ("messages", 4), "redact": redact}
+        compactor = Compactor(window=2_000, archive=archive, **settings)
         try:
             result = compactor.compact(
                 worked(8, artifact={"n": 7, "tree": artifact}), thread_id="deep"

@@ -156,8 +156,7 @@ def test_forget_deletes_one_thread_for_good(archive):
 
 
 def counted(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    path.write_text(json.dumps(messages), encoding="utf-8")
-    return read_json("tokens", path)
+    return read_json("tokens", write_json(path, messages))
 
 
 def test_broken_pairs_are_named_by_their_place(tmp_path):
@@ -210,9 +209,7 @@ TALK = [
 
 @pytest.fixture
 def history(tmp_path: Path, own_data_folder: None) -> Path:
-    path = tmp_path / "talk.json"
-    path.write_text(json.dumps(TALK, ensure_ascii=False), encoding="utf-8")
-    return path
+    return write_json(tmp_path / "talk.json", TALK)
 
 
 def process(*args: object, **more: Any) -> subprocess.CompletedProcess[bytes]:

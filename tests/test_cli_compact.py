@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.transcripts import read_history
 from stateful.messages import answering, calling, speaking
 
+report = partial(read_json, "compact")
 SMALL = ["--trigger", "messages:10", "--keep", "messages:4"]
 
 pytestmark = pytest.mark.usefixtures("own_data_folder")
@@ -89,10 +91,6 @@ def history(tmp_path: Path) -> Iterator[Path]:
     before = path.read_bytes()
     yield path
     assert path.read_bytes() == before  # no command may change its input
-
-
-def report(*args: object, **more: Any) -> dict[str, Any]:
-    return read_json("compact", *args, **more)
 
 
 @pytest.mark.sampled(4)

@@ -21,6 +21,7 @@ from conspectus.observe import OpenTelemetry
 from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages
 from conspectus_sdk import Fitter
 from conspectus_secrets import SecretRedactor
+from histories import talk
 from scripted_models import ScriptedChatModel
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"name": "a"}'}}
@@ -170,15 +171,8 @@ def test_what_names_no_thread_is_an_error(name):
         Compactor().compact([HumanMessage("hi")], thread_id=name)
 
 
-def talk(count: int) -> list[dict[str, Any]]:
-    return [
-        {"role": "assistant" if n % 2 else "user", "content": f"Part {n} is looked at. " * 8}
-        for n in range(count)
-    ]
-
-
 def test_a_step_with_nothing_due_notices_a_text_that_was_changed_in_place():
-    compactor, sent = Compactor("embedded", window=3_000), talk(6)
+    compactor, sent = Compactor("embedded", window=3_000), talk(3)
     assert compactor.compact(sent, thread_id="t").tokens_before < 800
     sent[2]["content"] = "much more " * 700
     assert compactor.compact(sent, thread_id="t").tokens_before > 1_000

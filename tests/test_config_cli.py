@@ -28,10 +28,7 @@ from graph_support import summaries
 from scripted_models import ScriptedChatModel
 
 run = partial(cli_support.run, "config")
-
-
-def checked(file: Path, *more: object) -> dict[str, Any]:
-    return read_json("config", "check", file, *more)
+checked = partial(read_json, "config", "check")
 
 
 def section(folder: Path, *lines: str) -> Path:

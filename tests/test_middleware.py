@@ -199,13 +199,9 @@ def test_a_subclass_a_subscript_and_traces_as_langchains():
 
 def runtime(**more: Any) -> Any:
     """A runtime as a graph gives it."""
-    return SimpleNamespace(
-        store=more.get("store"),
-        stream_writer=more.get("stream_writer"),
-        server_info=more.get("server_info"),
-        execution_info=SimpleNamespace(thread_id="t", checkpoint_ns=""),
-        context=more.get("context"),
-    )
+    given = dict.fromkeys(("store", "stream_writer", "server_info", "context")) | more
+    place = SimpleNamespace(thread_id="t", checkpoint_ns="")
+    return SimpleNamespace(execution_info=place, **given)
 
 
 def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:

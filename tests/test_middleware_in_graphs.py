@@ -37,26 +37,20 @@ def task() -> Any:
     return said("Look at all modules of the project.")
 
 
-def approvals() -> HumanInTheLoopMiddleware:
-    return HumanInTheLoopMiddleware(interrupt_on={"delete": True})
-
-
 @tool
 def delete(name: str) -> str:
     """Delete a module."""
     return f"{name} is deleted"
 
 
-def deletions(*names: str) -> AIMessage:
-    asked = [{"name": "delete", "args": {"name": n}, "id": f"call_{n}"} for n in names]
-    return AIMessage("I want to delete.", tool_calls=asked)
-
-
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
     store, own = InMemoryStore(), middleware(history=history)
-    script = [*steps(4)[:-1], deletions("old", "new"), *steps(8, prefix="n")]
-    graph, model = agent(script, own, approvals(), store=store, tools=[look, delete])
+    calls = [{"name": "delete", "args": {"name": n}, "id": f"call_{n}"} for n in ("old", "new")]
+    asks = AIMessage("I want to delete.", tool_calls=calls)
+    script = [*steps(4)[:-1], asks, *steps(8, prefix="n")]
+    approvals = HumanInTheLoopMiddleware(interrupt_on={"delete": True})
+    graph, model = agent(script, own, approvals, store=store, tools=[look, delete])
     graph.invoke(task(), thread())
     decisions = [{"type": "approve"}, {"type": "reject", "message": "keep the new one"}]
     graph.invoke(Command(resume={"decisions": decisions}), thread())

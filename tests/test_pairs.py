@@ -2,7 +2,6 @@
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,19 +136,14 @@ LANGCHAIN: list[BaseMessage] = [
 ]
 
 
-def write(path: Path, value: Any) -> Path:
-    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
-    return path
-
-
 def test_a_class_that_a_file_names_is_not_made(tmp_path):
     bomb = {"lc": 1, "type": "constructor", "id": ["os", "PathLike"], "kwargs": {"content": "x"}}
     with pytest.raises(MessageError, match="message 1 has the unknown type 'pathlike'"):
-        read_history(write(tmp_path / "a.json", [dumpd(LANGCHAIN[0]), bomb]))
+        read_history(cli_support.write_json(tmp_path / "a.json", [dumpd(LANGCHAIN[0]), bomb]))
     inner = {"lc": 1, "type": "constructor", "id": ["langchain", "X"], "kwargs": {}}
     held = dumpd(ToolMessage("r", tool_call_id="c"))
     held["kwargs"]["artifact"] = inner
-    history = read_history(write(tmp_path / "b.json", [held]))
+    history = read_history(cli_support.write_json(tmp_path / "b.json", [held]))
     assert history.messages[0].artifact == inner  # type: ignore[union-attr]
 
 

@@ -221,13 +221,6 @@ def test_a_node_can_be_copied_and_pickled_as_langmems_can():
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
 
 
-def raising(error: Exception) -> Any:
-    def answer(messages: list[Any]) -> Any:
-        raise error
-
-    return PlainModel(answer)
-
-
 def test_an_exchange_larger_than_a_reading_is_shown_as_text():
     """Providers turn a result down whose call is not in the same request."""
     messages = [human("1"), ai("2", 5, "c"), result("3", "c", 900), ai("4", 5), human("5")]
@@ -280,8 +273,8 @@ def test_a_setting_that_means_nothing_is_refused(wrong, said):
 @pytest.mark.parametrize(
     "model",
     [
-        raising(RuntimeError("boom")),
-        raising(OVERFLOW),
+        PlainModel(lambda m: RuntimeError("boom")),
+        PlainModel(lambda m: OVERFLOW),
         PlainModel(""),
         PlainModel(lambda m: None),
         PlainModel(lambda m: 7),

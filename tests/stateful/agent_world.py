@@ -22,6 +22,7 @@ from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.errors import ConspectusError
+from graph_support import scope_of
 from scripted_models import ScriptedChatModel
 from stateful.agent_talk import THREADS, AgentTalk, Talk, Tip
 from stateful.looks import Look, counted, lines_of
@@ -252,11 +253,8 @@ class AgentWorld(AgentTalk):
 
     def all_kept(self, state: Any) -> list[Any]:
         """Every original of this thread in the archive, of whatever branch."""
-        held = state.values.get("_conspectus") or {
-            "thread": "/".join(self.at.name),
-            "session": "main",
-        }
-        archive, scope = Archive(self.store), self.scope(held)
+        tenant, name = self.at.name[0], "/".join(self.at.name)
+        archive, scope = Archive(self.store), scope_of(state.values, name, tenant)
         keys = [key for record in archive.records(scope) for key in record.covers]
         keys += [clip.key for record in archive.records(scope) for clip in record.clips]
         return [one.message for one in archive.get(scope, list(dict.fromkeys(keys)))]
