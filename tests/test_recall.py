@@ -1,5 +1,6 @@
 """Recall: by id, by range, by query in any language; within its tokens; without any authority."""
 
+import time
 from typing import Any
 
 import pytest
@@ -84,6 +85,19 @@ def found(archive: Archive, query: str, scope: Scope = SCOPE) -> set[str]:
 
 def ids(result: RecallResult) -> list[str]:
     return [hit.id for hit in result.hits]
+
+
+def test_what_expired_and_is_archived_anew_is_found_again(monkeypatch):
+    archive, now = Archive.open("memory:", ttl=100), time.time()
+    made = read_messages([said("user", f"zebra {n}") for n in range(4)])
+    for later, kept in ((0, made[:2]), (60, made[2:]), (120, made[:2])):
+        monkeypatch.setattr(time, "time", lambda at=now + later: at)
+        archive.backend.sweep()
+        archive.put(SCOPE, kept)
+        if later == 60:
+            archive.commit(SCOPE, record_of(made))
+            assert len(found(archive, "zebra")) == 4
+    assert len(found(archive, "zebra")) == 4
 
 
 @pytest.mark.parametrize("form", ["{}", " {} ", "[{}]"])

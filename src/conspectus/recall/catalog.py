@@ -79,7 +79,7 @@ class Catalog:
         new = [number for number in numbers if number not in self._holders]
         for number, listed in self.tables.listed_at(scope, new).items():
             self._holders[number] = listed[0]
-            self._rows.setdefault(listed[0], Row(listed))
+            self._rows[listed[0]] = Row(listed)  # it may have been archived anew
         rows = {at: self._rows.get(self._holders.get(at, "")) for at in numbers}
         return {at: row for at, row in rows.items() if row and row.key in self.places}
 
