@@ -187,7 +187,7 @@ THOUGHT_OF = "the harbour of Lisbon " * 300
 BESIDE: list[dict[str, Any]] = [
     {"refusal": THOUGHT_OF},
     {"reasoning": THOUGHT_OF},
-    {"reasoning_details": [{"type": "reasoning.text", "text": THOUGHT_OF}]},
+    {"reasoning_details": [{"text": "First."}, {"text": THOUGHT_OF}, {"data": "sealed" * 99}]},
 ]
 
 
@@ -202,6 +202,7 @@ def test_what_stands_beside_the_content_is_counted_and_can_be_recalled(beside, f
     result = compactor.compact(history, thread_id="t", force=True)
     assert result.tokens_before > 1_000
     assert "harbour" in compactor.recall("harbour", thread_id="t").text
+    assert "sealed" not in result.summary
 
 
 class NothingUnreadLeaves:

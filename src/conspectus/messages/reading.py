@@ -128,6 +128,13 @@ class Parts:
             self.text.append(text)
             self.own.append(text)
 
+    def sealed(self, holder: Mapping[str, Any]) -> None:
+        """Add the sealed thoughts that stand beside the content."""
+        for data in filter(None, (one.get("data") for one in details_in(holder))):
+            block = {"type": "redacted_thinking", "data": data}
+            self.media.append(block)
+            self.text.append(described(block["type"], block))
+
     def call(self, call_id: object, name: object, args: Any) -> None:
         """Add a call; one without an id pairs with nothing and is text."""
         call = Call(str(call_id or ""), str(name or ""), as_text(args))
@@ -262,6 +269,7 @@ def _from_langchain(message: BaseMessage, index: int) -> Message:
     extra = {**message.response_metadata, **more}
     if thought := thought_in(extra):
         parts.text.append(thought)
+    parts.sealed(extra)
     if answers_computer(message) and isinstance(content, str):  # the address of a picture
         content = [{"type": "input_image", "image_url": content}]
     parts.content(content)
@@ -285,12 +293,17 @@ def _from_langchain(message: BaseMessage, index: int) -> Message:
 def thought_in(holder: Mapping[str, Any]) -> str:
     """Return what a model thought, as DeepSeek and OpenRouter write it beside the content."""
     plain = holder.get("reasoning_content") or holder.get("reasoning")
-    plain, details = plain if isinstance(plain, str) else "", holder.get("reasoning_details")
-    for part in details if isinstance(details, list) else ():
-        if isinstance(part, Mapping):  # a text stands in `reasoning`, too; sealed data does not
-            own = part.get("data") or (not plain and (part.get("text") or part.get("summary")))
-            plain = "\n".join(filter(None, (plain, str(own or ""))))
-    return plain
+    if plain and isinstance(plain, str):
+        return plain
+    texts = (one.get("text") or one.get("summary") for one in details_in(holder))
+    return "\n".join(as_text(text) for text in texts if text)
+
+
+def details_in(holder: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return OpenRouter's parts of a thought: texts, and data that its provider alone can read."""
+    details = holder.get("reasoning_details")
+    listed = details if isinstance(details, list) else []
+    return [one for one in listed if isinstance(one, Mapping)]
 
 
 def answers_computer(message: BaseMessage) -> bool:
@@ -325,6 +338,7 @@ def _from_dict(message: Mapping[str, Any], index: int) -> Message:
         )
     parts = Parts()
     parts.say(thought_in(message))
+    parts.sealed(message)
     parts.content(content)
     parts.say(str(message.get("refusal") or ""))
     parts.openai_calls(message)
