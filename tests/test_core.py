@@ -125,14 +125,6 @@ def t(*answers: str) -> Item:
     return Item("k", "tool", 1, answers=answers)
 
 
-def cuts(items: list[Item]) -> list[int]:
-    return [i for i, legal in enumerate(exchanges(items).cuts) if legal]
-
-
-def stay(items: list[Item]) -> set[int]:
-    return set(must_stay(items, exchanges(items)))
-
-
 SYSTEM, PINNED = Item("k", "system", 1), Item("k", "tool", 1, answers=("2",), pinned=True)
 THOUGHT = [u(), a(), replace(a("1"), joined=True), replace(a("2"), joined=True)]
 PROGRAM = [u(), a("p", "1"), t("1"), replace(a("2"), needs=("p",)), t("2")]
@@ -160,7 +152,7 @@ STAY = {
 
 @pytest.mark.parametrize(("items", "places"), STAY.values(), ids=STAY)
 def test_what_must_stay(items, places):
-    assert stay(items) == places
+    assert set(must_stay(items, exchanges(items))) == places
 
 
 CUTS = {
@@ -182,8 +174,9 @@ CUTS = {
 
 @pytest.mark.parametrize(("items", "places"), CUTS.values(), ids=CUTS)
 def test_where_a_history_may_be_cut(items, places):
-    assert cuts(items) == places
-    assert exchanges(items).orphans == frozenset()
+    found = exchanges(items)
+    assert [i for i, legal in enumerate(found.cuts) if legal] == places
+    assert found.orphans == frozenset()
 
 
 def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():

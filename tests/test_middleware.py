@@ -154,11 +154,7 @@ def test_a_warning_points_at_the_line_of_the_caller(warn):
     assert [(one.filename, one.lineno) for one in caught] == [(__file__, code.co_firstlineno)]
 
 
-def pickled(value: Any) -> Any:
-    return pickle.loads(pickle.dumps(value))
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_a_copy_has_settings_of_its_own(copied, history, tmp_path):
     settings: Any = {"history": history, "recall": "tool", "name": "Mine", "summarizer": summarise}

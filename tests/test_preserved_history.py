@@ -105,12 +105,8 @@ def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store):
     assert talk.channel()[0] == "Question zero"
 
 
-def channel(count: int) -> list[BaseMessage]:
-    return [HumanMessage(f"m{n}", id=f"m{n}") for n in range(count)]
-
-
 def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
-    own = channel(6)
+    own = [HumanMessage(f"m{n}", id=f"m{n}") for n in range(6)]
     summary = HumanMessage("summary", id="s")
     clip = HumanMessage("clip", id="m4")
     view = [own[0], summary, clip, own[5]]

@@ -91,21 +91,18 @@ def test_every_word_call_and_result_stands_in_the_record():
         assert words in held("agent")
 
 
-def foreign(text: str) -> HumanMessage:
-    return HumanMessage(
+def test_in_the_notes_it_stands_word_for_word_whoever_finds_more():
+    turns = [m for n in range(20) for m in (HumanMessage(f"q{n}"), AIMessage(f"a{n} " * 30))]
+    text = "- FOREIGN-1234 was agreed\n- and nothing else"
+    foreign = HumanMessage(
         f"Here is a summary of the conversation to date:\n\n{text}",
         id="foreign",
         additional_kwargs={"lc_source": "summarization"},
     )
-
-
-def test_in_the_notes_it_stands_word_for_word_whoever_finds_more():
-    turns = [m for n in range(20) for m in (HumanMessage(f"q{n}"), AIMessage(f"a{n} " * 30))]
-    text = "- FOREIGN-1234 was agreed\n- and nothing else"
     model = ScriptedChatModel(answers=lambda _: "- the work goes on")
     for summarizer in (None, model):
         compactor = engine(summarizer, keep=("messages", 4))
-        result = compacted([foreign(text), *turns], compactor, force=True)
+        result = compacted([foreign, *turns], compactor, force=True)
         assert result.outcome == "compacted", result.reason
         assert result.summary.count(text) == 1
         more = compacted([*result.messages, *turns], compactor, force=True)

@@ -62,20 +62,15 @@ def history(texts: list[str], start: int) -> list[dict[str, Any]]:
     return found
 
 
-def model() -> ChatModelSummarizer:
-    return ChatModelSummarizer(
-        ScriptedChatModel(answers=lambda _: "- All hosts are to be restarted.")
-    )
-
-
-MAKERS = {"embedded": lambda: None, "own": lambda: Scripted(short), "model": model}
+MODEL = ScriptedChatModel(answers=lambda _: "- All hosts are to be restarted.")
+MAKERS = {"embedded": None, "own": Scripted(short), "model": ChatModelSummarizer(MODEL)}
 CASES = [(name, window) for name in MAKERS for window in (4_000, 12_000, 100_000)]
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "window"), CASES)
 def test_every_piece_stands_in_a_message_of_the_user_letter_for_letter(name, window):
-    compactor = engine(MAKERS[name](), window=window, keep=("messages", 4))
+    compactor = engine(MAKERS[name], window=window, keep=("messages", 4))
     view, said, rounds = list[Any](), dict[str, str](), said_by(window)
     for texts in rounds:
         new = history(texts, len(said))

@@ -185,18 +185,13 @@ CHAINS = st.lists(st.lists(SAID | DONE | DONE | OTHERS, max_size=25), min_size=1
 )
 
 
-def less(text: str) -> bool:
-    """Whether something of the lines is cut or left out."""
-    return GAP in text or FEWER.search(text) is not None
-
-
 @settings(max_examples=3_000 if LONG else few(200), deadline=None)
 @given(CHAINS, st.integers(300, 4_000))
 def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
     text = Notes(chain).render(room, tokens)
     assert tokens(text) <= room
     whole = tokens(Notes(chain).render(10**9, tokens))
-    if less(text):
+    if GAP in text or FEWER.search(text):  # something is cut or left out
         free = max(room // 10, SMALL)
         assert tokens(text) >= room - free, f"{whole} tokens of lines"
     else:

@@ -8,7 +8,7 @@ import pytest
 
 from cli_support import read_json
 from conspectus.transcripts import HistoryFile, read_history, write_history
-from made_sessions import Session, made_session
+from made_sessions import made_session
 from providers import refused
 
 Row = dict[str, Any]
@@ -212,12 +212,6 @@ def test_a_damaged_line_of_plain_messages_is_told(tmp_path, own_data_folder):
     assert "1 line skipped: damaged" in data["notes"]
 
 
-def read(tmp_path: Path, session: Session) -> HistoryFile:
-    path = tmp_path / "session.jsonl"
-    path.write_text(session.text(), encoding="utf-8")
-    return read_history(path)
-
-
 def blocks(message: Any) -> tuple[str, list[Any]]:
     content = message["content"]
     whole = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -226,5 +220,6 @@ def blocks(message: Any) -> tuple[str, list[Any]]:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_what_was_said_is_read_once_and_in_order(tmp_path, seed):
-    session = made_session(seed)
-    assert [blocks(one) for one in read(tmp_path, session).messages] == session.said
+    session, path = made_session(seed), tmp_path / "session.jsonl"
+    path.write_text(session.text(), encoding="utf-8")
+    assert [blocks(one) for one in read_history(path).messages] == session.said

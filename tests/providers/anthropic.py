@@ -206,15 +206,10 @@ def _turns(payload: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     return turns
 
 
-def _blocks(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for _, blocks in _turns(payload):
-        yield from blocks
-
-
 def refuses(payload: dict[str, Any], whole: dict[str, Any]) -> list[str]:
     wrong: list[str] = []
     turns = _turns(payload)
-    originals = {dumped(block) for block in _blocks(whole)}
+    originals = {dumped(block) for _, blocks in _turns(whole) for block in blocks}
     if not turns or turns[0][0] != "user":
         wrong.append("the first message is no user's")
     uses, programs, open_programs = set[str](), dict[str, int](), set[str]()

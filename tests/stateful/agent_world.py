@@ -192,7 +192,8 @@ class AgentWorld(AgentTalk):
         kept = self.all_kept(state)
         for number, (shown, whole) in enumerate(self.asked):
             last = number + 1 == len(self.asked)
-            own = [m for m in shown if m.type != "system" and not recalled(m)]
+            own = [m for m in shown if m.type != "system"]
+            own = [m for m in own if m.additional_kwargs.get("lc_source") != "recalled"]
             self.judge(
                 Look(
                     whole=whole,
@@ -262,11 +263,6 @@ class AgentWorld(AgentTalk):
     def judge(self, look: Look) -> None:
         """What a promise says of one request."""
         raise NotImplementedError
-
-
-def recalled(message: BaseMessage) -> bool:
-    """Whether a message of a request only shows what was recalled."""
-    return message.additional_kwargs.get("lc_source") == "recalled"
 
 
 @tool
