@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from anthropic.types import TextBlock
-from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
-from langgraph.checkpoint.memory import InMemorySaver
+from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.store.memory import InMemoryStore
 from openai.types.chat import ChatCompletionMessage
 
@@ -21,6 +19,7 @@ from conspectus.observe import OpenTelemetry
 from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages
 from conspectus_sdk import Fitter
 from conspectus_secrets import SecretRedactor
+from graph_support import agent, said, thread
 from histories import talk
 from scripted_models import ScriptedChatModel
 
@@ -138,17 +137,11 @@ def test_a_thread_may_be_a_number_or_a_uuid(name):
     for one in (name, str(name)):
         assert compactor.recall("module 1", thread_id=one).text
     own = SummarizationMiddleware(None, trigger=("messages", 4), keep=("messages", 2))
-    agent: Any = create_agent(
-        ScriptedChatModel(answers=lambda _: AIMessage("Sound.")),
-        middleware=[own],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
-    config: Any = {"configurable": {"thread_id": name}}
+    graph, _ = agent(lambda _: "Sound.", own)
     for n in range(4):
-        state = agent.invoke({"messages": [HumanMessage(f"And {n}?")]}, config)
+        state = graph.invoke(said(f"And {n}?"), thread(name))
     assert len(state["messages"]) < 8
-    held = agent.get_state(config).values["_conspectus"]
+    held = graph.get_state(thread(name)).values["_conspectus"]
     assert held["thread"] == str(name)
 
 

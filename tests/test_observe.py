@@ -20,10 +20,6 @@ from scripted_models import ScriptedChatModel
 SUMMARY = "## Done\n- Modules seen."
 
 
-def by_model(usage: Any = (12_000, 400), name: str = "gpt-5-mini") -> ScriptedChatModel:
-    return ScriptedChatModel(answers=[SUMMARY] * 9, model_name=name, usage=usage)
-
-
 def no_key(request: Any) -> str:
     raise SummaryError("no key")
 
@@ -67,7 +63,9 @@ def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
     caplog.set_level(logging.INFO, "conspectus")
-    graph, _ = agent(steps(5), middleware(model=by_model(name="gpt-5-mini"), archive="memory:"))
+    told = {"model_name": "gpt-5-mini", "usage": (12_000, 400)}
+    model = ScriptedChatModel(answers=[SUMMARY] * 9, **told)
+    graph, _ = agent(steps(5), middleware(model=model, archive="memory:"))
     graph.invoke(said("go"), thread("7"))
     [line] = lines_of(caplog)
     assert re.fullmatch(

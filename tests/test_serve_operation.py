@@ -61,10 +61,8 @@ def test_a_header_or_a_claim_names_the_tenant_behind_the_operators_token(tmp_pat
         with before(lambda a: chat(), folder, tenants=setting, token=TOKEN) as (_, endpoint):
             names = []
             for headers in requests:
-                headers = {**headers, "x-conspectus-token": TOKEN}
-                answer = httpx.post(
-                    f"{endpoint.url}/v1/chat/completions", json=BODY, headers=headers, timeout=60
-                )
+                told = {**headers, "x-conspectus-token": TOKEN}
+                answer = post(endpoint, "/v1/chat/completions", BODY, **told)
                 names.append(own(answer, "thread"))
         assert names[0] == names[1] != names[2]
         with Archive.open(folder / "a.db") as archive:
