@@ -11,6 +11,7 @@ from hypothesis.stateful import rule
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
+from conspectus.notes import text
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
@@ -182,6 +183,13 @@ def test_changes_outlast_looks_and_are_named_where_they_are_counted():
     assert "bash 60, write_file 9; among them write_file 1.py, write_file 2.py, " in counted
     [counted, *_] = under(DONE, notes_of(*deep, *looks, room=260))
     assert re.search(r"among them edit …\S+/1, edit …\S+/2;", counted)
+
+
+def test_the_range_of_counted_lines_runs_forward():
+    """Looks are counted for good before an older edit is: the range begins with the edit."""
+    whole = [*deed("edit_file", {"path": "a.py"}, "ok", "m1"), *deed("ls", {}, "b.py", "m2")]
+    edit, look = read_segment(read_messages(whole)).lines
+    assert "recall range m1 to m2r" in text.text_of(text.tallied([text.tallied([look]), edit]))
 
 
 def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():

@@ -304,6 +304,12 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
+def test_a_summary_of_which_the_redactor_leaves_nothing_is_none():
+    result = compacted(history(), Compactor(Scripted(short), redact=lambda text: ""), force=True)
+    assert result.failed == "redaction"
+    assert "left nothing of the summary" in result.reason
+
+
 @pytest.mark.parametrize(("redactor", "why"), WRONG)
 @pytest.mark.parametrize("archived", [True, False])
 def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, archived):
