@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from uuid import UUID
@@ -56,6 +57,11 @@ OnEvent = Callable[[str, Mapping[str, Any]], None]
 ThreadId = str | int | UUID
 
 
+def _is_plain(value: object) -> bool:
+    """Return whether it can be called, and answers at once: nothing awaits what async ones do."""
+    return callable(value) and not iscoroutinefunction(value)
+
+
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("on_failure", lambda v: v in get_args(OnFailure), f"one of {get_args(OnFailure)}"),
     (
@@ -68,7 +74,11 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         lambda v: callable(v) or (isinstance(v, Sequence | None) and all(map(callable, v or ()))),
         "callables that take an event",
     ),
-    ("on_event", lambda v: v is None or callable(v), "a callable that takes a name and its data"),
+    (
+        "on_event",
+        lambda v: v is None or _is_plain(v),
+        "a callable that takes a name and its data, and is not async",
+    ),
     (
         "fallbacks",
         lambda v: isinstance(v, Sequence) and not isinstance(v, str),
@@ -88,8 +98,9 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("summary_request", lambda v: v in ("smallest", "cached"), '"smallest" or "cached"'),
     (
         "pin",
-        lambda v: v is None or callable(v) or (isinstance(v, str) and v != ""),
-        "a callable that takes a message, or the name of a marker in additional_kwargs",
+        lambda v: v is None or _is_plain(v) or (isinstance(v, str) and v != ""),
+        "a callable that takes a message and is not async, or the name of a marker in "
+        "additional_kwargs",
     ),
 )
 
