@@ -13,6 +13,7 @@ from conspectus import Compactor
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.messages import decode, encode, read_messages
 from conspectus.messages.framing import as_notes
+from conspectus.messages.thoughts import without_stale_thoughts
 from histories import user
 
 CALL: Any = {"name": "grep", "args": {"pattern": "x"}, "id": "c1", "type": "tool_call"}
@@ -123,3 +124,16 @@ def test_what_is_remembered_of_histories_is_bounded_by_their_characters(way):
     finally:
         tracemalloc.stop()
     assert kept < 80_000_000
+
+
+def test_what_follows_a_paused_turn_goes_on_with_it():
+    paused = AIMessage("Searching", response_metadata={"stop_reason": "pause_turn"})
+    history = [HumanMessage("a"), paused, AIMessage("Found."), HumanMessage("b")]
+    assert [entry.joined for entry in read_messages(history)] == [False, False, True, False]
+
+
+def test_thoughts_of_other_providers_stay():
+    content: list[Any] = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}]
+    for provider, left in (("google_genai", content), (None, content[1:])):
+        message = AIMessage(content, response_metadata={"model_provider": provider})
+        assert without_stale_thoughts([message, HumanMessage("And?")], 2)[0].content == left

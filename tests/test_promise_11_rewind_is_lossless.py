@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
+from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from engine import Scripted, compacted, engine, short
 from graph_support import Bench, check_nothing_lost, check_sent, middleware, said, steps, thread
@@ -23,6 +24,18 @@ from stateful.messages import speaking, words_in
 from stateful.oracle import plain
 
 TURNS = talk(80)
+
+
+def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
+    def refusing(*_: object) -> None:
+        raise ArchiveError("the disk is full")
+
+    compactor, sent = engine(keep=("messages", 10)), talk(60)
+    assert compacted(sent, compactor, force=True).outcome == "compacted"
+    monkeypatch.setattr(Archive, "set_head", refusing)
+    assert compacted(sent[:4], compactor).messages == sent[:4]
+    assert "the disk is full" in caplog.text
+    assert "is another conversation" in caplog.text
 
 
 def test_without_an_archive_a_branch_that_was_left_is_found_again():
