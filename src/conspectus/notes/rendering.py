@@ -76,8 +76,9 @@ WEIGHTS: tuple[tuple[Callable[[Line], object], float], ...] = (
     (lambda line: line.effect is False or len(line.outcome) > LONG, 0.6),
     (lambda line: True, 1.0),
 )
-"""What a line weighs, by the first test that it passes. So looks give way first, then calls, those
-that changed something or failed, what the agent said, and last a model's findings."""
+"""What a line weighs, by the first test that it passes. So of lines of one length and age looks
+give way first, then calls, those that changed something or failed, what the agent said, and last a
+model's findings."""
 
 UNSPACED = 0x0E00
 """The first character of the scripts that are written without spaces, from Thai on."""
