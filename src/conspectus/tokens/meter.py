@@ -40,8 +40,9 @@ LONG, LONGEST = 4_000, 400_000  # Characters of texts whose estimates are rememb
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """Bounds of the correction. A report below the least measures something else, such as one without
-cached tokens, and is ignored. One above the most may count tools, and is cut; one as far above the
-window, too, belongs to no request that a model has answered, and is ignored."""
+cached tokens, and is ignored; if the newest is, earlier ones lower nothing. One above the most may
+count tools, and is cut; one as far above the window, too, belongs to no request that a model has
+answered, and is ignored."""
 
 LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
 
@@ -80,7 +81,8 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         ratio = (last.reported - first.reported) / growth
     elif ratio > 1:
         ratio = max(1.0, (last.reported - overhead) / last.estimated)
-    return min(MOST_RATIO, max(LEAST_RATIO, ratio))
+    void = reports[-1].reported < LEAST_RATIO * reports[-1].estimated
+    return min(MOST_RATIO, max(1.0 if void else LEAST_RATIO, ratio))
 
 
 class TokenMeter:
