@@ -55,6 +55,20 @@ def talk(turns: int, share: float) -> list[Any]:
     return messages
 
 
+def test_what_a_counter_adds_to_any_list_counts_once():
+    def counts(messages: Any) -> int:  # as with the tools of a model
+        return 1_000 + sum(len(message.text) // 4 + 4 for message in messages)
+
+    compactor, view = Compactor(window=2_000, token_counter=counts, archive="memory:"), []
+    for n in range(60):
+        view += [HumanMessage(f"question {n} " + "word " * 10), AIMessage(f"answer {n}")]
+        result = compactor.compact(view, thread_id="t")
+        view = list(result.messages)
+        assert result.outcome != "stuck"
+        assert counts(view) <= 2_000
+    assert result.budget == 1_000
+
+
 def test_what_was_before_a_report_of_something_else_lowers_nothing():
     assert correction([Report(1_000, 900), Report(3_000, 901)]) == 1.0
 

@@ -192,6 +192,8 @@ class Compactor(Attributes, Closing):
         for caveat in policy.caveats(window):
             warnings.warn(caveat, UserWarning, stacklevel=3)
         meter = meter_of(token_counter, tokenizer, model)
+        if room is not None and meter.base:
+            room = replace(room, reserved=room.reserved + meter.base)
         self._engine = Engine.build(settings, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive

@@ -153,7 +153,7 @@ class Step:
         foreign = self._held.head is None and self._history.is_foreign
         self._since = len(view) if foreign else self._held.messages_after
         self._size = Size(setup.counting.asked(self._sizes, self._since), len(view))
-        self._tokens, self._ratio = self._sizes.total() + setup.counting.base, 1.0
+        self._tokens, self._ratio = self._sizes.total(), 1.0
         if metered and self._room is not None:
             reports = self._sizes.reports(self._since, 1)
             self._ratio = correction(reports, self._room.reserved, self._room.limit)

@@ -36,6 +36,7 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 """Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 313 or 346 by model); other providers document none."""
 
+BASE = 20  # Tokens that a counter may add to a list and that count with each message all the same
 LONG, LONGEST = 4_000, 400_000  # Characters of texts whose estimates are remembered, 32 of them
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
@@ -132,8 +133,15 @@ class TokenMeter:
         if way != self._way:
             counter = self._counter
             size = counter(message_of(message)) if counter else self._estimate(message)
+            size = max(0, size - self.base)
             message.memo["tokens"] = self._way, size
         return self._corrected(size)
+
+    @property
+    def base(self) -> int:
+        """Tokens that a counter adds to any list, as for tools; the frame of a message is none."""
+        base = self._counter.base if self._counter is not None else 0
+        return base if base > BASE else 0
 
     def message(self, message: Source) -> int:
         """Count the tokens of one message."""
