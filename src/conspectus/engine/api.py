@@ -50,10 +50,7 @@ from conspectus.tokens import TokenCounter
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
-NO_WINDOW = (
-    "the window of the model is not known, so histories are compacted at 170,000 tokens: pass "
-    "window=<its input limit in tokens>, or a trigger"
-)
+NO_WINDOW = "the window of the model is not known: pass window=<tokens>, or a trigger"
 MERGED = (
     "the history has several of our summaries, or ends with one, which the model then answers: "
     "replace the old messages by those of the result; in a node of LangGraph return "
@@ -179,8 +176,9 @@ class Compactor(Attributes, Closing):
         request = "cached" if is_runnable(summary_request) else summary_request
         window = profile_window(model) if window is None else window
         room = window_of(window, reserved_tokens)
-        given = trigger
         if trigger is None:
+            if room is None and model is not None:
+                log("no_window", NO_WINDOW, level=logging.INFO)
             trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
         settings = Settings.of(locals(), summary_request=request)
         policy = settings.policy()
@@ -205,11 +203,7 @@ class Compactor(Attributes, Closing):
         if self.archive is None:
             why = "no archive was given: originals cannot be recalled after a compaction"
             log("no_archive", why, level=logging.INFO)
-        if room is None and model is not None and given is None:
-            log("no_window", NO_WINDOW, level=logging.INFO)
         self._is_built = True
-
-    # Compacting
 
     @spelt()
     def compact(
@@ -337,8 +331,6 @@ class Compactor(Attributes, Closing):
         return await asyncio.to_thread(
             self.prepare, messages, thread_id=thread_id, tenant=tenant, session=session
         )
-
-    # Recall
 
     @spelt()
     def recall(
