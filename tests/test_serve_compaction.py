@@ -18,6 +18,7 @@ from conspectus_serve.fitting import Fitter
 from conspectus_serve.settings import PLAINLY
 from fault_server import FaultServer
 from serve_support import METER, WINDOW, Serving, between, own, post, sent_tokens
+from test_tokens import counts_tools
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
 NEW: Any = {"role": "user", "content": "And now?"}
@@ -281,3 +282,24 @@ def test_the_upstream_can_be_asked_for_all_this(tmp_path):
     with talking(tmp_path / "a.db", compaction="upstream") as (upstream, endpoint, _):
         httpx.post(f"{endpoint.url}/v1/messages", json=body)
         assert upstream.requests[0].body == body
+
+
+def test_what_a_counter_adds_to_any_list_is_left_free(tmp_path):
+    config = SummarizationConfig.model_validate(
+        {**PLAINLY, "token_counter": "test_tokens:counts_tools"}
+    )
+
+    def count(body: Any) -> int:
+        return counts_tools(body["messages"])
+
+    with between(lambda _: "Yes.", tmp_path / "a.db", config, limit=WINDOW, count=count) as (
+        upstream,
+        at,
+    ):
+        for turns in range(20):
+            said = [{"role": "user", "content": f"{n}: {LONG}"} for n in range(turns)]
+            body = {"model": "m", "max_tokens": 100, "messages": [*said, NEW]}
+            answer = post(at, "/v1/messages", body)
+            assert answer.status_code == 200, answer.text
+        assert upstream.refused == []
+        assert len(upstream.requests[-1].messages) < 20

@@ -15,12 +15,15 @@ from langchain_core.tools import tool
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor, PolicyError, SummarizationMiddleware
-from conspectus.messages import read_messages
+from conspectus.messages import read_message, read_messages
+from conspectus.short_term import summarize_messages
 from conspectus.tokens import FAMILIES, Report, TokenMeter, correction, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
+from conspectus_sdk import Fitter
 from engine import compacted, engine
 from graph_support import torn, worked
 from histories import user
+from short_term_support import PlainModel
 
 
 @given(st.text(st.characters(exclude_categories=())), st.text(max_size=20))
@@ -55,10 +58,13 @@ def talk(turns: int, share: float) -> list[Any]:
     return messages
 
 
-def test_what_a_counter_adds_to_any_list_counts_once():
-    def counts(messages: Any) -> int:  # as with the tools of a model
-        return 1_000 + sum(len(message.text) // 4 + 4 for message in messages)
+def counts_tools(messages: Any) -> int:
+    """Count messages with 1,000 tokens of a model's tools."""
+    return 1_000 + sum(len(read_message(message).text) // 4 + 4 for message in messages)
 
+
+def test_what_a_counter_adds_to_any_list_counts_once():
+    counts = counts_tools
     compactor, view = Compactor(window=2_000, token_counter=counts, archive="memory:"), []
     for n in range(60):
         view += [HumanMessage(f"question {n} " + "word " * 10), AIMessage(f"answer {n}")]
@@ -67,6 +73,27 @@ def test_what_a_counter_adds_to_any_list_counts_once():
         assert result.outcome != "stuck"
         assert counts(view) <= 2_000
     assert result.budget == 1_000
+
+
+def test_what_a_counter_adds_to_any_list_is_left_free_on_each_surface():
+    said = [HumanMessage(f"question {n} " + "word " * 30, id=f"q{n}") for n in range(60)]
+    limits: Any = {"max_tokens": 2_000, "max_summary_tokens": 200}
+    for before in (None, 1_500):
+        made = summarize_messages(
+            said,
+            running_summary=None,
+            model=PlainModel(),
+            token_counter=counts_tools,
+            max_tokens_before_summary=before,
+            **limits,
+        )
+        assert made.running_summary is not None
+        assert 1_100 < counts_tools(made.messages) <= 2_000
+    dicts = [{"role": "user", "content": message.text} for message in said]
+    with Fitter(archive="memory:", window=2_000, token_counter=counts_tools) as fitter:
+        fitted = fitter.fit(dicts, model="own-model", thread_id="t", answer_tokens=200)
+    assert fitted.outcome == "compacted"
+    assert 1_100 < counts_tools(fitted.messages) <= 1_800
 
 
 def test_what_was_before_a_report_of_something_else_lowers_nothing():

@@ -126,8 +126,8 @@ class Models:
         return self._engines.get_or_make(key, lambda: self._made(*key))
 
     def beside(self, protocol: Protocol, body: Mapping[str, Any], engine: Engine) -> int:
-        """Return the tokens of instructions and tools, which stand beside the history."""
-        size = 0
+        """Return the tokens of what stands beside the history: instructions and tools."""
+        size = engine.meter.base
         for name in protocol.beside:
             if text := body.get(name):
                 system = {"role": "system", "content": text}

@@ -138,12 +138,9 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         if model is not self.model and (one != other or one[0].endswith(":")):
             del options["window"]
             options.pop("reserved_tokens", None)
-        copy, background = (
-            DeepAgentsSummarization(model, self._backend, **options),
-            self._background,
-        )
+        copy = DeepAgentsSummarization(model, self._backend, **options)
         # One preparation for all, which ends when the first is closed.
-        copy._setup.engine = replace(copy._setup.engine, background=background)
+        copy._setup.engine = replace(copy._setup.engine, background=self._background)
         return copy
 
     def _kept_in(self, scope: Scope) -> str:

@@ -27,6 +27,7 @@ from conspectus.engine.background import LOOK_AGAIN
 from conspectus.engine.view import History, look, may_be_summaries
 from conspectus.errors import ArchiveError
 from conspectus.messages import Message
+from conspectus.messages.memory import CHARACTERS, THREADS
 from conspectus.model.base import LastRequest
 from conspectus.observe import log
 from conspectus.tokens import Report, correction
@@ -46,9 +47,6 @@ ANOTHER = (
     "them, is another conversation, or the archive is an older copy of itself; recall searches "
     "this history alone from now on; give each conversation a thread_id of its own"
 )
-
-THREADS, CHARACTERS = 256, 64_000_000
-"""Most sessions in memory, and most characters of histories that were read, beside the newest."""
 
 KEPT = 8  # Drafts, and chains, in memory for each session
 LONGEST_LOOK = 600.0  # Seconds after which the task of another worker is taken to be lost

@@ -25,15 +25,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.messages import characters, is_summary_message
+from conspectus.messages.memory import EACH
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
 from conspectus.tokens.meter import LEAST_GROWTH, MessageCounter
 
 Count = Callable[[BaseMessage], int]
-
-HISTORIES, CHARACTERS, EACH = 256, 64_000_000, 1_000
-"""Most histories in memory, and most characters of all of them, images included; each message
-counts for so many more. A longer history stays alone. The least recently used goes first."""
 
 MOST_SCALE = 1.25  # LangChain's limit for scaling its approximation up by reported usage
 ANTHROPIC_CHARACTERS = 3.3  # characters a token in LangChain's count for Anthropic's models

@@ -28,8 +28,9 @@ from conspectus.core.policy import (
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError, WrongType
-from conspectus.langchain.history import CHARACTERS, HISTORIES, Counting, History
+from conspectus.langchain.history import Counting, History
 from conspectus.langchain.state import Requested, Tenant
+from conspectus.messages.memory import CHARACTERS, THREADS
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import chat_model_named
@@ -71,7 +72,7 @@ class Setup:
     model: str
     keeps: Callable[[Scope], str] | None  # where originals of clips are without an archive
     histories: Newest[tuple[str, ...], History] = field(
-        default_factory=lambda: Newest(HISTORIES, CHARACTERS, attrgetter("characters"))
+        default_factory=lambda: Newest(THREADS, CHARACTERS, attrgetter("characters"))
     )
     tools: Newest[tuple[int, ...], Any] = field(default_factory=lambda: Newest(TOOL_SETS))
     wraps_calls: bool = False  # a request has passed its middleware on the way to the model

@@ -27,14 +27,26 @@ from conspectus.messages.shortening import (
     with_short_arguments,
 )
 
-__all__ = ["ARCHIVED", "POINTER", "SUMMARY_LINE", "Call", "Message", "Source", "as_data"]
-__all__ += ["characters", "clip", "decode", "encode", "has_long_arguments", "is_summary_message"]
-__all__ += [
+__all__ = [
+    "ARCHIVED",
+    "POINTER",
+    "SUMMARY_LINE",
+    "Call",
+    "Message",
+    "Source",
+    "as_data",
+    "characters",
+    "clip",
+    "decode",
+    "encode",
+    "has_long_arguments",
+    "is_summary_message",
     "name_entries",
     "occurrences",
     "read_message",
     "read_messages",
     "smallest_clip",
     "summary_message",
+    "summary_text",
+    "with_short_arguments",
 ]
-__all__ += ["summary_text", "with_short_arguments"]

@@ -21,8 +21,9 @@ from conspectus.messages.message import Message, Source, characters, name_entrie
 from conspectus.messages.reading import read
 
 THREADS, CHARACTERS, EACH = 256, 64_000_000, 1_000
-"""Most threads, and most characters of dicts in all of them, images included, whose reading is
-remembered; each message counts for so many more. A thread with more is remembered alone."""
+"""Bounds of each memory of this process: most threads, and most characters in all of them, images
+included, where each message counts for 1,000 more. A longer thread is remembered alone. The one
+that was not used for longest goes first."""
 
 _rest = attrgetter(*(field.name for field in fields(Message)[1:]))
 _of_dicts = Newest[Hashable, tuple[int, list[Message]]](THREADS, CHARACTERS, itemgetter(0))

@@ -31,7 +31,7 @@ class LastRequest:
     settings: Mapping[str, Any] = field(default_factory=dict)  # of that call alone
     window: int | None = None  # of the model, in tokens; None where it is unknown
     at: float = 0.0  # when it was answered, by `time.monotonic()`
-    any_model: bool = False  # whoever summarises is taken to be the agent's model
+    any_model: bool = False  # any summarizer may use this request, whatever its model
 
     def bound(self) -> Runnable[Any, Any]:
         """Return the model as agents of LangChain call it: all that is cached stays the same."""

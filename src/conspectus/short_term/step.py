@@ -76,9 +76,11 @@ class Call:
     def __init__(self, given: Mapping[str, Any], thread: object) -> None:
         self.given, self.messages = given, given["messages"]
         self.running = read_running(given["running_summary"])
-        self.meter, self.most = TokenMeter(given["token_counter"]), given["max_tokens"]
+        self.meter = TokenMeter(given["token_counter"])
+        self.most: int = max(1, given["max_tokens"] - self.meter.base)
         before, self.share = given["max_tokens_before_summary"], given["max_summary_tokens"]
-        self.reach: int = self.most if before is None else before  # tokens that must have gathered
+        # tokens that must have gathered
+        self.reach: int = self.most if before is None else before - self.meter.base
         self.standing = self._shown(self.running.summary) if self.running else []
         self.system, self.rest = divide(self.messages, self.running, self.standing)
         self.scope = Scope("local", str(thread) or "-")  # which an archive alone makes use of
