@@ -50,6 +50,11 @@ def test_objects_of_openais_client_are_taken():
     assert again.dropped == result.evicted
 
 
+class AwaitedCall:
+    async def __call__(self, *given: Any) -> bool:
+        return False
+
+
 SURFACES = (Compactor, partial(SummarizationMiddleware, None))
 LITTLE = [{"prepare": 0}, {"prepare": 1.1}, {"at": 0.5}]
 STALE = [{"keep": 3}, {"over": 200}, {"newest": -1}, {"least": 0}, {"newest": True}]
@@ -65,7 +70,7 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("fallbacks", ["embedded"], "fallbacks must be a list"),
     ("telemetry", [3, "otel", OpenTelemetry], "a listener is a callable that takes an event"),
     ("on_event", [3, asyncio.sleep], "on_event must be"),
-    ("pin", ["", asyncio.sleep], "pin must be"),
+    ("pin", ["", asyncio.sleep, AwaitedCall()], "pin must be"),
     ("preview", ["yes"], "preview must be True, False or a callable"),
     ("summary_prompt", ["nothing to fill"], r"\{messages\}"),
     ("summarizer", [ScriptedChatModel], "a class: give an instance"),

@@ -16,6 +16,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -31,6 +32,11 @@ _LEFT_BEHIND: set[asyncio.Future[Any]] = set()
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, threading.RLock] = WeakKeyDictionary()
 _MODE: ContextVar[_Beside | Literal["sync"] | None] = ContextVar("conspectus_mode", default=None)
 """None on an event loop."""
+
+
+def is_async(call: Callable[..., object]) -> bool:
+    """Return whether what a caller gave, a function or an object, has to be awaited."""
+    return any(map(iscoroutinefunction, (call, type(call).__call__)))
 
 
 class StepTimeout(TimeoutError):

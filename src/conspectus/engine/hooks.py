@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from conspectus.bridge import io
+from conspectus.bridge import io, is_async
 from conspectus.core.records import Draft
 from conspectus.engine.material import Material, body_of
 from conspectus.errors import SummaryError
@@ -93,8 +93,7 @@ async def call_hooks(material: Material) -> None:
     event = SummarizationEvent(leave, stay, *names, material.plan.cause)
     for hook in engine.hooks:
         try:
-            awaited = any(map(inspect.iscoroutinefunction, (hook, type(hook).__call__)))
-            acall: Any = partial(hook, event) if awaited else None
+            acall: Any = partial(hook, event) if is_async(hook) else None
             await io(partial(_call, hook, event), acall, engine.settings.summarizer_timeout)
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.

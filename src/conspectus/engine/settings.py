@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from uuid import UUID
 
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import is_async
 from conspectus.core.items import Window
 from conspectus.core.policy import (
     EMBEDDED,
@@ -59,7 +59,7 @@ ThreadId = str | int | UUID
 
 def _is_plain(value: object) -> bool:
     """Return whether it can be called, and answers at once: nothing awaits what async ones do."""
-    return callable(value) and not iscoroutinefunction(value)
+    return callable(value) and not is_async(value)
 
 
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
