@@ -292,35 +292,3 @@ def _after(both: threading.Barrier, instances: int) -> str:
     if instances > 1:
         both.wait(60)
     return "## Done\n- it was looked at"
-
-
-class Hanging(Scripted):
-    """On a loop it never answers."""
-
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        self.requests.append(request)
-        return await asyncio.Event().wait()  # type: ignore[return-value]
-
-
-def test_nobody_waits_for_a_worker_whose_thread_has_ended():
-    """Its loop was stopped while its task wrote a summary."""
-    hanging, kept = Hanging(short), list[Any]()
-    compactor = engine(hanging, keep=("messages", 4), summarizer_timeout=None)
-
-    async def begun() -> None:
-        kept.append(asyncio.create_task(compactor.acompact(talk(40), thread_id="t", force=True)))
-        while not hanging.requests:
-            await asyncio.sleep(0.01)
-
-    def left() -> None:
-        kept.append(loop := asyncio.new_event_loop())
-        loop.run_until_complete(begun())
-
-    worker = threading.Thread(target=left)
-    worker.start()
-    worker.join()
-    assert compactor.compact(talk(40), thread_id="t", force=True).outcome == "compacted"
-    loop, task = kept
-    task.cancel()
-    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
-    loop.close()

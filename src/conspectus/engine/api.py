@@ -16,10 +16,9 @@ from conspectus.archive import Scope
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import AnyStale, OnFailure, plain_words
-from conspectus.engine.background import AnyBackground, Closing, Preparation
+from conspectus.engine.background import AnyBackground, Closing, Preparation, begin
 from conspectus.engine.cached_request import last_request_of
 from conspectus.engine.compaction import compact
-from conspectus.engine.prepared import begin
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import (
     AnyArchive,

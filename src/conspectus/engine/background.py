@@ -1,7 +1,10 @@
-"""Work in the background: its setting, the preparations of this process, their end.
+"""Background work: notes are prepared before the trigger, and put in force at it.
 
-A preparation runs in a daemon thread, also where an event loop has begun it, as that loop may be
-over before the notes are written.
+A preparation archives what would leave and saves a draft under the name of the notes that it
+follows; it puts nothing in force. At the trigger the draft is used if all that it read still stands
+in the history and may leave. Two processes may prepare at once: the draft saved last is found, and
+the commit decides, as everywhere. A preparation runs in a daemon thread, also where an event loop
+has begun it, as that loop may be over before the notes are written.
 """
 
 from __future__ import annotations
@@ -11,32 +14,38 @@ import contextvars
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 from weakref import WeakSet
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.archive.calls import GATE, Gate, Stopped
 from conspectus.bridge import arun, io, pause, run
-from conspectus.core.items import Size
+from conspectus.core.items import Compact, Keep, Plan, Size
+from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.policy import grown
-from conspectus.errors import PolicyError
+from conspectus.core.records import Draft
+from conspectus.engine.material import Material, collect, confirm
+from conspectus.engine.thread import LONGEST_LOOK, LOOK_AGAIN, Thread, alone
+from conspectus.engine.view import History
+from conspectus.engine.writing import hash_of, write
+from conspectus.errors import ConspectusError, PolicyError
+from conspectus.messages import Message
+from conspectus.observe import emit, heard_by, observing
+
+AnyBackground = bool | Mapping[str, Any] | None
 
 PREPARE = 0.7
 """Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
 trigger, four tenths of it outlast a summary of 30 seconds."""
 
 SESSIONS = 256  # Most sessions whose latest preparation is known
-
-LOOK_AGAIN, LONGEST_END = 0.02, 30.0
-"""Seconds between two looks at a preparation, and in which its calls of a store must end once it
-was stopped."""
-
-AnyBackground = bool | Mapping[str, Any] | None
-Outcome = Literal["", "ready", "nothing", "failed", "cancelled"]
+LONGEST_END = 30.0  # Seconds in which a stopped preparation's calls of a store must end
+GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
+MISFIT = "the history has gone back or was changed, or something that it stands for must stay now"
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -49,61 +58,27 @@ class Preparation:
         reason: why there is no draft, as one sentence.
     """
 
-    outcome: Outcome = ""
+    outcome: Literal["", "ready", "nothing", "failed", "cancelled"] = ""
     reason: str = ""
     head: str = field(default="", repr=False)  # of the history that it is for
     size: Size | None = field(default=None, repr=False)
-    _gate: Gate = field(default_factory=Gate, repr=False)  # its way to the store
-    _thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
+    gate: Gate = field(default_factory=Gate, repr=False)  # its way to the store
+    thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
 
     @property
     def under_way(self) -> bool:
         """Whether it may still end by itself: not once it was stopped, or lost in a fork."""
-        return self._thread.is_alive() and not self._gate.is_shut
+        return self.thread.is_alive() and not self.gate.is_shut
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended; return False if that takes longer than `seconds`."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
 
     async def await_end(self, seconds: float | None = None) -> bool:
         """`wait` on an event loop."""
         await _wait_while(lambda: self.under_way, seconds)
-        return not self._thread.is_alive()
-
-    def end(self, outcome: Outcome, reason: str = "") -> None:
-        self.outcome, self.reason = outcome, reason
-
-    def stop(self) -> None:
-        """Stop its writes; its thread ends when its model answers."""
-        self._gate.shut()
-        if not self.outcome:
-            self.end("cancelled", "it was stopped")
-
-    async def stopped(self) -> None:
-        """Wait until it uses no store."""
-        await _wait_while(lambda: self._thread.is_alive() and not self._gate.is_idle, LONGEST_END)
-
-    def begin(self, work: Callable[[Preparation], Awaitable[None]]) -> None:
-        """Begin in a daemon thread: nothing that it writes is in force, and nobody waits for it."""
-        context = contextvars.copy_context()
-        context.run(GATE.set, self._gate)
-        runs = sys.modules.get("langchain_core.runnables.config")
-        if runs is not None:  # nobody of this run is called back: it may be over before
-            context.run(runs.var_child_runnable_config.set, None)
-
-        def to_its_end() -> None:
-            try:
-                context.run(run, work(self))
-            except Stopped as error:
-                self.end("cancelled", str(error))
-            except BaseException as error:
-                self.end("failed", f"{type(error).__name__}: {error}")
-
-        _LIVE.add(self)
-        name = "conspectus-background"
-        self._thread = threading.Thread(target=to_its_end, daemon=True, name=name)
-        self._thread.start()
+        return not self.thread.is_alive()
 
 
 _LIVE: WeakSet[Preparation] = WeakSet()
@@ -116,12 +91,20 @@ async def _wait_while(true: Callable[[], bool], seconds: float | None) -> None:
 
 
 async def _stop(jobs: Iterable[Preparation]) -> None:
-    """Stop preparations, and wait until none of them uses a store."""
+    """Stop the writes of preparations, and wait until none uses a store.
+
+    Their threads end when their model answers.
+    """
     stopping = list(jobs)
     for job in stopping:
-        job.stop()
-    for job in stopping:
-        await job.stopped()
+        job.gate.shut()
+        if not job.outcome:
+            job.outcome, job.reason = "cancelled", "it was stopped"
+
+    def uses_a_store() -> bool:
+        return any(job.thread.is_alive() and not job.gate.is_idle for job in stopping)
+
+    await _wait_while(uses_a_store, LONGEST_END)
 
 
 @atexit.register
@@ -137,64 +120,39 @@ class Preparations:
         prepare: share of each trigger from which on the next notes are prepared.
     """
 
-    def __init__(self, prepare: float = PREPARE) -> None:
-        self.prepare, self.closed = prepare, False
-        self._known: Newest[Scope, Preparation] = Newest(SESSIONS)
-
-    @classmethod
-    def of(cls, setting: object) -> Preparations | None:
-        """Read `background` as users write it; None for off.
-
-        Raises:
-            PolicyError: it is no such setting.
-        """
-        if setting is None or setting is False:
-            return None
+    def __init__(self, setting: object) -> None:
+        """Read `background=`; raise `PolicyError` if it is no such setting."""
         options: Any = {"prepare": PREPARE} if setting is True else setting
-        share: Any = options.get("prepare", PREPARE) if isinstance(options, Mapping) else None
+        share: Any = options.get("prepare") if isinstance(options, Mapping) else None
         number = isinstance(share, (int, float)) and not isinstance(share, bool)
-        if not number or set(options) - {"prepare"} or not 0 < share <= 1:
+        if not number or len(options) > 1 or not 0 < share <= 1:
             raise PolicyError(
                 f'background must be True, False or {{"prepare": {PREPARE}}}, a share of the '
                 f"trigger above 0 and at most 1, not {setting!r}"
             )
-        return cls(share)
+        self.prepare, self.closed = share, False
+        self.latest: Newest[Scope, Preparation] = Newest(SESSIONS)
 
-    def latest(self, scope: Scope) -> Preparation | None:
-        return self._known.get(scope)
-
-    def wanted(self, scope: Scope, head: str, size: Size) -> bool:
-        """Return whether another preparation should begin for a history.
+    def wanted(self, thread: Thread, head: str, size: Size) -> bool:
+        """Return whether a preparation should begin for a history.
 
         One without a draft is tried again once the history has grown by a tenth.
         """
-        known = self.latest(scope)
-        if self.closed or known is None or known.under_way:
-            return known is None and not self.closed
-        before = known.size
-        if before is None or known.head != head or size.messages < before.messages:
+        known = self.latest.get(thread.scope)
+        if self.closed or (known and known.under_way) or not thread.nears(size, self.prepare):
+            return False
+        before = known.size if known else None
+        if known is None or before is None:
+            return True
+        if known.head != head or size.messages < before.messages:
             return True
         more = grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
         return more and known.outcome != "ready"
 
-    def begin(
-        self, scope: Scope, job: Preparation, work: Callable[[Preparation], Awaitable[None]]
-    ) -> Preparation:
-        """Begin a preparation, or return the one that is under way."""
-        known = self.latest(scope)
-        if known is not None and known.under_way:
-            return known
-        self._known.put(scope, job)
-        if self.closed:
-            job.stop()
-        else:
-            job.begin(work)
-        return job
-
     async def close(self, seconds: float | None) -> None:
         """Begin no more; wait up to these seconds for those under way, then stop them."""
         self.closed = True
-        jobs = self._known.values()
+        jobs = self.latest.values()
         await _wait_while(lambda: any(job.under_way for job in jobs), seconds)
         await _stop(jobs)
 
@@ -248,3 +206,171 @@ class Closing:
 
     async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
         await self.aclose(None if kind is None else 0)
+
+
+def begin(
+    thread: Thread, history: History | list[Message], head: str = "", size: Size | None = None
+) -> Preparation:
+    """Prepare the next notes of a history, or of its messages as read, in the background.
+
+    Return the preparation, or the one that is under way. With its head and its size, one that fails
+    at once is tried again only once it has grown.
+    """
+    jobs = thread.engine.background
+    assert jobs is not None
+    known, job = jobs.latest.get(thread.scope), Preparation(head=head, size=size)
+    if known is not None and known.under_way:
+        return known
+    if jobs.closed:
+        return replace(job, outcome="cancelled", reason="it was stopped")
+    # No listener, person or callback of this run is asked: it may be over before the notes are
+    # there.
+    engine = replace(thread.engine, on_event=None, preview=None, hooks=())
+    beside = replace(thread, engine=engine, draft_only=True)
+    context = contextvars.copy_context()
+    context.run(GATE.set, job.gate)
+    runs = sys.modules.get("langchain_core.runnables.config")
+    if runs is not None:
+        context.run(runs.var_child_runnable_config.set, None)
+
+    def work() -> None:
+        try:
+            context.run(run, heard_by(engine.listeners, _prepare(beside, history, job)))
+        except Stopped as error:
+            job.outcome, job.reason = "cancelled", str(error)
+        except BaseException as error:
+            job.outcome, job.reason = "failed", f"{type(error).__name__}: {error}"
+
+    jobs.latest.put(thread.scope, job)
+    _LIVE.add(job)
+    job.thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
+    job.thread.start()
+    return job
+
+
+async def _prepare(thread: Thread, history: History | list[Message], job: Preparation) -> None:
+    emit("preparation", thread.scope, name="began")
+    with observing("preparation", thread.scope, name="finished", waited=0.0) as seen:
+        if thread.engine.redaction is not None:
+            seen.hides_errors = True
+        try:
+            count, reason = await _draft(thread, history, job)
+            job.outcome, job.reason = "nothing" if reason else "ready", reason
+            seen.add(messages=count, reason=reason)
+        except ConspectusError as error:
+            [why] = await thread.engine.redacted([str(error)])
+            job.outcome, job.reason = "failed", why
+            what = {"failure": error.failure, "error": type(error).__qualname__}
+            seen.add(outcome="failed", error_message=why, **what)
+
+
+async def _draft(
+    thread: Thread, history: History | list[Message], job: Preparation
+) -> tuple[int, str]:
+    """Write the draft of the plan that is foreseen; return how many messages it read.
+
+    Return also why there is no draft, or an empty text.
+    """
+    jobs = thread.engine.background
+    assert jobs is not None
+    if not isinstance(history, History):
+        thread, history = thread.measured(await thread.fold(history))
+    job.head, job.size = history.head_id or "", thread.trigger_size or history.size
+    name = _name(thread, history)
+    async with alone(thread, name):
+        known = await thread.find_draft(name)
+        if known is not None and _fits(known, history):
+            return 0, ""
+        plan = thread.foresees(history, jobs.prepare)
+        if not isinstance(plan, Compact):
+            return 0, plan.reason
+        if not plan.evicted:
+            return 0, "messages are only truncated"
+        material = Material(thread, history, plan)
+        await collect(material)
+        await confirm(material)
+        draft, _ = await write(material)
+        # Summaries of other libraries were read as what was known before.
+        read = dict.fromkeys((*draft.read, *material.keys))
+        await thread.save_draft(name, replace(draft, read=tuple(read)))
+    return len(material.keys), ""
+
+
+class Chosen(NamedTuple):
+    """The decision about a history."""
+
+    plan: Plan
+    draft: Draft | None = None  # the prepared draft that is put in force; None for none
+    goes_on: bool = False  # the agent continues while its notes are being prepared
+    waited: float = 0.0  # seconds that the agent waited for a draft
+
+
+async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
+    """Decide about a history whose notes are prepared; `plan` is the one without them."""
+    engine, scope, usual = thread.engine, thread.scope, Chosen(plan)
+    jobs, size, head = engine.background, thread.trigger_size or history.size, history.head_id or ""
+    assert jobs is not None
+    if not isinstance(plan, Compact):
+        if isinstance(plan, Keep) and jobs.wanted(thread, head, size):
+            begin(thread, history, head, size)
+        return usual
+    over = thread.over(history.size)
+    failed = engine.memory.of(scope).failure(history.head_id, history.size.messages, over)
+    if not plan.summary_tokens or failed is not None:
+        return usual
+    if (ready := await _ready(thread, history, plan)) is not None or jobs.closed:
+        return ready or usual
+    job = jobs.latest.get(scope)
+    in_vain = job is not None and not job.under_way and job.head == head
+    if not over and not in_vain:
+        begin(thread, history, head, size)
+        emit("preparation", scope, name="went_on")
+        return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
+    if job is None or not job.under_way:
+        return usual
+    start = time.monotonic()
+    await job.await_end(engine.settings.summarizer_timeout or LONGEST_LOOK)
+    waited = time.monotonic() - start
+    if (ready := await _ready(thread, history, plan)) is not None:
+        return ready._replace(waited=waited)
+    if waited >= LOOK_AGAIN:
+        emit("preparation", scope, name="waited", waited=waited)
+    return Chosen(plan, waited=waited)
+
+
+async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | None:
+    """Return the plan that puts a finished draft in force, or the usual one if it does not fit."""
+    draft = await thread.find_draft(_name(thread, history))
+    if draft is None:
+        return None
+    if _fits(draft, history):
+        # What is still above the trigger then is for the next preparation.
+        size = Material(thread, history, plan).size(draft.text)
+        swap = plan_draft(history.items, thread.room, plan, _leaving(history, draft), size)
+        if swap is not None:
+            return Chosen(swap, draft)
+    facts = {"outcome": "dropped", "reason": MISFIT, "messages": len(draft.read)}
+    emit("preparation", thread.scope, name="dropped", **facts)
+    return Chosen(plan)
+
+
+def _name(thread: Thread, history: History) -> str:
+    """Name the draft that follows the notes in force, made with these settings.
+
+    A record that only clips messages does not change a draft.
+    """
+    notes = next((record.id for record in reversed(history.chain) if record.covers), "")
+    return hash_of(["prepared", notes, thread.engine.identity("")])
+
+
+def _leaving(history: History, draft: Draft) -> list[int]:
+    covers, items = set(draft.read), enumerate(history.items)
+    return [i for i, item in items if item.key in covers and not item.summary]
+
+
+def _fits(draft: Draft, history: History) -> bool:
+    """Tell whether all that a draft stands for is in the history, and may leave."""
+    foreign = {item.key for item in history.items if item.foreign}
+    here = foreign | {item.key for item in history.items if not item.summary}
+    covers = foreign <= set(draft.read) <= here
+    return covers and may_leave(history.items, _leaving(history, draft))

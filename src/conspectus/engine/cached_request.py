@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import monotonic
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from conspectus._langchain import innermost, is_message, is_runnable
 from conspectus.engine.material import Material
-from conspectus.engine.settings import Engine
 from conspectus.engine.thread import SessionMemory
 from conspectus.errors import PolicyError
 from conspectus.messages.blocks import CACHE, is_item
@@ -25,6 +24,9 @@ from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.model.calls import model_and_provider
 from conspectus.observe import log
 from conspectus.tokens import TokenMeter
+
+if TYPE_CHECKING:
+    from conspectus.engine.settings import Engine
 
 LIVES, LIVES_LONG = 300.0, 3_600.0
 """Seconds in a provider's cache of a request, and of one marked for an hour."""

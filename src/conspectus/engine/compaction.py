@@ -15,9 +15,9 @@ from typing import Any
 from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.records import Cost, Draft, Record
+from conspectus.engine.background import choose
 from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
-from conspectus.engine.prepared import choose
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import FailedSummary, Thread
 from conspectus.engine.unchanged import as_before, remember

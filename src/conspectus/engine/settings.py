@@ -231,7 +231,7 @@ class Engine:
             hooks=(hooks,) if callable(hooks) else tuple(hooks),
             redaction=Redaction.of(own.redact, own.summarizer_timeout),
             tools=ToolTable(own.tool_table),
-            background=Preparations.of(own.background),
+            background=None if own.background in (None, False) else Preparations(own.background),
         )
 
     def identity(self, focus: str) -> str:

@@ -17,8 +17,8 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size
 from conspectus.core.policy import Arguments, grown, keep_tokens
+from conspectus.engine.background import begin
 from conspectus.engine.compaction import compact
-from conspectus.engine.prepared import begin
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
@@ -170,8 +170,7 @@ class Step:
         if jobs is None:
             return
         thread, size = self.thread(), self._size
-        near = thread.nears(size, jobs.prepare)
-        if near and jobs.wanted(thread.scope, self._held.head_id, size):
+        if jobs.wanted(thread, self._held.head_id, size):
             begin(thread, read_messages(self._channel.messages), self._held.head_id, size)
 
     def is_due(self, focus: str | None) -> bool:
