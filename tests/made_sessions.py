@@ -110,25 +110,14 @@ class Session:
         self._line("user", said, isCompactSummary=True, isVisibleInTranscriptOnly=True)
 
     def resume(self) -> None:
-        """The session goes on in another process, which repeats its lines under new uuids."""
-        if not any(role == "assistant" for role, _ in self.said):
-            return  # a question that nobody has answered and that comes again was asked again
-        new_times, chained = self.random.random() < 0.5, self.random.random() < 0.3
-        session, new = f"s{self._new()}", {}
-        for row in list(self.rows):
-            if "uuid" not in row or (row["type"] == "system" and self.random.random() < 0.3):
-                continue
-            new[row["uuid"]] = f"copy-{self._new()}"
-            parent = new.get(row["parentUuid"])
-            if parent is None and row["parentUuid"] is not None:
-                parent = row["parentUuid"]
-            if parent is None and chained and not row.get("logicalParentUuid"):
-                parent = self._leaf
-            copy = {**row, "uuid": new[row["uuid"]], "parentUuid": parent, "sessionId": session}
-            if new_times:
-                copy["timestamp"] = self._time()
-            self.rows.append(copy)
-        self._leaf = new.get(str(self._leaf), self._leaf)
+        """The session goes on in another process, which repeats lines, some of them changed."""
+        first, session = self.random.randrange(len(self.rows)), f"s{self._new()}"
+        for row in self.rows[first:]:
+            if "uuid" in row:
+                copy = {**row, "sessionId": session}
+                if self.random.random() < 0.3:
+                    copy |= {"parentUuid": self._leaf, "timestamp": self._time()}
+                self.rows.append(copy)
 
     def _aside(self) -> None:
         leaf, self._leaf = self._leaf, None

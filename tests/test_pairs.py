@@ -138,7 +138,9 @@ LANGCHAIN: list[BaseMessage] = [
 
 def test_a_class_that_a_file_names_is_not_made(tmp_path):
     bomb = {"lc": 1, "type": "constructor", "id": ["os", "PathLike"], "kwargs": {"content": "x"}}
-    with pytest.raises(MessageError, match="message 1 has the unknown type 'pathlike'"):
+    with pytest.raises(
+        MessageError, match="message 1 of the type 'pathlike' is no message of LangChain's"
+    ):
         read_history(cli_support.write_json(tmp_path / "a.json", [dumpd(LANGCHAIN[0]), bomb]))
     inner = {"lc": 1, "type": "constructor", "id": ["langchain", "X"], "kwargs": {}}
     held = dumpd(ToolMessage("r", tool_call_id="c"))
@@ -187,15 +189,15 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "system": (b'{"system": 7, "messages": []}', "the content of the system prompt is int"),
     "type": (
         b'[{"type": "human", "content": "x"}, {"type": "robot", "content": "x"}]',
-        "message 1 has the unknown type 'robot'",
+        "message 1 of the type 'robot' is no message of LangChain's",
     ),
     "mixed": (
         b'[{"type": "human", "content": "x"}, {"role": "user", "content": "x"}]',
-        "message 1 has another form than the others",
+        "message 1 of the type 'None' is no message of LangChain's, as others are",
     ),
     "bad calls": (
         b'[{"type": "ai", "content": "x", "tool_calls": 7}]',
-        "message 0 is no ai message (",
+        "message 0 of the type 'ai' is no message of LangChain's",
     ),
     "a session of another version": (
         b'{"type": "gemini", "id": {}}',

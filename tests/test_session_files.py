@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli_support import read_json
-from conspectus.transcripts import HistoryFile, read_history, write_history
+from conspectus.transcripts import HistoryFile, mend, read_history, write_history
 from made_sessions import made_session
 from providers import refused
 
@@ -95,12 +95,6 @@ def test_what_a_gemini_user_went_back_from_is_not_read(tmp_path):
     ]
 
 
-def test_of_a_pi_session_the_branch_of_the_last_line_is_read():
-    history = read_history(SESSIONS / "pi.jsonl")
-    assert (history.form.name, history.model, history.skipped) == ("pi", "claude-opus-4-5", 2)
-    assert texts(history) == ["user: Look at a.py.", "assistant: Yes.", "tool: import os"]
-
-
 def test_an_opencode_session_is_read_step_by_step(tmp_path):
     history = read_history(SESSIONS / "opencode.json")
     assert texts(history) == [
@@ -116,7 +110,7 @@ def test_an_opencode_session_is_read_step_by_step(tmp_path):
     ]
     assert (history.form.name, history.model) == ("opencode", "claude-sonnet-4-5")
     assert history.skipped == 2
-    mended = history.mended()
+    mended = mend(history.messages)
     assert refused(mended.messages, "openai") == []
     assert ["no result" in note for note in mended.notes] == [True]
     whole = json.loads((SESSIONS / "opencode.json").read_text(encoding="utf-8"))

@@ -68,14 +68,17 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
     be read, and `ArchiveError` where the archive cannot be written.
     """
     from conspectus.engine import Compactor
-    from conspectus.transcripts import read_history
+    from conspectus.transcripts import mend, read_history
 
     scope = _scope(data)
-    messages = read_history(Path(data["transcript_path"]).expanduser()).mended().messages
+    history = read_history(Path(data["transcript_path"]).expanduser())
     settings: Any = {"keep": ("messages", 1), "max_summary_tokens": 4_000, "stale_results": False}
     with options.opened(where) as kept:
         result = Compactor(archive=kept, redact=redact, **settings).compact(
-            [*messages, END], thread_id=scope.thread, tenant=scope.tenant, force=True
+            [*mend(history.messages).messages, END],
+            thread_id=scope.thread,
+            tenant=scope.tenant,
+            force=True,
         )
     if result.failed is not None or result.outcome == "stuck":
         raise InputError(f"the session {scope.thread} was not archived: {result.reason}")

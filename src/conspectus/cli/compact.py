@@ -63,7 +63,7 @@ def compact(
     """Compact a history; report messages that left and stayed, and the archive.
 
     FILE holds chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a session of Claude
-    Code, Codex, Gemini CLI, opencode or pi. It is never changed.
+    Code, Codex, Gemini CLI or opencode. It is never changed.
     """
     if no_archive and archive is not None:
         raise InputError("--archive and --no-archive exclude each other; leave one out")
@@ -89,13 +89,13 @@ def compact(
                 raise InputError(f"-o names {read}, which is only read; give -o another name")
     from conspectus.engine import Compactor
     from conspectus.model.windows import profile_of
-    from conspectus.transcripts import read_history, write_history
+    from conspectus.transcripts import mend, read_history, write_history
 
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
     caught = warnings.catch_warnings(record=True, action="always")
     with output.working("Reading …") as progress, caught as warned, ExitStack() as stack:
         history = read_history(file)
-        mended = history.mended()
+        mended = mend(history.messages)
         window = window or history.window or profile_of(history.model)
         if window is None and any("fraction" in value for value in (*(trigger or ()), keep)):
             raise InputError(
@@ -119,7 +119,7 @@ def compact(
             mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
         )
     if out is not None:
-        written = history.mended(result.messages).messages
+        written = mend(result.messages, orphans=False).messages
         output.write_text(out, write_history(written, history))
     caveats = dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning)
     notes = [*caveats, *mended.notes, *history.remarks]

@@ -51,8 +51,9 @@ def count(history: HistoryFile, model: str = "") -> dict[str, Any]:
     from conspectus.messages import read_messages
     from conspectus.model.windows import profile_of
     from conspectus.tokens import KNOWN, TokenMeter
+    from conspectus.transcripts import mend
 
-    meter, pairs = TokenMeter(model=options.known_model(model)), history.mended()
+    meter, pairs = TokenMeter(model=options.known_model(model)), mend(history.messages)
     entries = read_messages(history.messages)
     sizes = [meter.entry(entry) for entry in entries]
     by_role: dict[str, dict[str, int]] = {}

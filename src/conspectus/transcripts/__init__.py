@@ -2,5 +2,6 @@
 
 from conspectus.transcripts.files import HistoryFile, read_history, write_history
 from conspectus.transcripts.forms import FORMS
+from conspectus.transcripts.pairs import mend
 
-__all__ = ["FORMS", "HistoryFile", "read_history", "write_history"]
+__all__ = ["FORMS", "HistoryFile", "mend", "read_history", "write_history"]

@@ -16,12 +16,14 @@ from typing import Any
 from conspectus._langchain import is_message
 from conspectus.errors import InputError, MessageError
 from conspectus.messages import Source, read_messages
+from conspectus.messages.blocks import at_path
 from conspectus.transcripts.forms import FORMS, Form
-from conspectus.transcripts.pairs import Mended, mend
 
 TRIES = 1_000  # places in a damaged line at which a record may begin
 
-FIELDS = ("messages", "input")  # of an object that holds the list, such as a request's body
+LISTS = ("messages", "input", "values.messages")
+"""Where the list stands in an object, such as a request's body or the state of a thread."""
+
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages" or "input", or one '
     "message a line"
@@ -38,7 +40,6 @@ class Parsed:
     lines: list[int] | None = None  # the line of each, if they stand on lines of their own
     wrapper: Mapping[str, Any] | None = None  # the object that holds their list
     broken: int = 0  # lines that are no records, or not only records
-    flat: bool = False  # the whole file is one line
 
     def where(self, index: int) -> str:
         """Name a record in an error; -1 is the system prompt beside the list."""
@@ -67,14 +68,6 @@ class HistoryFile:
             "damaged": self.parsed.broken,
         }
         return [f"{n:,} line{'s' * (n != 1)} skipped: {why}" for why, n in counts.items() if n]
-
-    def mended(self, messages: Sequence[Source] | None = None) -> Mended:
-        """Give each call of the history, or of other messages, a result.
-
-        Results without a call stay in the history, so that a compaction archives them, but not in
-        other messages.
-        """
-        return mend(self.messages if messages is None else messages, orphans=messages is None)
 
 
 def read_history(source: str | Path) -> HistoryFile:
@@ -111,29 +104,27 @@ def write_history(messages: Sequence[Source], like: HistoryFile) -> str:
             rows += messages_to_dict([message])
         else:
             rows.append({k: v for k, v in message.items() if k not in like.form.added})
-    parsed: Parsed = like.parsed
-    whole: Any = rows
-    if like.form.session:
-        return dump(rows, None if parsed.flat else 2) + "\n"
-    if parsed.lines is not None:
+    if like.form.session or (like.parsed.wrapper is None and like.parsed.lines is None):
+        return dump(rows, 2) + "\n"
+    if like.parsed.wrapper is None:
         return "".join(f"{dump(row)}\n" for row in rows)
-    if parsed.wrapper is not None:
-        whole = dict(parsed.wrapper)
-        if "system" in whole and like.form.name != "langchain":
-            del whole["system"]
-            if rows and rows[0].get("role") == "system":
-                whole = {**parsed.wrapper, "system": rows.pop(0)["content"]}
-        field = next((name for name in FIELDS if isinstance(whole.get(name), list)), "")
-        if field:
-            whole[field] = rows
-        else:
-            whole["values"] = {**whole["values"], "messages": rows}
-    return dump(whole, None if parsed.flat else 2) + "\n"
+    whole = dict(like.parsed.wrapper)
+    if "system" in whole and like.form.name != "langchain":
+        system = rows.pop(0)["content"] if rows and rows[0].get("role") == "system" else None
+        whole |= {"system": system} if system else {}
+    outer, _, field = _list_in(whole).rpartition(".")
+    whole |= {outer: {**whole[outer], field: rows}} if outer else {field: rows}
+    return dump(whole, 2) + "\n"
 
 
 def dump(value: Any, indent: int | None = None) -> str:
     """Write JSON with the characters as they are."""
     return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _list_in(whole: Any) -> str:
+    """Return where the list of messages stands in an object; empty if nowhere."""
+    return next((path for path in LISTS if isinstance(at_path(whole, path), list)), "")
 
 
 def _text(path: Path | None, name: str) -> str:
@@ -163,16 +154,11 @@ def _parsed(text: str, name: str) -> Parsed:
         return _parsed_lines(text, name, error)
     except (RecursionError, ValueError) as error:  # of Python's own: nested or digits without end
         raise InputError(f"{name} cannot be read as JSON: {error}; {EXPECTED}") from error
-    flat = "\n" not in text.strip()
     if isinstance(whole, list):
-        return Parsed(whole, flat=flat)
-    rest = whole if isinstance(whole, dict) else {}
-    values = rest.get("values")
-    inner = values.get("messages") if isinstance(values, dict) else None
-    for messages in (*map(rest.get, FIELDS), inner):
-        if isinstance(messages, list):
-            return Parsed(messages, wrapper=whole, flat=flat)
-    if "role" in rest or "type" in rest:
+        return Parsed(whole)
+    if path := _list_in(whole):
+        return Parsed(at_path(whole, path), wrapper=whole)
+    if isinstance(whole, dict) and ("role" in whole or "type" in whole):
         return Parsed([whole], [1])
     raise InputError(f"{name} holds no messages; {EXPECTED}")
 

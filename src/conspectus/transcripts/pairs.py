@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from conspectus._langchain import is_message
+from conspectus._langchain import is_ai_message, is_message
 from conspectus.messages import Source, read_messages
 from conspectus.messages.blocks import TOOL_USE, blocks_of, first_id
 
@@ -22,20 +21,19 @@ class Mended:
     """A history in which each call has a result; unchanged messages are the caller's own."""
 
     messages: list[Source]
-    notes: tuple[str, ...] = ()
-    unanswered: tuple[int, ...] = ()  # messages with a call that had no result
-    orphans: tuple[int, ...] = ()  # messages with a result without a call
+    notes: tuple[str, ...]
+    unanswered: tuple[int, ...]  # messages with a call that had no result
+    orphans: tuple[int, ...]  # messages with a result without a call
 
 
-def mend(messages: Sequence[Source], *, orphans: bool) -> Mended:
+def mend(messages: Sequence[Source], *, orphans: bool = True) -> Mended:
     """Give each call without a result one, right behind it.
 
     The last message's calls may still be carried out, so they may lack one. Results without a call
-    are left out; with `orphans` they stay, so that a compaction archives them.
+    stay, so that a compaction archives them; with `orphans=False` they are left out.
     """
     waiting: dict[str, list[int]] = defaultdict(list)  # places of the calls of an id
     lost: dict[int, list[str]] = defaultdict(list)  # results without a call, by their place
-    missing: dict[int, list[str]] = defaultdict(list)
     last = -1
     for at, entry in enumerate(read_messages(messages)):
         for call in entry.calls:
@@ -46,25 +44,35 @@ def mend(messages: Sequence[Source], *, orphans: bool) -> Mended:
             else:
                 lost[at].append(answer)
         last = at if entry.role != "tool" else last
+    made: dict[int, list[Source]] = defaultdict(list)
     for name, places in waiting.items():
         for at in places:
-            if _awaits(messages[at], name):
-                missing[at].append(name)
+            made[at] += _results(messages[at], name)
+    missing = sorted(at for at in made if made[at])
     mended: list[Source] = []
     for at, source in enumerate(messages):
         mended += [source] if orphans or at not in lost else _without(source, lost[at])
-        mended += _unknown(source, missing[at]) if at in missing and at < last else []
-    noted = ((MISSING, [at for at in sorted(missing) if at < last]), (ORPHAN, list(lost)))
+        mended += made[at] if at < last else []
+    noted = ((MISSING, [at for at in missing if at < last]), (ORPHAN, list(lost)))
     notes = tuple(_note(what, places) for what, places in noted if places)
-    return Mended(mended, notes, tuple(sorted(missing)), tuple(lost))
+    return Mended(mended, notes, tuple(missing), tuple(lost))
 
 
-def _awaits(source: Source, call: str) -> bool:
-    """Return whether the caller is to make a call's result; a provider's server makes others."""
-    fields: Any = vars(source) if is_message(source) else source
-    calls = [fields.get(key) or () for key in ("tool_calls", "invalid_tool_calls")]
-    uses = [block for block in blocks_of(source) if block.get("type") == "tool_use"]
-    return any(part.get("id") == call for parts in (*calls, uses) for part in parts)
+def _results(source: Source, call: str) -> list[Source]:
+    """Make a result with `UNKNOWN` in the form of its call; none where a server makes it."""
+    if is_message(source):
+        calls = [*source.tool_calls, *source.invalid_tool_calls] if is_ai_message(source) else []
+        from langchain_core.messages import ToolMessage
+
+        result = ToolMessage(UNKNOWN, tool_call_id=call, status="error")
+        return [result] if any(one["id"] == call for one in calls) else []
+    if any(one.get("id") == call for one in source.get("tool_calls") or ()):
+        return [{"role": "tool", "tool_call_id": call, "content": UNKNOWN}]
+    if (kind := source.get("type")) in ("function_call", "custom_tool_call"):
+        return [{"type": f"{kind}_output", "call_id": call, "output": UNKNOWN}]
+    uses = [block.get("id") for block in blocks_of(source) if block.get("type") == "tool_use"]
+    block = {"type": "tool_result", "tool_use_id": call, "content": UNKNOWN, "is_error": True}
+    return [{"role": "user", "content": [block]}] if call in uses else []
 
 
 def _without(source: Source, calls: Collection[str]) -> list[Source]:
@@ -76,18 +84,6 @@ def _without(source: Source, calls: Collection[str]) -> list[Source]:
     return [{**source, "content": rest}]
 
 
-def _unknown(source: Source, calls: Sequence[str]) -> list[Source]:
-    """Make results with `UNKNOWN`, in the form of the calls' message."""
-    if is_message(source):
-        from langchain_core.messages import ToolMessage
-
-        return [ToolMessage(UNKNOWN, tool_call_id=call, status="error") for call in calls]
-    if source.get("tool_calls"):
-        return [{"role": "tool", "tool_call_id": call, "content": UNKNOWN} for call in calls]
-    kind = {"type": "tool_result", "content": UNKNOWN, "is_error": True}
-    return [{"role": "user", "content": [{**kind, "tool_use_id": call} for call in calls]}]
-
-
 def _note(what: str, at: Sequence[int]) -> str:
-    named = ", ".join(map(str, at[:NAMED])) + (f" and {len(at) - NAMED:,} more" * (len(at) > NAMED))
-    return f"message{'s' * (len(at) > 1)} {named}: {what}"
+    more = f" and {len(at) - NAMED:,} more" * (len(at) > NAMED)
+    return f"message{'s' * (len(at) > 1)} {', '.join(map(str, at[:NAMED]))}{more}: {what}"
