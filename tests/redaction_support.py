@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive
-from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.values import unpacked
 from made_secrets import Made
 
@@ -87,10 +86,8 @@ def stored(store: Any, *prefix: str) -> list[Stored]:
 
 def in_tables(archive: Archive) -> list[Stored]:
     """Every row of an archive in SQLite, and every word of its index."""
-    tables = archive.backend
-    assert isinstance(tables, SqliteTables)
     index = "TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
-    with tables.transaction(writes=False) as run:
+    with archive.backend.transaction(writes=False) as run:
         rows = list(run("SELECT name, about, body FROM item"))
         run(f"CREATE VIRTUAL {index}")
         words = [word for (word,) in run("SELECT term FROM temp.vocabulary")]

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
 from langchain_core.messages import AIMessage, HumanMessage
 
-from conspectus.archive.calls import explain
+from conspectus.archive.guard import explained as explained_store
 from conspectus.core.records import Draft
 from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
 from conspectus.langchain.overflow import read_overflow
@@ -114,7 +114,7 @@ def test_an_error_without_a_text_is_explained_by_its_class():
     assert not is_overflow(Speechless())
     assert not refuses_thoughts(Speechless())
     assert read_overflow(Speechless()) == (None, None)
-    assert "Speechless: a Speechless without a text" in explain(Speechless())
+    assert "Speechless: a Speechless without a text" in str(explained_store(Speechless()))
 
 
 HEADERS = [({"retry-after": "7"}, 7.0), ({"retry-after": "1.5"}, 1.5), (["retry-after"], None)]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import cast
 
-from conspectus.archive.calls import Patient
+from conspectus.archive.guard import explained
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.tables import Tables
-from conspectus.errors import InputError, PolicyError
+from conspectus.errors import ArchiveError, InputError, PolicyError
 
 _PART = r"(?:[^\s@/?#:&=%]|%(?!00)[\dA-Fa-f]{2})*"  # Escaped where need be
 _WORD = r"(?:[^\s@/?%]|%(?!00)[\dA-Fa-f]{2})*"
@@ -34,30 +33,34 @@ _USER = re.compile(r"(?<=://)([^/@:]*):.*@")
 _SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)\w{0,40}+=)[^&\s;]*")
 
 
-def opened(where: str | Path, ttl: float | None, timeout: float | None) -> Tables:
+def opened(where: str | Path, ttl: float | None) -> Tables:
     """Open the store that an address names; see `Archive.open`."""
-    if isinstance(where, Path):
-        return SqliteTables(where, ttl)
-    if not isinstance(where, str):
+    if not isinstance(where, (str, Path)):
         raise InputError(f"an archive is opened at a path or an address, not at {where!r}")
-    check_address(where)
-    scheme, mark, rest = where.partition("://")
-    if where in ("memory:", ":memory:"):
-        return SqliteTables(None, ttl)
-    if mark and scheme in ("postgresql", "postgres"):
-        from conspectus.archive.postgres import PostgresTables
+    if isinstance(where, str):
+        check_address(where)
+    scheme, mark, rest = str(where).partition("://")
+    try:
+        if where in ("memory:", ":memory:"):
+            return SqliteTables(None, ttl)
+        if isinstance(where, Path) or (not mark and where.strip()):
+            return SqliteTables(Path(where), ttl)
+        if scheme in ("postgresql", "postgres"):
+            from conspectus.archive.postgres import PostgresTables
 
-        return cast("Tables", Patient(PostgresTables(where, ttl), timeout))
-    if mark and scheme == "sqlite" and len(rest) > 1 and rest.startswith("/"):
-        return SqliteTables(Path(rest[1:]), ttl)
-    if mark or not where.strip():
-        # The rest may hold a password.
-        named = f"{scheme}://..." if mark and re.fullmatch(r"[\w+.-]{1,30}", scheme) else "this"
-        raise InputError(
-            f"{named} names no archive; give a file's path, sqlite:///path, postgresql://... or "
-            "memory:"
-        )
-    return SqliteTables(Path(where), ttl)
+            return PostgresTables(where, ttl)
+        if scheme == "sqlite" and len(rest) > 1 and rest.startswith("/"):
+            return SqliteTables(Path(rest[1:]), ttl)
+    except ArchiveError:
+        raise
+    except Exception as error:
+        what = "The archive" if mark else f"The archive {where}"
+        raise explained(error, f"{what} cannot be opened") from error
+    # The rest may hold a password.
+    named = f"{scheme}://..." if mark and re.fullmatch(r"[\w+.-]{1,30}", scheme) else "this"
+    raise InputError(
+        f"{named} names no archive; give a file's path, sqlite:///path, postgresql://... or memory:"
+    )
 
 
 def check_seconds(ttl: object, timeout: object) -> None:

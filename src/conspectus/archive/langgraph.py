@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-import time
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -13,26 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_memory_store, known
 from conspectus._newest import Newest
-from conspectus.archive.calls import Patient, explained, inside
+from conspectus.archive.guard import Guarded
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.values import (
-    Items,
-    Kind,
-    Scope,
-    entry_of,
-    newer,
-    packed,
-    unpacked,
-)
+from conspectus.archive.values import Items, Kind, Scope, entry_of, packed, unpacked
 from conspectus.errors import ArchiveError, PolicyError
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 ROOT = "conspectus"  # First label of every namespace that we use
-FORMAT = 2  # Version of a value; a newer one is refused
+FORMAT = 2  # Version of a value
 CHUNK = 200  # Operations in one batch
+ALL = 1_000_000  # Values of a namespace that are asked for at once, as unordered pages may overlap
 INDEXES = 16  # Histories whose index is in memory
 LABELS: dict[Kind, str] = {
     "original": "messages",
@@ -59,20 +51,19 @@ class LangGraphStore:
                 f"{type(store).__name__} keeps no time to live; leave ttl out, or use a store that "
                 "does, such as SqliteStore or PostgresStore."
             )
-        self.store, self._ttl = store, ttl
+        self._store, self._minutes = store, None if ttl is None else ttl / 60
         # The in-memory store is a plain dict, which must not change while a search goes over it.
         self._lock = threading.RLock() if is_memory_store(store) else nullcontext()
         # One that cannot hang needs no thread.
         memory = known("langgraph.store.memory", "InMemoryStore")
         local = type(store) in (memory, known("langgraph.store.sqlite", "SqliteStore"))
-        self._patient = Patient(self, None if local else timeout)
-        self._indexes: Newest[Scope, tuple[SqliteTables, set[str]]] = Newest(INDEXES)
+        self._guarded = Guarded(store, None if local else timeout)
+        self._indexes: Newest[Scope, tuple[Any, set[str]]] = Newest(INDEXES)
 
     def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
-        place = _place(scope, LABELS[kind])
+        place, get = _place(scope, LABELS[kind]), _operations().GetOp
         if names is None:
             return _bodies(item for item in self._all(place) if tuple(item.namespace) == place)
-        get = _operations().GetOp
         return _bodies(
             self._batch([get(place, name, refresh_ttl=False) for name in dict.fromkeys(names)])
         )
@@ -88,7 +79,7 @@ class LangGraphStore:
         head = "" if seen is None else self._head(scope)
         if head not in ("", seen, *(one.key for one in items.get("record", ()))):
             return head
-        older = {} if self._ttl is None else self.read(scope, "record", renewed)
+        older = {} if self._minutes is None else self.read(scope, "record", renewed)
         place, name = _registry(scope)
         self._put(place, {name: packed([scope.tenant, scope.thread, scope.session])})
         self._put(_place(scope, LABELS["record"]), older)
@@ -97,18 +88,15 @@ class LangGraphStore:
         return self._head(scope) if "head" in items else head
 
     def _put(self, place: tuple[str, ...], bodies: Mapping[str, bytes]) -> None:
-        put, ttl = _operations().PutOp, self._ttl
-        minutes = None if ttl is None else ttl / 60
-        # Some stores delete expired values only when they are swept, so we look at the end.
-        ends = {} if ttl is None else {"expires": time.time() + ttl}
-        packs = {k: {"v": FORMAT, "z": b64encode(v).decode(), **ends} for k, v in bodies.items()}
-        self._batch([put(place, *one, index=False, ttl=minutes) for one in packs.items()])
+        put, ttl = _operations().PutOp, self._minutes
+        packs = {k: {"v": FORMAT, "z": b64encode(v).decode()} for k, v in bodies.items()}
+        self._batch([put(place, *one, index=False, ttl=ttl) for one in packs.items()])
 
     def _head(self, scope: Scope) -> str:
         kept = self.read(scope, "head", ["head"])
         return str(unpacked(kept["head"])) if kept else ""
 
-    def searchable(self, scope: Scope, keys: Collection[str]) -> SqliteTables:
+    def searchable(self, scope: Scope, keys: Collection[str]) -> Any:
         """Return tables in memory with the words of these originals, and of no others."""
         index, known = self._indexes.get_or_make(scope, _empty_index)
         if not known <= {*keys}:  # of a branch that was left: ranks go by what the index has
@@ -133,11 +121,6 @@ class LangGraphStore:
             self._batch([put(tuple(item.namespace), item.key, None) for item in items])
             self._batch([put(*_registry(scope), None)])
             count += sum(item.namespace[-1] in COUNTED for item in items)
-            if self._all(_place(scope)):
-                raise ArchiveError(
-                    "The store confirmed deletions and still holds the values, or somebody "
-                    "writes them anew; stop the agent on this thread and forget it again."
-                )
         self._indexes.clear()
         return count
 
@@ -152,36 +135,28 @@ class LangGraphStore:
         self._indexes.clear()
 
     def _all(self, place: tuple[str, ...]) -> list[Any]:
-        """Return all below a namespace at once, as unordered pages may overlap."""
-        limit = 1_000
-        while True:
-            [items] = self._batch([_operations().SearchOp(place, limit=limit, refresh_ttl=False)])
-            if len(items) < limit:
-                return list(items)
-            limit *= 4
+        [items] = self._batch([_operations().SearchOp(place, limit=ALL, refresh_ttl=False)])
+        return list(items)
 
     def _batch(self, operations: Sequence[Any]) -> list[Any]:
-        loop = asyncio._get_running_loop()
-        if loop is not None and loop is getattr(self.store, "_loop", None):
+        loop, answers = asyncio._get_running_loop(), list[Any]()
+        if loop is not None and loop is getattr(self._store, "_loop", None):
             raise ArchiveError(
                 "The archive failed: this store cannot be used on its own event loop without "
                 "await; call it in a thread, as with await asyncio.to_thread(archive.find, ...)."
             )
-        parts = [operations[at : at + CHUNK] for at in range(0, len(operations), CHUNK)]
-        return [answer for part in parts for answer in self._patient.call(list(part))]
-
-    def call(self, operations: list[Any]) -> Any:
-        """Have the store do one batch."""
-        try:
-            with inside(), self._lock:
-                return self.store.batch(operations)
-        except Exception as error:
-            connection, lock = getattr(self.store, "conn", None), getattr(self.store, "lock", None)
-            if isinstance(connection, sqlite3.Connection) and lock is not None:
-                # The transaction of a failed commit would fail every later batch.
-                with suppress(sqlite3.Error), lock:
-                    connection.rollback()
-            raise explained(error) from error
+        for at in range(0, len(operations), CHUNK):
+            try:
+                with self._lock:
+                    answers += self._guarded.batch(list(operations[at : at + CHUNK]))
+            except ArchiveError as error:
+                own = getattr(self._store, "conn", None)
+                if isinstance(own, sqlite3.Connection) and isinstance(error.__cause__, Exception):
+                    # The transaction of a failed commit would fail every later batch.
+                    with suppress(sqlite3.Error), getattr(self._store, "lock", nullcontext()):
+                        own.rollback()
+                raise
+        return answers
 
 
 def _operations() -> Any:
@@ -191,7 +166,7 @@ def _operations() -> Any:
     return base
 
 
-def _empty_index() -> tuple[SqliteTables, set[str]]:
+def _empty_index() -> tuple[Any, set[str]]:
     return SqliteTables(None, None), set()
 
 
@@ -205,13 +180,9 @@ def _registry(scope: Scope) -> tuple[tuple[str, ...], str]:
 
 
 def _bodies(items: Iterable[Any]) -> dict[str, bytes]:
-    """Return bodies by key; a damaged one is empty, one that has expired is left out."""
+    """Return bodies by key; a damaged one is empty."""
     bodies: dict[str, bytes] = {}
-    for item in items:
-        if item is None or item.value.get("expires", time.time() + 1) <= time.time():
-            continue
-        if isinstance(version := item.value.get("v"), int) and version > FORMAT:
-            raise newer(version)
+    for item in filter(None, items):
         try:
             bodies[item.key] = b64decode(item.value["z"], validate=True)
         except (KeyError, TypeError, ValueError):

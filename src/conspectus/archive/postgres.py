@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from conspectus.archive.calls import explained, inside
 from conspectus.archive.passages import PIECE
 from conspectus.archive.tables import SCHEMA, Run, Tables
 from conspectus.errors import ArchiveError, install_command
@@ -46,32 +45,29 @@ class PostgresTables(Tables):
                 "A PostgreSQL archive needs the extra `postgres`; install it with "
                 f"{install_command('postgres')}"
             ) from error
-        try:
-            # A pool would retry in the background; a plain connection fails at once.
-            with psycopg.connect(address, connect_timeout=CONNECT) as first:
-                [schema] = first.execute("SELECT current_schema()").fetchone() or [None]
-                self._schema = "conspectus" if schema in (None, "public") else schema
-                if schema != self._schema:
-                    first.execute("CREATE SCHEMA IF NOT EXISTS conspectus")
-            # Checked before each use, so that the archive outlives a server's restart.
-            self._pool = ConnectionPool(
-                address,
-                max_size=4,
-                min_size=1,
-                check=ConnectionPool.check_connection,
-                timeout=WAIT_FOR_POOL,
-                kwargs={**KEEPALIVE, **conninfo_to_dict(address)},
-                configure=self._configured,
-                open=True,
-            )
-            with self.transaction(writes=True) as run:
-                run("SELECT pg_advisory_xact_lock(?)", MAKING)
-                for statement in (*SCHEMA, *WORDS):
-                    for what in ("TABLE", "INDEX"):
-                        statement = statement.replace(f"E {what} ", f"E {what} IF NOT EXISTS ")
-                    run(statement.format(**TYPES))
-        except Exception as error:
-            raise explained(error, "The archive cannot be opened") from error
+        # A pool would retry in the background; a plain connection fails at once.
+        with psycopg.connect(address, connect_timeout=CONNECT) as first:
+            [schema] = first.execute("SELECT current_schema()").fetchone() or [None]
+            self._schema = "conspectus" if schema in (None, "public") else schema
+            if schema != self._schema:
+                first.execute("CREATE SCHEMA IF NOT EXISTS conspectus")
+        # Checked before each use, so that the archive outlives a server's restart.
+        self._pool = ConnectionPool(
+            address,
+            max_size=4,
+            min_size=1,
+            check=ConnectionPool.check_connection,
+            timeout=WAIT_FOR_POOL,
+            kwargs={**KEEPALIVE, **conninfo_to_dict(address)},
+            configure=self._configured,
+            open=True,
+        )
+        with self.transaction(writes=True) as run:
+            run("SELECT pg_advisory_xact_lock(?)", MAKING)
+            for statement in (*SCHEMA, *WORDS):
+                for what in ("TABLE", "INDEX"):
+                    statement = statement.replace(f"E {what} ", f"E {what} IF NOT EXISTS ")
+                run(statement.format(**TYPES))
 
     def _configured(self, connection: Any) -> None:
         connection.execute("SELECT set_config('search_path', %s, false)", (self._schema,))
@@ -79,13 +75,8 @@ class PostgresTables(Tables):
 
     @contextmanager
     def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Run]:
-        try:
-            with inside(), self._pool.connection() as connection, connection.cursor() as cursor:
-                yield Run(cursor, "%s")
-        except ArchiveError:
-            raise
-        except Exception as error:
-            raise explained(error) from error
+        with self._pool.connection() as connection, connection.cursor() as cursor:
+            yield Run(cursor, "%s")
 
     def text(self, passage: str) -> str:
         # The server has rules of its own for addresses and files, so it gets words alone.

@@ -7,12 +7,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from weakref import WeakSet
 
-from conspectus.archive.calls import explained, inside
 from conspectus.archive.tables import SCHEMA, Run, Tables
 from conspectus.errors import ArchiveError
 
@@ -63,47 +62,43 @@ class SqliteTables(Tables):
         self._path = None if path is None else path.expanduser().absolute()
         self._own = threading.local() if path else SimpleNamespace()
         self._open: WeakSet[_Connection] = WeakSet()  # that of a thread goes with its thread
-        self._lock = threading.RLock()
-        self._turn = threading.Lock()  # SQLite's own wait for a writer polls in ever longer pauses
+        # Of writers, and of all who use the one connection to memory: SQLite's own wait for a
+        # writer polls in ever longer pauses.
+        self._turn, self._lock = threading.Lock(), threading.Lock()
         self._closed = False
         self._file = None if self._path is None else _private_file(self._path)
         try:
             self._set_up(self._connection())
-        except Exception as error:
+        except Exception:
             self.close()
-            if isinstance(error, ArchiveError):
-                raise
-            what = f"The archive {self._path or ''}".rstrip()
-            raise explained(error, f"{what} cannot be opened") from error
+            raise
 
     @contextmanager
     def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Run]:
-        with inside(), self._lock if self._path is None else nullcontext():
-            connection, turn = None, writes and self._turn.acquire(timeout=BUSY)
-            try:
-                connection = self._connection()
-                if writes:  # to the disk at once, or with the next one that goes there
-                    connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                    connection.execute("BEGIN IMMEDIATE")
-                # What only reads needs no transaction: what it finds never changes, or is checked.
-                yield Run(connection.cursor(), "?")
-                if writes and self._path is not None and _identity(self._path) != self._file:
-                    raise ArchiveError(
-                        f"The archive {self._path} was deleted or replaced since it was opened, so "
-                        "nothing was written; open it again, or restart the program."
-                    )
-                if writes:
-                    connection.execute("COMMIT")
-            except BaseException as error:
-                if connection is not None and connection.in_transaction:
-                    with suppress(sqlite3.Error):
-                        connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    raise explained(error) from error
-                raise
-            finally:
-                if turn:
-                    self._turn.release()
+        held = (writes or self._path is None) and self._turn.acquire(timeout=BUSY)
+        connection = None
+        try:
+            connection = self._connection()
+            if writes:  # to the disk at once, or with the next one that goes there
+                connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                connection.execute("BEGIN IMMEDIATE")
+            # What only reads needs no transaction: what it finds never changes, or is checked.
+            yield Run(connection.cursor(), "?")
+            if writes and self._path is not None and _identity(self._path) != self._file:
+                raise ArchiveError(
+                    f"The archive {self._path} was deleted or replaced since it was opened, so "
+                    "nothing was written; open it again, or restart the program."
+                )
+            if writes:
+                connection.execute("COMMIT")
+        except BaseException:
+            if connection is not None and connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            raise
+        finally:
+            if held:
+                self._turn.release()
 
     def word(self, word: str) -> str:
         bare = word.removesuffix("*").replace('"', '""').replace(" ", '" "')
@@ -117,8 +112,7 @@ class SqliteTables(Tables):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def check(self) -> str:
-        with self.transaction() as run:
-            return "; ".join(line for (line,) in run("PRAGMA integrity_check") if line != "ok")
+        return "; ".join(line for (line,) in self.ask("PRAGMA integrity_check") if line != "ok")
 
     def close(self) -> None:
         with self._lock:

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar, cast
 from conspectus._langchain import is_store
 from conspectus._newest import Newest
 from conspectus.archive.address import check_seconds, opened
-from conspectus.archive.calls import Patient, observed
+from conspectus.archive.guard import Guarded, observed
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
 from conspectus.archive.tables import Tables
@@ -39,8 +39,7 @@ from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed
 from conspectus.messages import Message
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
-CHAINS, RECORDS = 256, 10_000  # Histories whose chain is in memory, and their records
-SEARCHED, MESSAGES = 64, 500_000  # Histories that recall has in memory, and their messages
+CHAINS, RECORDS = 256, 10_000  # Chains in memory, and their records
 PAGE = 200  # Originals that are copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 
@@ -73,19 +72,19 @@ class Archive:
     ) -> None:
         check_seconds(ttl, timeout)
         if is_store(store):
-            store = LangGraphStore(store, ttl, timeout)
-        elif not isinstance(store, (Tables, Patient)):
+            self.backend = Guarded(LangGraphStore(store, ttl, timeout))
+        elif isinstance(store, Tables):
+            self.backend = Guarded(store, timeout if store.daemon else None)
+        else:
             raise ArchiveError(
                 f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
                 "address use Archive.open(...)."
             )
-        self.backend, self.ttl, self.timeout = store, ttl, timeout
-        # The chain that was read or committed last, with the newest record as it is stored.
-        self._chains: Newest[Scope, tuple[bytes, Chain]] = Newest(
+        self.ttl, self.timeout = ttl, timeout
+        # By scope and head, each with its newest record as it is stored.
+        self._chains: Newest[tuple[Scope, str], tuple[bytes, Chain]] = Newest(
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
-        # What recall knows of the histories that it searched last; dropped by `forget`.
-        self.catalogs: Newest[Scope, Any] = Newest(SEARCHED, MESSAGES, len)
 
     @classmethod
     def open(
@@ -101,7 +100,7 @@ class Archive:
             ArchiveError: it cannot be opened, or an extra is missing; says what to do.
         """
         check_seconds(ttl, timeout)
-        archive = cls(opened(where, ttl, timeout), ttl=ttl, timeout=timeout)
+        archive = cls(opened(where, ttl), ttl=ttl, timeout=timeout)
         if ttl is not None:
             archive.backend.sweep()
         return archive
@@ -216,8 +215,8 @@ class Archive:
                 "thread."
             )
         if before or record.parent is None:
-            chain = (*(_briefly(before) if record.segment else before), record)
-            self._chains.put(scope, (kept, chain))
+            self._chains.drop((scope, record.parent or ""))
+            self._keep(scope, kept, (*before, record))
         if self.ttl is not None:
             self.backend.sweep()
 
@@ -234,26 +233,30 @@ class Archive:
         newest record is sure to have its summary, and the newest with notes to have those.
         """
         # The newest is always read from the store: while it is there, so are its ancestors.
-        newest = body = self.backend.read(scope, "record", [head]).get(head)
-        kept, known = self._chains.get(scope) or (b"", ())
-        if known and known[-1].id == head and kept == newest:
-            self._chains.put(scope, (kept, known))  # the newest, as it is in use
-            return known
-        places = {record.id: at for at, record in enumerate(known, 1)}
+        newest = body = self.backend.read(scope, "record", [head]).get(head, b"")
+        known = self._chains.get((scope, head))
+        if known and known[0] == newest:
+            return self._keep(scope, *known)
         later, wanted = list[Record](), head
-        # Of those in memory only the last has its notes.
-        while not any(record.segment for record in later) or wanted not in places:
+        while True:
             record = record_in(wanted, body)
             if record is None or any(record.id == one.id for one in later):
                 return ()
-            later.append(record)
-            if record.parent is None:
-                break
+            later.insert(0, record)
+            before = self._chains.get((scope, record.parent or ""))
+            if before or record.parent is None:
+                return self._keep(scope, newest, (*(before[1] if before else ()), *later))
             wanted = record.parent
-            body = self.backend.read(scope, "record", [wanted]).get(wanted)
-        before = known[: places[wanted]] if later[-1].parent else ()
-        chain = (*before, *reversed(later))
-        self._chains.put(scope, (newest or b"", chain))
+            body = self.backend.read(scope, "record", [wanted]).get(wanted, b"")
+
+    def _keep(self, scope: Scope, newest: bytes, chain: Chain) -> Chain:
+        """Remember a chain as it was read, of all notes only the newest; return it."""
+        last = max((at for at, record in enumerate(chain) if record.segment), default=0)
+        lean = [
+            replace(one, segment={}, summary="") if one.summary else one for one in chain[:last]
+        ]
+        chain = (*lean, *chain[last:])
+        self._chains.put((scope, chain[-1].id), (newest, chain))
         return chain
 
     def chain_of(self, scope: Scope, name: str) -> Chain:
@@ -380,13 +383,7 @@ class Archive:
         every = self.scopes(tenant) if thread is not None else self.backend.scopes(tenant)
         count: int = self.backend.forget([one for one in every if thread in (None, one.thread)])
         self._chains.clear()
-        self.catalogs.clear()
         return count
-
-
-def _briefly(chain: Chain) -> Chain:
-    """Return records without text and notes, as a later one has them, too."""
-    return tuple(replace(one, segment={}, summary="") if one.summary else one for one in chain)
 
 
 def _head(record: str) -> dict[Kind, list[Item]]:

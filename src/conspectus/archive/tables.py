@@ -47,11 +47,9 @@ MOST = 1_000
 """Passages of one word that are looked up; a word that more of them hold tells little."""
 
 AT_ONCE = 500  # Items read or deleted by one statement
-ITEMS = "FROM item WHERE scope = ? AND kind = ?"
 LISTED = "key, number, passages, words, name, about"
 ALIVE = "(expires = 0 OR expires > ?)"
 GONE = "expires > 0 AND expires <= ?"  # as the index has it, so that it is used
-Where = tuple[int, int, float]  # The number of a scope and of a kind, and when it expires
 SAME = "tenant = ? AND thread = ? AND session = ?"
 OF_SCOPE = f"FROM item WHERE scope = (SELECT id FROM scope WHERE {SAME}) AND kind = ?"
 
@@ -72,17 +70,19 @@ class Run:
         if made := list(rows):
             self._cursor.executemany(sql.replace("?", self._mark), made)
 
-    def among(self, sql: str, *values: Any, keys: Sequence[bytes]) -> Iterator[Any]:
-        """Yield the rows of a statement whose `key` is among these."""
-        for at in range(0, len(keys), AT_ONCE):
-            part = keys[at : at + AT_ONCE]
-            yield from self(f"{sql} AND key IN ({', '.join('?' * len(part))})", *values, *part)
+    def among(self, sql: str, *values: Any, keys: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        """Yield keys, and the rest of their rows, of a statement for those that it finds."""
+        asked = [*map(key_bytes, keys)]
+        for at in range(0, len(asked), AT_ONCE):
+            part = asked[at : at + AT_ONCE]
+            rows = self(f"{sql} AND key IN ({', '.join('?' * len(part))})", *values, *part)
+            yield from ((key_text(bytes(key)), row) for key, *row in rows)
 
 
 class Tables(ABC):
     """What an archive asks of a store, as SQL.
 
-    Each call is one transaction; failures are `ArchiveError`s. What has expired is never returned.
+    Each call is one transaction. What has expired is never returned.
     """
 
     daemon = False  # whether a call may hang, so that the end of an event loop must not await it
@@ -120,17 +120,21 @@ class Tables(ABC):
 
     def check(self) -> str:
         """Return what is wrong with the store itself; empty if nothing is known to be."""
+        return "" if self.ask("SELECT 1") else "it does not answer"
+
+    def ask(self, sql: str, *values: Any) -> list[Any]:
+        """Return the rows of one statement that only reads."""
         with self.transaction() as run:
-            return "" if run("SELECT 1") else "it does not answer"
+            return run(sql, *values)
 
     def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
         """Return bodies by name, which is the key of an original; without `names` all of a kind."""
         sql = f"SELECT key, body {OF_SCOPE} AND {ALIVE}"
+        values = (*scope.hashes, KINDS[kind], time.time())
         with self.transaction() as run:
-            values = (*scope.hashes, KINDS[kind], time.time())
-            keys = None if names is None else [*map(key_bytes, names)]
-            rows = run(sql, *values) if keys is None else run.among(sql, *values, keys=keys)
-            return {key_text(bytes(key)): bytes(body) for key, body in rows}
+            if names is None:
+                return {key_text(bytes(key)): bytes(body) for key, body in run(sql, *values)}
+            return {key: bytes(body) for key, (body,) in run.among(sql, *values, keys=names)}
 
     def write(
         self,
@@ -154,7 +158,7 @@ class Tables(ABC):
                 "RETURNING id, next",
                 *(*scope.hashes, name),
             )
-            sql = f"SELECT body {ITEMS} AND {ALIVE}"
+            sql = f"SELECT body FROM item WHERE scope = ? AND kind = ? AND {ALIVE}"
             found = run(sql, number, KINDS["head"], time.time())
             head = str(unpacked(bytes(found[0][0]))) if found else ""
             if seen is not None and head not in ("", seen, *(one.key for one in items["record"])):
@@ -167,12 +171,14 @@ class Tables(ABC):
             run("UPDATE scope SET next = ? WHERE id = ?", after, number)
             return str(unpacked(items["head"][0].body)) if "head" in items else head
 
-    def _put(self, run: Run, where: Where, items: Sequence[Item], after: int) -> int:
-        """Write items of a kind into a scope; return the number of its next passage."""
+    def _put(
+        self, run: Run, where: tuple[int, int, float], items: Sequence[Item], after: int
+    ) -> int:
+        """Write items into a scope, as a kind, until they expire; return its next passage."""
         scope, kind, ends = where
-        new = {key_bytes(one.key): one for one in items}
+        new = {one.key: one for one in items}
         sql = "SELECT key, number FROM item WHERE scope = ? AND kind = ?"
-        known = {bytes(key): first for key, first in run.among(sql, scope, kind, keys=[*new])}
+        known = {key: first for key, (first,) in run.among(sql, scope, kind, keys=new)}
         rows, words = list[Any](), list[tuple[int, str]]()
         for key, one in new.items():
             if key not in known:
@@ -180,76 +186,71 @@ class Tables(ABC):
                 words += enumerate(map(self.text, one.passages), known[key])
                 after += max(1, len(one.passages))
             size = sum(passage.count(" ") + 1 for passage in one.passages)
-            row = (known[key], scope, kind, key, ends, len(one.passages), size, one.name, one.about)
-            rows.append((*row, one.body))
+            row = (known[key], scope, kind, key_bytes(key), ends, len(one.passages), size)
+            rows.append((*row, one.name, one.about, one.body))
         sql = "INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (number)"
         run.many(f"{sql} DO UPDATE SET expires = excluded.expires, body = excluded.body", rows)
         run.many(self.index, words)
         return after
 
-    def searchable(self, scope: Scope, keys: Collection[str]) -> Tables | None:
-        """Return the tables that have the words of these originals, if it is not these."""
-        return None
+    def searchable(self, scope: Scope, keys: Collection[str]) -> Any:
+        """Return the tables that have the words of these originals."""
+        return self
 
-    def holding(self, scope: Scope, words: Sequence[str]) -> tuple[int, int, dict[str, set[int]]]:
-        """Return of each word the newest passages that hold it, at most `MOST`.
+    def holding(self, scope: Scope, words: Sequence[str]) -> tuple[int, dict[str, set[int]]]:
+        """Return the number of a history's passages, and for each word the newest that hold it.
 
-        A word may be the beginning of one, `word*`, or several. Before that come the number of the
-        history, which no later one of its name has, and the number of its passages.
+        At most `MOST` of them. A word may be the beginning of one, `word*`, or several.
         """
         with self.transaction() as run:
             sql = f"SELECT id, next FROM scope WHERE {SAME}"
             [(number, total)] = run(sql, *scope.hashes) or [(-1, 0)]
             span = (number << SPAN, (number + 1 << SPAN) - 1)
             rows = {word: run(self.look_up, self.word(word), *span, MOST) for word in words}
-        return number, total, {word: {at for (at,) in each} for word, each in rows.items()}
+        return total, {word: {at for (at,) in each} for word, each in rows.items()}
 
     def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
         """Return what a search must know of originals, of those that are there."""
+        sql = f"SELECT {LISTED} {OF_SCOPE} AND {ALIVE}"
         with self.transaction() as run:
-            values = (*scope.hashes, 0, time.time())
-            sql = f"SELECT {LISTED} {OF_SCOPE} AND {ALIVE}"
-            rows = run.among(sql, *values, keys=[*map(key_bytes, keys)])
-            return [(key_text(bytes(key)), *row) for key, *row in rows]
+            rows = run.among(sql, *scope.hashes, 0, time.time(), keys=keys)
+            return [(key, *row) for key, row in rows]
 
-    def listed_at(self, scope: Scope, numbers: Sequence[int]) -> dict[int, Listed]:
-        """Return what a search must know of the originals that have these passages."""
-        found = dict[int, Listed]()
+    def keys_at(self, scope: Scope, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the keys of the originals that have these passages."""
+        found = dict[int, str]()
+        sql = (
+            "WITH passage (at) AS (VALUES {}) SELECT at, key FROM passage JOIN item ON number = "
+            "(SELECT max(one.number) FROM item AS one WHERE one.number <= at) "
+            f"WHERE scope = (SELECT id FROM scope WHERE {SAME}) AND kind = 0 AND {ALIVE}"
+        )
         with self.transaction() as run:
-            scope_number = self._number(run, scope)
             for at in range(0, len(numbers), AT_ONCE):
                 part = numbers[at : at + AT_ONCE]
-                sql = (
-                    f"WITH passage (at) AS (VALUES {', '.join(['(?)'] * len(part))}) "
-                    f"SELECT at, {LISTED} FROM passage JOIN item ON number = "
-                    "(SELECT max(one.number) FROM item AS one WHERE one.number <= at) "
-                    f"WHERE scope = ? AND kind = 0 AND {ALIVE}"
-                )
-                for number, key, *row in run(sql, *part, scope_number, time.time()):
-                    found[number] = (key_text(bytes(key)), *row)
+                values = (*part, *scope.hashes, time.time())
+                rows = run(sql.format(", ".join(["(?)"] * len(part))), *values)
+                found |= {number: key_text(bytes(key)) for number, key in rows}
         return found
 
     def named(self, scope: Scope, name: str) -> list[str]:
         """Return the keys of the originals that have this id."""
-        with self.transaction() as run:
-            values = (*scope.hashes, 0, name)
-            rows = run(f"SELECT key {OF_SCOPE} AND name = ?", *values) if name else []
-        return [key_text(bytes(key)) for (key,) in rows]
+        rows = self.ask(f"SELECT key {OF_SCOPE} AND name = ?", *scope.hashes, 0, name)
+        return [key_text(bytes(key)) for (key,) in rows if name]
 
     def scopes(self, tenant: str) -> list[Scope]:
         """Return the histories of a tenant."""
         alive = f"EXISTS (SELECT 1 FROM item WHERE item.scope = scope.id AND {ALIVE})"
         sql = f"SELECT name FROM scope WHERE tenant = ? AND {alive} ORDER BY id"
-        with self.transaction() as run:
-            rows = run(sql, Scope(tenant, "").hashes[0], time.time())
+        rows = self.ask(sql, Scope(tenant, "").hashes[0], time.time())
         return [Scope(*unpacked(bytes(name))) for (name,) in rows]
 
     def forget(self, scopes: Sequence[Scope]) -> int:
         """Delete histories; return the number of originals, records and drafts."""
+        count, sql = 0, f"SELECT id FROM scope WHERE {SAME}"
         with self.transaction(writes=True) as run:
-            numbers = [self._number(run, scope) for scope in scopes]
-            count = sum(self._drop(run, "scope = ?", number) for number in numbers)
-            run.many("DELETE FROM scope WHERE id = ?", [(number,) for number in numbers])
+            for number in [row for scope in scopes for row in run(sql, *scope.hashes)]:
+                count += self._drop(run, "scope = ?", *number)
+                run("DELETE FROM scope WHERE id = ?", *number)
         self.scrub()
         return count
 
@@ -275,8 +276,3 @@ class Tables(ABC):
                         run.many(self.unindex, enumerate(map(self.text, one.passages), number))
             run.many("DELETE FROM item WHERE number = ?", [row[:1] for row in rows])
         return count
-
-    def _number(self, run: Run, scope: Scope) -> int:
-        """Return the number of a scope; -1 without one."""
-        rows = run(f"SELECT id FROM scope WHERE {SAME}", *scope.hashes)
-        return int(rows[0][0]) if rows else -1

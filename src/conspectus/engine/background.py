@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.archive.calls import GATE, Gate, Stopped
+from conspectus.archive.guard import GATE, Gate, Stopped
 from conspectus.bridge import arun, io, pause, run
 from conspectus.core.items import Compact, Keep, Plan, Size
 from conspectus.core.plan import may_leave, plan_draft

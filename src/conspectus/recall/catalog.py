@@ -1,11 +1,12 @@
-"""What the index knows of the messages of a chain, read when a ranking asks for it, and kept."""
+"""What the index knows of the messages of a chain that one query asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
+from conspectus._newest import Newest
 from conspectus.archive.store import Archive
-from conspectus.archive.tables import Tables
 from conspectus.archive.values import Listed, Scope, manifest
 from conspectus.core.records import Chain
 
@@ -15,6 +16,12 @@ BORROWED = {step: 0.7**step for step in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1, 
 """Weight of a word by the steps to its message; negative steps are later."""
 
 BACK, ON = 6, 4  # Places before and after a message among which those are looked for
+
+_ORDERS: Newest[str, tuple[tuple[str, ...], dict[str, int]]] = Newest(
+    64, 500_000, lambda order: len(order[0])
+)
+"""By the id of a record the keys of its chain in order, and the place of each. The id is a hash of
+all that the chain covers."""
 
 
 class Row:
@@ -44,90 +51,47 @@ class Row:
         return [numbers[0] + at for at in own or [int(at) for at, _, _ in calls]]
 
 
-class Catalog:
-    """The originals of one chain in order; of those that were asked for, what the index knows."""
-
-    def __init__(
-        self, head: str, tables: Tables, keys: Sequence[str], before: Catalog | None = None
-    ) -> None:
-        self.head, self.tables, self.keys = head, tables, keys
-        self.places = {key: place for place, key in enumerate(keys)}
-        # The number of the history, as a later one of its name has other passages; the rows of
-        # messages by their keys; and the keys of the messages that have passages.
-        self._number, self._rows, self._holders = 0, dict[str, Row](), dict[int, str]()
-        if before is not None and before.tables is tables:
-            self._number, self._rows = before._number, before._rows
-            self._holders = before._holders
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def forget(self) -> None:
-        """Read again what is known of messages."""
-        self._rows, self._holders = {}, {}
-
-    def holding(self, scope: Scope, words: Sequence[str]) -> tuple[int, dict[str, set[int]]]:
-        """Return the number of a history's passages, and those that hold each word."""
-        number, total, held = self.tables.holding(scope, words)
-        if number != self._number:
-            self._number = number
-            self.forget()
-        return total, held
-
-    def with_passages(self, scope: Scope, numbers: Collection[int]) -> dict[int, Row]:
-        """Return the rows of the messages of this chain that have these passages."""
-        new = [number for number in numbers if number not in self._holders]
-        for number, listed in self.tables.listed_at(scope, new).items():
-            self._holders[number] = listed[0]
-            self._rows[listed[0]] = Row(listed)  # it may have been archived anew
-        rows = {at: self._rows.get(self._holders.get(at, "")) for at in numbers}
-        return {at: row for at, row in rows.items() if row and row.key in self.places}
-
-    def rows(self, scope: Scope, keys: Sequence[str]) -> list[Row]:
-        """Return the rows of messages; those that are gone are left out."""
-        new = [key for key in keys if key not in self._rows]
-        for listed in self.tables.listed(scope, new) if new else ():
-            self._rows[listed[0]] = Row(listed)
-        return [self._rows[key] for key in keys if key in self._rows]
-
-
-def catalog_of(archive: Archive, scope: Scope, chain: Chain) -> Catalog:
-    """Return the catalog of a chain; that of the chain that was asked last is kept."""
-    head = chain[-1].id if chain else ""
-    known: Catalog | None = archive.catalogs.get(scope)
-    keys = known.keys if known and known.head == head else list(manifest(chain))
-    tables = archive.backend.searchable(scope, keys) or archive.backend
-    if known is None or known.head != head or known.tables is not tables:
-        known = Catalog(head, tables, keys, known)
-        archive.catalogs.put(scope, known)
-    return known
-
-
 class Rows(dict[int, Row]):
     """The messages that one query asks for, by their places; those of `without` are left out."""
 
-    def __init__(self, catalog: Catalog, scope: Scope, without: Collection[str]) -> None:
-        self._catalog, self._scope, self._without = catalog, scope, {*without}
+    def __init__(
+        self, archive: Archive, scope: Scope, chain: Chain, without: Collection[str] = ()
+    ) -> None:
+        head = chain[-1].id if chain else ""
+        order = _ORDERS.get(head)
+        if order is None:
+            keys = manifest(chain)
+            order = keys, {key: place for place, key in enumerate(keys)}
+            _ORDERS.put(head, order)
+        self.keys_in_order, self.places = order
+        self.scope, self._without = scope, {*without}
+        self.tables: Any = archive.backend.searchable(scope, self.keys_in_order)
 
-    def at(self, numbers: Collection[int]) -> dict[int, int]:
+    def at(self, numbers: Sequence[int]) -> dict[int, int]:
         """Return the places of the messages that have these passages."""
-        found = self._catalog.with_passages(self._scope, numbers)
-        places = {at: self._keep(row) for at, row in found.items() if at in row.numbers}
-        return {at: place for at, place in places.items() if place in self}
+        found = self.tables.keys_at(self.scope, numbers)
+        places = {at: self.places[key] for at, key in found.items() if key in self.places}
+        self._read({*places.values()})
+        return {
+            at: place for at, place in places.items() if place in self and at in self[place].numbers
+        }
 
     def load(self, places: Iterable[int]) -> None:
         """Read the rows of places and of those around them."""
-        keys, last = self._catalog.keys, len(self._catalog) - 1
+        last = len(self.keys_in_order) - 1
         spans = [range(max(0, at - BACK), min(last, at + ON) + 1) for at in places]
-        new = {at for span in spans for at in span} - self.keys()
-        for row in self._catalog.rows(self._scope, [keys[at] for at in new]):
-            self._keep(row)
+        self._read({at for span in spans for at in span})
 
-    def _keep(self, row: Row) -> int:
-        place = self._catalog.places[row.key]
-        if not {row.key, row.name} & self._without:
-            self[place] = row
-        return place
+    def rows(self, keys: Sequence[str]) -> list[Row]:
+        """Return the rows of messages in order, without those that are gone."""
+        found = {listed[0]: listed for listed in self.tables.listed(self.scope, keys)}
+        return [Row(found[key]) for key in keys if key in found]
+
+    def _read(self, places: set[int]) -> None:
+        keys = [self.keys_in_order[place] for place in places - self.keys()]
+        for row in self.rows(keys):
+            if not {row.key, row.name} & self._without:
+                self[self.places[row.key]] = row
 
     def near(self, place: int) -> dict[int, float]:
         """Return the places from which a message borrows words, with their weights.

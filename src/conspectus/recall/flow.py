@@ -14,9 +14,9 @@ from conspectus.archive.values import Archived, Scope
 from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
-from conspectus.recall.catalog import ON, Row, Rows, catalog_of
+from conspectus.recall.catalog import ON, Row, Rows
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import Match, ranked
+from conspectus.recall.ranking import ranked
 from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
@@ -68,11 +68,11 @@ async def recall_flow(
 
         def search() -> RecallResult:
             room = Packing(tokens, count, cited, most)
-            found = _Search(archive, scope, chain, room)
+            found = _Search(archive, scope, chain, room, without)
             if id is not None:
                 found.by_id(id, at or 0, query)
             elif query is not None:
-                found.by_query(query, without, range)
+                found.by_query(query, range)
             elif range is not None:
                 found.by_range(range)
             return room.result()
@@ -98,37 +98,36 @@ def unknown_thread(tenant: str, thread: str) -> NotFoundError:
 class _Search:
     """One recall, which fills the room."""
 
-    def __init__(self, archive: Archive, scope: Scope, chain: Chain, room: Packing) -> None:
-        self._archive, self._scope, self._room = archive, scope, room
-        self._catalog = catalog_of(archive, scope, chain)
-        self._keys, self._places = self._catalog.keys, self._catalog.places
-
-    def by_query(
-        self, text: str, without: Collection[str], ends: tuple[str, str] | None = None
+    def __init__(
+        self,
+        archive: Archive,
+        scope: Scope,
+        chain: Chain,
+        room: Packing,
+        without: Collection[str],
     ) -> None:
+        self._archive, self._scope, self._room = archive, scope, room
+        self._rows = Rows(archive, scope, chain, without)
+        self._tables = self._rows.tables
+        self._keys, self._places = self._rows.keys_in_order, self._rows.places
+
+    def by_query(self, text: str, ends: tuple[str, str] | None = None) -> None:
         """Show the passages that fit words, the best first; with `ends` those of a range."""
-        query, names = _query(text), names_of(text)
-        total, held = self._catalog.holding(self._scope, [*query, *names.values()])
+        query, names, rows = _query(text), names_of(text), self._rows
+        total, held = self._tables.holding(self._scope, [*query, *names.values()])
         start, end = (0, len(self._keys)) if ends is None else self._stretch(ends)
         if ends is not None:
-            within = self._catalog.rows(self._scope, self._keys[start : end + 1])
+            within = rows.rows(self._keys[start : end + 1])
             own = {number for row in within for number in row.numbers}
             held = {word: numbers & own for word, numbers in held.items()}
         # Words that too many passages hold say little.
         rarer = {word: held[word] for word in query if len(held[word]) < MOST}
         kept = rarer if any(rarer.values()) else {word: held[word] for word in query}
-        matches, best, said = list[Match](), list[str](), set[str]()
-        read: dict[str, Archived] = {}
-        for _ in range(2):
-            rows = Rows(self._catalog, self._scope, without)
-            exact = self._exact(rows, names, held)
-            matches = ranked(rows, query | dict.fromkeys(exact, 1.0), total, kept | exact)
-            matches = [one for one in matches if start <= one.place <= end]
-            best = [self._keys[one.place] for one in matches]
-            read = self._archive.find(self._scope, best[:AT_ONCE])
-            if read.keys() >= {*best[:AT_ONCE]}:
-                break
-            self._catalog.forget()  # some have expired, and others are found in their place
+        exact = self._exact(rows, names, held)
+        matches = ranked(rows, query | dict.fromkeys(exact, 1.0), total, kept | exact)
+        matches = [one for one in matches if start <= one.place <= end]
+        best = [self._keys[one.place] for one in matches]
+        read, said = self._archive.find(self._scope, best[:AT_ONCE]), set[str]()
         for at, (place, passage, score, direct) in enumerate(matches):
             if self._room.full:
                 break
@@ -194,7 +193,7 @@ class _Search:
         hits = [hit_of(one, (begin + at, end)) for one, begin, end in parts]
         if not at and not call and keys[-1] in read:
             after = self._keys[places[-1] + 1 :][:ROUND] if read[keys[-1]].calls else []
-            results = self._results(read[keys[-1]], self._catalog.rows(self._scope, after))
+            results = self._results(read[keys[-1]], self._rows.rows(after))
             hits += [hit_of(one, neighbour=True) for one in results]
         self._take([replace(hit, place=place) for place, hit in enumerate(hits)])
         return None
@@ -267,7 +266,7 @@ class _Search:
         for one, number in ways:
             start = len(one) >= 8 and all(c in "0123456789abcdef" for c in one)
             keys = [key for key in self._keys if key == one or (start and key.startswith(one))]
-            keys += self._catalog.tables.named(self._scope, one_line(one))
+            keys += self._tables.named(self._scope, one_line(one))
             if places := sorted({self._places[key] for key in keys if key in self._places}):
                 return places, number
         raise NotFoundError(

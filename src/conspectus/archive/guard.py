@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import math
+import re
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from time import monotonic
@@ -77,30 +78,35 @@ GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
 """The gate of the current work; None if the work is never stopped."""
 
 
-def inside() -> AbstractContextManager[None]:
-    """Make one call of a store through the gate of the current work, if any."""
-    return GATE.get() or nullcontext()
+class Guarded:
+    """A store each of whose methods goes through the gate of the current work, if any.
 
-
-class Patient:
-    """A store each of whose methods has `seconds` to answer, else `ArchiveTimeout`; None: no limit.
-
-    For so long after a time-out it is not asked again, so that others need not wait, too.
+    It has `seconds` to answer, else `ArchiveTimeout`; None: no limit. For so long after a time-out
+    it is not asked again, so that others need not wait, too. Other failures are `ArchiveError`s.
     """
 
-    def __init__(self, store: Any, seconds: float | None) -> None:
+    def __init__(self, store: Any, seconds: float | None = None) -> None:
         self.store, self._seconds, self._until = store, seconds, -math.inf
 
     def __getattr__(self, name: str) -> Any:
         value, seconds = getattr(self.store, name), self._seconds
-        if seconds is None or not callable(value):
+        if not callable(value):
             return value
 
         def call(*args: Any, **more: Any) -> Any:
-            if self._until <= monotonic():
-                with suppress(StepTimeout):
-                    return within(lambda: value(*args, **more), seconds)
-                self._until = monotonic() + seconds
+            def through_the_gate() -> Any:
+                with GATE.get() or nullcontext():
+                    return value(*args, **more)
+
+            try:
+                if self._until <= monotonic():
+                    return within(through_the_gate, seconds)
+            except StepTimeout:
+                self._until = monotonic() + (seconds or 0)
+            except ArchiveError:
+                raise
+            except Exception as error:
+                raise explained(error) from error
             raise ArchiveTimeout(
                 f"The archive failed: the store did not answer within {seconds:g} seconds, and is "
                 "left alone for so long; check it and try again, or give it more timeout=."
@@ -109,46 +115,36 @@ class Patient:
         return call
 
 
-_LATE = "the store did not answer in time; check it and try again"
-_FULL = "the disk is full; free some space and try again"
-_BUSY = "another process is writing to the archive; try again when it has finished"
-_CLOSED = (
-    "the archive or its connection has been closed, by close() or at the end of a with block; "
-    "build what uses it anew, and keep it open as long"
-)
-_TABLES = "the store has no tables yet; call its setup() once before using it"
-_DOWN = "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"
-
 _ADVICE = (
-    ("", f"errno {errno.ENOSPC}]|errno {errno.EDQUOT}]", _FULL),
-    ("", ":timeouterror|:pooltimeout", _LATE),
-    ("sqlite", "locked|busy", _BUSY),
-    ("sqlite", "readonly", "it is read-only; make the file and its folder writable"),
-    ("sqlite", "full", _FULL),
-    ("sqlite", "not a database", "the file is not a SQLite database; choose another path"),
-    ("sqlite", "malformed|vtable", "the file is damaged; restore a backup, or choose another path"),
-    ("sqlite", "already exists", "the file is another program's database; choose another path"),
-    ("sqlite", "unable to open", "check that the file's folder exists and is writable"),
-    ("sqlite", "no such table", _TABLES),
-    ("sqlite", "no such module", "this Python's SQLite has no FTS5; use another build of Python"),
-    ("psycopg", "[53100", _FULL),
-    ("psycopg", "[57014|[25p03", _LATE),
-    ("psycopg", "[55p03|[40", _BUSY),
-    ("psycopg", "[42p01", _TABLES),
-    ("", "connection is closed|closed database|archive is closed|:poolclosed", _CLOSED),
-    ("psycopg", ":operationalerror|:interfaceerror", _DOWN),
-)
-"""Advice by the package of an error and by what its description holds: the SQLSTATE in brackets,
-the names of its class and of those above it, and its text."""
+    (rf"errno ({errno.ENOSPC}|{errno.EDQUOT})\]|\[53100|^sqlite.*full",
+     "the disk is full; free some space and try again"),
+    (r":timeouterror|:pooltimeout|\[57014|\[25p03",
+     "the store did not answer in time; check it and try again"),
+    (r"^sqlite.*(locked|busy)|\[55p03|\[40",
+     "another process is writing to the archive; try again when it has finished"),
+    ("^sqlite.*readonly", "it is read-only; make the file and its folder writable"),
+    ("^sqlite.*not a database", "the file is not a SQLite database; choose another path"),
+    ("^sqlite.*(malformed|vtable)",
+     "the file is damaged; restore a backup, or choose another path"),
+    ("^sqlite.*already exists",
+     "the file is another program's database; choose another path"),
+    ("^sqlite.*unable to open", "check that the file's folder exists and is writable"),
+    (r"^sqlite.*no such table|\[42p01",
+     "the store has no tables yet; call its setup() once before using it"),
+    ("^sqlite.*no such module",
+     "this Python's SQLite has no FTS5; use another build of Python"),
+    ("connection is closed|closed database|archive is closed|:poolclosed",
+     "the archive or its connection has been closed, by close() or at the end of a with block; "
+     "build what uses it anew, and keep it open as long"),
+    ("^psycopg.*:(operationalerror|interfaceerror)",
+     "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"),
+)  # fmt: skip
+"""Advice by a pattern in what is known of an error: its package, the SQLSTATE in brackets, the
+names of its class and of those above it, and its text."""
 
 
 def explained(error: BaseException, what: str = "The archive failed") -> ArchiveError:
-    """Return the error to raise for a store's failure."""
-    return ArchiveError(f"{what}: {explain(error)}.")
-
-
-def explain(error: BaseException) -> str:
-    """Say what happened and what to do.
+    """Return the error to raise for a store's failure: what happened, and what to do.
 
     A store may fail again while it cleans up, so the whole chain of errors is searched for advice.
     """
@@ -158,13 +154,14 @@ def explain(error: BaseException) -> str:
         chain.append(one)
         one = one.__cause__ or one.__context__
     for one in chain:
-        classes = ":".join(kind.__name__ for kind in type(one).__mro__)
-        about = f"[{getattr(one, 'sqlstate', '')}] :{classes}: {as_text(one)}".lower()
-        for package, parts, advice in _ADVICE:
-            if package in type(one).__module__ and any(p in about for p in parts.split("|")):
-                return advice.format(_first_line(one))
-    what = f"{type(chain[-1]).__name__}: {_first_line(chain[-1])}"
-    return f"the store failed ({what}); check it and try again"
+        kind = type(one)
+        classes = ":".join(above.__name__ for above in kind.__mro__)
+        about = f"{kind.__module__} [{getattr(one, 'sqlstate', '')}] :{classes}: {as_text(one)}"
+        for pattern, advice in _ADVICE:
+            if re.search(pattern, about, re.IGNORECASE | re.DOTALL):
+                return ArchiveError(f"{what}: {advice.format(_first_line(one))}.")
+    last = f"{type(chain[-1]).__name__}: {_first_line(chain[-1])}"
+    return ArchiveError(f"{what}: the store failed ({last}); check it and try again.")
 
 
 def _first_line(error: BaseException) -> str:
