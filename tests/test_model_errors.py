@@ -14,10 +14,9 @@ from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
 from conspectus.langchain.overflow import read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.thoughts import refuses_thoughts
-from conspectus.model.answers import answer_of
+from conspectus.model.answers import answer_of, problems
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.checks import problems
 from conspectus.model.provider_errors import explained, is_overflow, retry_after
 from histories import talk
 from model_support import ScriptedChatModel, both, kinds, request, summarised, turns
@@ -186,7 +185,6 @@ BADLY = {
         "repeats the prompt",
     ),
     "the messages": ('<message id="u0" role="user">\nq0x0 [u0]\n</message>', "repeats the prompt"),
-    "a message's own words": (" ".join(f"q0x{n}" for n in range(40)), "repeats a message"),
 }
 
 

@@ -23,7 +23,7 @@ from conspectus.messages import (
 )
 from conspectus.messages.framing import as_notes, summary_body
 from conspectus.messages.message import sendable
-from conspectus.model.checks import FLOOR
+from conspectus.model.answers import FLOOR
 from conspectus.notes.segment import Segment, with_texts
 from conspectus.observe import log
 from conspectus.redaction import Redaction

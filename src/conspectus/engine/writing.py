@@ -21,9 +21,8 @@ from conspectus.engine.thread import alone
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages import Message
 from conspectus.messages.framing import as_notes
-from conspectus.model.answers import answer_of
+from conspectus.model.answers import FLOOR, answer_of, problems, wrong_with
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.checks import FLOOR, problems, wrong_with
 from conspectus.model.chunks import cut_short
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes

@@ -1,14 +1,31 @@
-"""Findings taken apart: lines under headings, the messages they cite, statements that bind."""
+"""What a summariser answers: whether it is a summary, and findings taken apart.
+
+No phrase decides, only structure and size.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence
 
+from conspectus.core.records import Draft
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.framing import as_notes
 from conspectus.model.base import SummaryRequest
+from conspectus.model.prompts import TEXTS
 from conspectus.notes.segment import Answer
+
+FLOOR = 200  # tokens that a summary may always take, even where it stands for less
+
+# A text that cites nothing has at least `CAP` tokens, which is more than gateways and models mostly
+# say instead of a summary; a whole one has one part in `PART` of what leaves, if that is less.
+CAP, PART = 60, 40
+
+LONGEST, PER_TOKEN = 100_000, 32  # characters that any text may have, and for each token asked for
+
+# Frames and sentences of our prompts: whoever repeats one has written no summary
+_OURS = [one for text in TEXTS for one in " ".join(text.split()).split(". ") if len(one) > 60]
+_OURS += ["<message id=", "</messages>"]
 
 # How our headings begin, in small letters; what stands under any other one was found
 SECTIONS = ("goal", "next", "binding", "found")
@@ -20,11 +37,66 @@ _DASH = re.compile(r"(?:[-*•+–—]|\d{1,2}[.)])\s+")
 _GROUP = re.compile(r"[\[(【（]([^\[\]()【】（）\n]{1,200})[\])】）]")
 _CITED = re.compile(r"\[([^\[\]\n]{1,200})\]\s*$")  # as the notes do
 _SEPARATORS = str.maketrans(dict.fromkeys(",;&、，；", " "))
-KEY, _HEX = 8, frozenset("0123456789abcdef")
-_DIGITS = str.maketrans("", "", "0123456789")
 _QUOTES = "\"'“”„«»「」『』‘’"
 
 Line = tuple[str, tuple[str, ...], bool]  # text, ids, whether it begins with a dash
+
+
+def problems(
+    draft: Draft, entries: Sequence[Message], *, tokens: int, replaced: int, limit: int
+) -> tuple[str, ...]:
+    """Why a draft cannot be used, one short sentence for each reason; empty if it can.
+
+    `tokens` is the size of its message, `replaced` that of all that it replaces.
+    """
+    if not draft.text.strip():
+        return ("it is empty",)
+    unread, takes = {e.key for e in entries} - set(draft.read), f"it takes {tokens:,} tokens"
+    reasons = {
+        f"{len(unread)} of {len(entries)} messages were not read": bool(unread),
+        f"{takes} and {limit:,} are allowed": tokens > limit,
+        f"{takes} and what it replaces only {replaced:,}": tokens > max(replaced, FLOOR),
+    }
+    return tuple(reason for reason, wrong in reasons.items() if wrong)
+
+
+def wrong_with(
+    text: str, request: SummaryRequest, *, min_tokens: int | None = None, leaving: int = 0
+) -> tuple[str, ...]:
+    """Say why a text is no summary in a short sentence; empty if it is one.
+
+    A text that cites no message must not be small: findings have `CAP` tokens, as small models
+    often cite none; a whole text may have less where it stands for little (`leaving` tokens; 0 to
+    count the entries). With `min_tokens`, every text of so many tokens is a summary, for 0 every
+    text that is not empty.
+    """
+    why = _wrong_with(text, request, min_tokens, leaving)
+    return (why,) if why else ()
+
+
+def _wrong_with(text: str, request: SummaryRequest, min_tokens: int | None, leaving: int) -> str:
+    if len(text) > max(LONGEST, request.limit * PER_TOKEN):
+        return f"it has {len(text):,} characters, which is more than anybody reads"
+    text = text.strip()
+    if not any(char.isalnum() for char in text):
+        return "it is empty"
+    size, said = request.count(text), " ".join(text.split())
+    if any(ours in said for ours in _OURS):
+        return "it repeats the prompt"
+    if min_tokens is not None:
+        return f"it has fewer than {min_tokens:,} tokens" if size < min_tokens else ""
+    document, findings = (text[0] + text[-1]) in ("{}", "<>"), request.form == "findings"
+    if findings and document:
+        return "it is one JSON or markup document, not lines with their sources"
+    # A page of a gateway is a document, too; a counter of messages says nothing of a text.
+    if cites(text, request) or size >= (2 * CAP if document else CAP) or not size:
+        return ""
+    if findings and request.entries:
+        return "no line of it cites a message that it was given, and it is short"
+    leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
+    least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
+    short = f"it is far too small for what it stands for: {size} tokens of {least}"
+    return short if size < least else ""
 
 
 def answer_of(text: str, request: SummaryRequest) -> Answer:
@@ -70,10 +142,8 @@ def _lines(text: str, request: SummaryRequest) -> dict[str, list[Line]]:
         elif bare and not bare.startswith("```"):
             at.append((as_notes(bare[mark.end() :] if mark else bare), bool(mark)))
     names = _names(request)
-    shapes = set(map(_shape, names))
     return {
-        name: [(*_split(said, names, shapes), dash) for said, dash in at]
-        for name, at in sections.items()
+        name: [(*_split(said, names), dash) for said, dash in at] for name, at in sections.items()
     }
 
 
@@ -101,8 +171,8 @@ def _names(request: SummaryRequest) -> dict[str, str]:
     return {name: name for group in cited for name in _words(group)} | names
 
 
-def _split(line: str, names: Mapping[str, str], shapes: Set[str]) -> tuple[str, tuple[str, ...]]:
-    """Return a line and its ids, without brackets at its end that hold ids of any message."""
+def _split(line: str, names: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return a line and its ids, without brackets at its end that hold them."""
     ids, end = list[str](), len(line)
     for group in reversed([*_GROUP.finditer(line)]):
         last, words = not line[group.end() : end].strip(" .;,。"), _words(group)
@@ -110,8 +180,7 @@ def _split(line: str, names: Mapping[str, str], shapes: Set[str]) -> tuple[str, 
             words = [word for word in words if not word.isdecimal()]
         cited = [names[name] for word in words for name in _ends(word, names)]
         ids[:0] = cited
-        unknown = words and all(_shape(word) in shapes for word in words)
-        if last and (cited or unknown):
+        if last and cited:
             end = group.start()
     return line[:end].rstrip(), tuple(dict.fromkeys(ids))
 
@@ -121,11 +190,6 @@ def _ends(word: str, names: Mapping[str, str]) -> tuple[str, ...]:
     cuts = (place for place, char in enumerate(word) if char in "-–—")
     ways = ((word,), *((word[:cut], word[cut + 1 :]) for cut in cuts))
     return next((way for way in ways if all(name in names for name in way)), ())
-
-
-def _shape(word: str) -> str:
-    # the start of a key has eight hexadecimal digits
-    return "key" if len(word) == KEY and set(word) <= _HEX else word.translate(_DIGITS)
 
 
 def _words(group: re.Match[str]) -> list[str]:

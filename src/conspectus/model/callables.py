@@ -8,16 +8,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus._langchain import is_ai_message, is_tool_message
-from conspectus.bridge import in_a_daemon, io, run
+from conspectus.bridge import in_a_daemon, within
 from conspectus.core.policy import TIMEOUT
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
+from conspectus.model.answers import wrong_with
 from conspectus.model.base import SummaryRequest, check_settings
 from conspectus.model.calls import Caller, Steps
-from conspectus.model.checks import wrong_with
-from conspectus.model.chunks import Part, divide, parts_of
+from conspectus.model.chunks import Part, divide
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -96,51 +95,45 @@ def readings(
     entries: Sequence[Message],
     room: int | None,
     count: Callable[[str], int],
-    size: Callable[[Message], tuple[int, int]] | None = None,
+    size: Callable[[Message], int] | None = None,
+    frame: int = 0,
 ) -> Iterator[list[BaseMessage]]:
     """Return all entries as LangChain messages, in as many readings of `room` tokens as it takes.
 
     Without a room it is one reading, and nothing is counted.
-    `size` tells the tokens of a message, and of its frame alone. Default: those of its text, and 0.
+    `size` tells the tokens of a message, by default those of its text; `frame` are those around it.
     """
     if room is None:
-        if entries:
-            yield self_contained([message_of(entry) for entry in entries])
-        return
-    parts = parts_of(entries, size or (lambda entry: (count(entry.reading), 0)))
-    for piece in divide(parts, room, count):
-        yield self_contained([_part(message_of(entries[part.index]), part) for part in piece])
+        pieces = [[Part(entry, entry.reading, 0) for entry in entries]]
+    else:
+        size = size or (lambda entry: count(entry.reading))
+        parts = [Part(entry, entry.reading, size(entry)) for entry in entries]
+        pieces = divide(parts, room, count, lambda _: frame)
+    for piece in filter(None, pieces):
+        calls = {call.id for part in piece for call in part.entry.calls}
+        torn = calls != {call for part in piece for call in part.entry.answers}
+        yield [_message(part, torn) for part in piece]
 
 
-def _part(message: BaseMessage, part: Part) -> BaseMessage:
-    if not part.label:
-        return message
-    changed: dict[str, Any] = {"content": f"[part {part.label}]\n{part.text}"}
-    if hasattr(message, "tool_calls"):  # the text has them
-        changed |= {"tool_calls": [], "additional_kwargs": {}}
-    return message.model_copy(update=changed)
+def _message(part: Part, torn: bool) -> BaseMessage:
+    """Make a message of a reading that providers accept.
 
-
-def self_contained(piece: list[BaseMessage]) -> list[BaseMessage]:
-    """Make a reading that providers accept.
-
-    Where calls and results miss each other, as of an exchange larger than a reading, all become
-    text.
+    A part of a message becomes text, and so do calls and results where they miss each other, as of
+    an exchange larger than a reading.
     """
     from langchain_core.messages import AIMessage, HumanMessage
 
-    calls = [call["id"] for m in piece if is_ai_message(m) for call in m.tool_calls]
-    if set(calls) == {m.tool_call_id for m in piece if is_tool_message(m)}:
-        return piece
-    made: list[BaseMessage] = []
-    for message in piece:
-        if is_tool_message(message):
-            message = HumanMessage(f"[result of a tool]\n{message.text}", id=message.id)
-        elif is_ai_message(message) and message.tool_calls:
-            each = "\n".join(f"[call of {c['name']}] {c['args']}" for c in message.tool_calls)
-            message = AIMessage(f"{message.text}\n{each}", id=message.id)
-        made.append(message)
-    return made
+    entry, message, text = part.entry, message_of(part.entry), part.text
+    if not part.label and not (torn and (entry.calls or entry.answers)):
+        return message
+    if part.label:
+        text = f"[part {part.label}]\n{text}"
+    elif entry.calls:
+        text = "\n".join([entry.text, *(f"[call of {one.name}] {one.args}" for one in entry.calls)])
+    if entry.role == "assistant":
+        return AIMessage(text, id=message.id)
+    result = "[result of a tool]\n" if entry.role == "tool" else ""
+    return HumanMessage(f"{result}{text}", id=message.id)
 
 
 def apart(call: Callable[[], Awaitable[Any]]) -> Any:
@@ -149,5 +142,4 @@ def apart(call: Callable[[], Awaitable[Any]]) -> Any:
     async def ask() -> Any:
         return await call()
 
-    # With a timeout the call is made in a daemon thread.
-    return run(io(lambda: asyncio.run(ask()), timeout=1e9))
+    return within(lambda: asyncio.run(ask()), seconds=1e9)  # in a daemon thread

@@ -10,8 +10,8 @@ from conspectus._langchain import innermost, is_chat_model, named, without_strea
 from conspectus.bridge import arun, io, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.model.answers import LONGEST
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.checks import LONGEST
 from conspectus.model.provider_errors import explained, text_of
 from conspectus.observe import observing
 from conspectus.tokens.meter import PER_MESSAGE
@@ -67,13 +67,12 @@ class Caller:
                     return best
                 wrong = (f"it is too long by {over:,} tokens",)
             elif final and not best:
-                begins = f"it begins with {text[: 4 * BEGINS].strip()[:BEGINS]!r}"
-                said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; {begins}; "
-                how = "ChatModelSummarizer" if self.kind else "CallableSummarizer"
-                said += "use another one"
-                if text.strip() and "it repeats the prompt" not in wrong:
-                    said += f", or accept any text with {how}(..., min_tokens=0)"
-                raise SummaryRejected(said, wrong)
+                begins = text[: 4 * BEGINS].strip()[:BEGINS]
+                raise SummaryRejected(
+                    f"what {self.name} wrote is no summary: {'; '.join(wrong)}; it begins with "
+                    f"{begins!r}; use another one, or accept any text with min_tokens=0",
+                    wrong,
+                )
             if self.kind:
                 again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
                 sent = [*prompt[:-1], prompt[-1].model_copy(update={"content": again})]
@@ -82,8 +81,9 @@ class Caller:
     async def _answer(self, prompt: Prompt, check: Check, sent: int) -> tuple[str, tuple[str, ...]]:
         model, kind = self.model, self.kind
         name, provider = model_and_provider(model, self.name) if kind else ("", "")
-        asked, facts = name or self.name, {"provider": provider, "request": kind}
-        with observing("model_call", name=asked, summarizer=self.name, **facts) as seen:
+        name = name or self.name
+        facts = {"summarizer": self.name, "provider": provider, "request": kind}
+        with observing("model_call", name=name, **facts) as seen:
             # A call that is cancelled or comes too late has been read all the same, and is charged.
             spent = late = Cost(1, sent, 0, estimated_calls=1)
             try:
@@ -99,21 +99,20 @@ class Caller:
                 if kind:
                     text = text_of(answer, self.name)
                 elif not isinstance(answer, str):
-                    got = type(answer).__name__
-                    wanted = "return the text of the answer, such as answer.text"
-                    raise SummaryError(f"{self.name} returned {got}, and not a text; {wanted}")
+                    got = f"{type(answer).__name__}, and not a text"
+                    form = "return the text of the answer, such as answer.text"
+                    raise SummaryError(f"{self.name} returned {got}; {form}")
                 if wrong := check(text):
                     seen.add(outcome="rejected")
                 return text, wrong
             except Exception as error:
-                check_at = "" if kind else "the function and what it calls"
-                failure = explained(error, self.name, self.timeout, check_at)
+                failure = explained(error, self.name, self.timeout, is_model=bool(kind))
                 if spent is late and not isinstance(failure, SummarizerTimeout):
                     spent = Cost(1)  # providers charge nothing for what they turn down
                 seen.add(outcome={"summary": "error"}.get(failure.failure, failure.failure))
                 raise failure from (error if failure is not error else error.__cause__)
             finally:
-                self.costs.append(spent.asked_of(asked))
+                self.costs.append(spent.asked_of(name))
                 seen.add(cost=self.costs[-1])
 
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import innermost, is_runnable, named
@@ -17,10 +16,10 @@ from conspectus.core.policy import EMBEDDED, TIMEOUT
 from conspectus.errors import PolicyError, SummarizerOverflow, did_you_mean, install_command
 from conspectus.messages import Message, as_data
 from conspectus.model import prompts
+from conspectus.model.answers import wrong_with
 from conspectus.model.base import Form, LastRequest, SummaryRequest, check_settings
 from conspectus.model.calls import Caller, Steps, model_and_provider, profile_window
-from conspectus.model.checks import wrong_with
-from conspectus.model.chunks import Part, cut_short, divide, parts_of
+from conspectus.model.chunks import Part, cut_short, divide
 from conspectus.tokens.meter import PER_MESSAGE
 
 if TYPE_CHECKING:
@@ -151,7 +150,6 @@ class _Reading:
         # Measured with frames around nothing, so that no estimate is below what is really sent.
         self.base = caller.size(self.prompt(_messages("-"))) + request.count(prompts.PART)
         taken = self.base + request.limit + 2 * PER_MESSAGE
-        self.frame = request.count(prompts.framed("notes", "-", "999 of 999")) + 1
         self.room = own._window - taken  # for messages
         self.trim = max(own._trim or self.room, LEAST_READING)
         if self.room < LEAST_READING:
@@ -162,8 +160,9 @@ class _Reading:
             )
 
     async def text(self) -> str:
+        texts = [(entry, entry.reading) for entry in self.request.entries]
+        parts = [Part(entry, text, self._size(entry, text)) for entry, text in texts]
         while True:
-            parts = parts_of(self.request.entries, self._sizes)
             try:
                 return await self._once(parts)
             except SummarizerOverflow as error:
@@ -173,16 +172,17 @@ class _Reading:
                     raise SummarizerOverflow(f"{error}; {advice}") from error
 
     async def _once(self, parts: Sequence[Part]) -> str:
-        request, room, count = self.request, self.room, self._count
-        pieces, size = divide(parts, min(room, self.trim), count), 0
+        request, room, count, size = self.request, self.room, self._count, 0
+        pieces = divide(parts, min(room, self.trim), count, self._size)
         if len(pieces) == 1:
-            material, size = self._framed(parts), self.base + sum(part.size for part in parts)
+            material, size = _framed(parts), self.base + sum(part.size for part in parts)
         else:
-            share = room // (len(pieces) + 1) - self.frame  # so that all fit one reading
+            frame = request.count(prompts.framed("notes", "-", "999 of 999")) + 1
+            share = room // (len(pieces) + 1) - frame  # so that all fit one reading
             limit = max(LEAST_NOTES, min(request.limit, share))
             notes = await gather(partial(self._notes_on, limit=limit), pieces, self.concurrency)
-            if sum(count(text) + self.frame for text in notes) > room:
-                share = max(1, room // len(notes) - self.frame)
+            if sum(count(text) + frame for text in notes) > room:
+                share = max(1, room // len(notes) - frame)
                 notes = [cut_short(text, share, count) for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
             material = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
@@ -190,23 +190,23 @@ class _Reading:
         return await self.caller.ask(self.prompt(material), check, most=most, size=size)
 
     async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:
-        entries = [self.request.entries[n] for n in dict.fromkeys(part.index for part in piece)]
+        entries = [*{part.entry.key: part.entry for part in piece}.values()]
         asked = replace(self.request, entries=entries, notes="", kept=(), limit=limit)
         check = partial(self.check, request=asked, leaving=sum(part.size for part in piece))
-        return await self.caller.ask(self.prompt(self._framed(piece), limit), check)
+        return await self.caller.ask(self.prompt(_framed(piece), limit), check)
 
-    def _framed(self, piece: Sequence[Part]) -> str:
-        read = ((self.request.entries[part.index], part.text, part.label) for part in piece)
-        return _messages("\n".join(starmap(prompts.message_frame, read)))
-
-    def _sizes(self, entry: Message) -> tuple[int, int]:
-        size = self.request.count(prompts.message_frame(entry, entry.reading)) + 1
-        if size <= min(self.room, self.trim):  # it is not divided
-            return size, 0
-        return size, self.request.count(prompts.message_frame(entry, "", "999 of 999")) + 1
+    def _size(self, entry: Message, text: str = "") -> int:
+        """Return the tokens of a message in its frame; without a text, of that of a part."""
+        label = "" if text else "999 of 999"
+        return self.request.count(prompts.message_frame(entry, text, label)) + 1
 
     def _count(self, text: str) -> int:
         return self.request.count(as_data(text))
+
+
+def _framed(piece: Sequence[Part]) -> str:
+    frames = (prompts.message_frame(part.entry, part.text, part.label) for part in piece)
+    return _messages("\n".join(frames))
 
 
 def _messages(material: str) -> str:

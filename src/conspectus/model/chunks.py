@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from conspectus.core.items import Item, exchanges
 from conspectus.messages import Message
 
 # Ends of lines, sentences and words, the best first
@@ -16,39 +15,35 @@ ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", "；", " ")
 class Part:
     """A message to be read, or a part of a long one."""
 
-    index: int  # place of the message among all
+    entry: Message
     text: str
     size: int  # in tokens, frame included
-    frame: int  # tokens of the frame alone, with room for a label
-    begins: bool = True  # a piece may begin here without tearing a result from its call
     label: str = ""  # `2 of 3` where the message is divided
 
 
-def parts_of(entries: Sequence[Message], size: Callable[[Message], tuple[int, int]]) -> list[Part]:
-    """Return whole messages; `size` tells the tokens of one, frame included, and of its frame."""
-    items = [
-        Item(e.key, e.role, 0, calls=tuple(c.id for c in e.calls if c.id), answers=e.answers)
-        for e in entries
-    ]
-    legal = exchanges(items).cuts
-    return [Part(n, e.reading, *size(e), begins=legal[n]) for n, e in enumerate(entries)]
-
-
-def divide(parts: Sequence[Part], room: int, count: Callable[[str], int]) -> list[list[Part]]:
+def divide(
+    parts: Sequence[Part],
+    room: int,
+    count: Callable[[str], int],
+    frame: Callable[[Message], int],
+) -> list[list[Part]]:
     """Return pieces of at most `room` tokens that together are all of the parts.
 
     A call and its results stay in one piece if they fit one, and so does a message; a longer one
     is divided at line or sentence ends. Only a single character in its frame may exceed the room.
+    `frame` tells the tokens of a message without its text.
     """
     groups = list[list[Part]]()
     for part in parts:
-        if part.begins or not groups:
+        if part.entry.role != "tool" or not groups:
             groups.append([])
         groups[-1].append(part)
     pieces, left = list[list[Part]](), 0
     for group in groups:
-        smaller = [[part] for one in group for part in _fitting(one, room, count)]
-        for unit in [group] if sum(part.size for part in group) <= room else smaller:
+        units = [group]
+        if sum(part.size for part in group) > room:
+            units = [[part] for one in group for part in _fitting(one, room, count, frame)]
+        for unit in units:
             size = sum(part.size for part in unit)
             if not pieces or size > left:
                 pieces.append([])
@@ -58,13 +53,17 @@ def divide(parts: Sequence[Part], room: int, count: Callable[[str], int]) -> lis
     return pieces
 
 
-def _fitting(part: Part, room: int, count: Callable[[str], int]) -> Iterator[Part]:
-    fits = part.size <= room
-    texts = [part.text] if fits else split_text(part.text, max(1, room - part.frame), count)
-    for n, text in enumerate(texts, 1):
-        size = part.size if fits else part.frame + count(text)
-        label = part.label or (f"{n} of {len(texts)}" if len(texts) > 1 else "")
-        yield Part(part.index, text, size, part.frame, part.begins and n == 1, label)
+def _fitting(
+    part: Part, room: int, count: Callable[[str], int], frame: Callable[[Message], int]
+) -> list[Part]:
+    if part.size <= room:
+        return [part]
+    around = frame(part.entry)
+    texts = split_text(part.text, max(1, room - around), count)
+    return [
+        replace(part, text=text, size=around + count(text), label=f"{n} of {len(texts)}")
+        for n, text in enumerate(texts, 1)
+    ]
 
 
 def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:

@@ -15,46 +15,40 @@ from conspectus.observe.events import as_text, is_way_out
 # sides of a plus occur, in any order.
 OVERFLOWS = (
     ("prompt is too long|request too large|request is too large", "Anthropic"),
-    ("exceed + context limit|range of input length", "Anthropic, DashScope"),
-    ("exceed + model token limit|prompt exceed + token limit", "Moonshot, gateways"),
+    ("exceed + context limit|exceed + context length|exceed + context size", "Anthropic"),
+    ("exceed + context window|maximum context length|reduce the length of", "OpenAI, Azure, Groq"),
+    ("content': string too long|content: string too long|input tokens exceed", "OpenAI"),
     ("input is too long|input too long|messages are too long|expected maxlength", "Bedrock"),
+    ("token count + exceed + maximum|input token + exceed|token count + only supports", "Google"),
+    ("exceed + model token limit|prompt exceed + token limit|range of input length", "Moonshot"),
     ("prompt too long|context too long|conversation is too long", "Ollama, Perplexity"),
-    ("maximum context length|exceed + context length|reduce the length of", "OpenAI, Azure, Groq"),
-    ("exceed + context window|content': string too long|content: string too long", "OpenAI"),
     ("maximum prompt length|maximum model length|maximum input length", "xAI, vLLM, TensorRT"),
-    ("exceed + context size|prompt exceed + length|input token + exceed", "llama.cpp, Gemini"),
     ("too many tokens|too many input tokens|too many prompt tokens", "Cohere"),
-    ("prompt token count + exceed|tokens limit reached", "GitHub"),
-    ("input length + exceed|max new tokens + must be", "Hugging Face"),
-    ("max seq len|max model len|model max length", "MLC, vLLM, Transformers"),
+    ("prompt token count + exceed|tokens limit reached|request body too large + tokens", "GitHub"),
+    ("input length + exceed|max new tokens + must be|must have less than + tokens", "Hugging Face"),
+    ("max seq len|max model len|model max length|maximum sequence length", "vLLM, Transformers"),
     ("too large for model with|contextoverflowerror", "Mistral, LangChain"),
     ("input exceed + length|request exceed + length|input exceed + token limit", "gateways"),
     ("keep the first + context|tokens to keep + context length|context overflow", "LM Studio"),
-    ("longer than the model's context length|token count exceed + maximum", "SGLang"),
-    (
-        "prompt length + should not exceed|exceed max num tokens|exceed max input len",
-        "TensorRT-LLM",
-    ),
-    ("must have less than + tokens|inputs must have less than", "text-generation-inference"),
-    ("token count + only supports up to|exceeds the maximum number of tokens", "Vertex AI"),
+    ("longer than the model's context length|number of input tokens must be", "SGLang, Yandex"),
+    ("prompt length + should not exceed|exceed max num tokens", "TensorRT-LLM"),
+    ("exceed max input len|exceeds the maximum number of tokens", "TensorRT-LLM, Vertex AI"),
     ("more than max tokens allowed|prompt 超长|'1261'|超出最大长度", "Zhipu, Z.AI"),
-    ("number of input tokens must be|text length is + outside the range", "Yandex"),
+    ("text length is + outside the range|exceed max message tokens", "Yandex, Volcengine Ark"),
     ("413 + tokens limit exceeded|make the prompt shorter", "GigaChat, Writer"),
-    ("input tokens exceed|maximum allowed number of input tokens", "OpenAI, gateways"),
+    ("maximum allowed number of input tokens|total tokens + exceed", "gateways"),
     ("content length exceeds threshold|effective context limit reached", "Kiro, gateways"),
-    ("上下文窗口|上下文长度|超过模型 + 长度", "relays of Chinese providers"),
-    ("exceed max message tokens|total tokens + exceed", "Volcengine Ark"),
     ("larger than the maximum context|context window is full", "MLX, Jan"),
     ("exceed the available context|exceeds the available context", "llama.cpp's server"),
     ("too long to fit into the model|you passed + input tokens + context length", "vLLM"),
-    ("current length is + while limit is|maximum sequence length", "Cerebras, NVIDIA"),
-    ("maximum supported sequence length|prompt tokens limit exceeded", "SambaNova, OpenRouter"),
+    ("current length is + while limit is|prompt tokens limit exceeded", "Cerebras, OpenRouter"),
     ("max tokens of + exceeded|prompt token + cannot be", "Snowflake, Databricks, Lemonade"),
-    ("prompt length exceed|request body too large + tokens", "AI21, GitHub"),
+    ("maximum supported sequence length|prompt length exceed", "SambaNova, AI21"),
     ("max input characters|prompt tokens too long", "Baidu"),
     ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
     ("输入 + token + 超|token 总数 + 超|token 数 + 超|token数 + 超|tokens 总数 + 超", "StepFun"),
-    ("最大上下文|请求超过模型|请求的 tokens 超|提示词长度 + 超|输入长度 + 超", "relays, too"),
+    ("上下文窗口|上下文长度|超过模型 + 长度|最大上下文|请求超过模型", "relays in China"),
+    ("请求的 tokens 超|提示词长度 + 超|输入长度 + 超", "relays, too"),
 )
 # Parts of names of classes, and of codes in an error's body
 _PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
@@ -122,11 +116,12 @@ def lasts(error: BaseException) -> bool | None:
     return None
 
 
-def explained(error: Exception, name: str, timeout: float | None, check: str = "") -> SummaryError:
+def explained(
+    error: Exception, name: str, timeout: float | None, *, is_model: bool = True
+) -> SummaryError:
     """Return the failure of the summariser `name` as one of ours, marked if it may pass.
 
-    `check` says what to look at where an unknown failure will not pass. How LangGraph leaves a node
-    is raised again.
+    How LangGraph leaves a node is raised again.
     """
     if isinstance(error, SummaryError):
         return error
@@ -138,18 +133,22 @@ def explained(error: Exception, name: str, timeout: float | None, check: str = "
     what, final = f"{type(error).__name__}: {text}", lasts(error)
     if is_overflow(error):
         return SummarizerOverflow(f"the request was too long for {name} ({what})")
-    account = "its name and the rights of its account, or use another model"
-    failure = SummaryError(f"{name} failed ({what}); check {check or account}")
-    answered = getattr(error, "status_code", None) is not None  # as with 408, which comes at once
-    if "Timeout" in _names(error) and not answered:
-        took = f"{name} gave up waiting ({what}); raise the timeout of its client"
-        if isinstance(error, StepTimeout):
-            cure = "have it write less, raise summarizer_timeout"
-            took = f"{name} did not answer within {timeout:g} seconds; {cure}"
-        failure = SummarizerTimeout(f"{took}, or use a faster model to summarise")
+    if isinstance(error, StepTimeout):
+        cure = "raise summarizer_timeout, have it write less, or use a faster model to summarise"
+        failure: SummaryError = SummarizerTimeout(
+            f"{name} did not answer within {timeout:g} seconds; {cure}"
+        )
+    # A provider that answers, as with 408, does so at once.
+    elif "Timeout" in _names(error) and getattr(error, "status_code", None) is None:
+        cure = "raise the timeout of its client, or use a faster model to summarise"
+        failure = SummarizerTimeout(f"{name} gave up waiting ({what}); {cure}")
     elif final is False:
         failure = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
-    failure.transient = not check if final is None else not final
+    else:
+        account = "its name and the rights of its account, or use another model"
+        check = account if is_model else "the function and what it calls"
+        failure = SummaryError(f"{name} failed ({what}); check {check}")
+    failure.transient = is_model if final is None else not final
     failure.retry_after = retry_after(error)
     return failure
 

@@ -15,10 +15,10 @@ from conspectus.bridge import in_a_daemon
 from conspectus.core.policy import SLACK, TIMEOUT
 from conspectus.errors import InputError
 from conspectus.messages import is_summary_message
+from conspectus.model.answers import PART, wrong_with
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import readings
 from conspectus.model.calls import Caller, Steps
-from conspectus.model.checks import PART, wrong_with
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]
 
@@ -104,7 +104,7 @@ class PromptedSummarizer(Steps):
         room = max(self._most - before, self._most // 2, least, 1)
         own = [entry for entry in request.entries if not is_summary_message(entry.source)]
         frame = count(HumanMessage("[part 10 of 10]\n"))
-        pieces = [*readings(own, room, request.count, lambda one: (count(one.source), frame))]
+        pieces = [*readings(own, room, request.count, lambda one: count(one.source), frame)]
         for piece in pieces:
             slots = {"messages": piece, **({"existing_summary": text} if text else {})}
             asked = filled(self._templates[bool(text)], slots)
