@@ -63,7 +63,7 @@ def test_keep_and_trigger():
     assert (own.keep, kept(step(own))) == (("messages", 5), 5)
     own.trigger = [("messages", 9)]
     assert step(own) is None
-    own.trigger.append({"messages": 8})  # in place
+    own.trigger = [("messages", 9), {"messages": 8}]
     assert kept(step(own)) == 5
     own.trigger = None
     assert step(own, 40) is None

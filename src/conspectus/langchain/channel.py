@@ -24,7 +24,7 @@ from conspectus.core.records import Chain
 from conspectus.engine.thread import Memory, Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.history import History
-from conspectus.langchain.settings import KEPT, Setup
+from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import (
     DERIVED,
     FORKED,
@@ -33,14 +33,17 @@ from conspectus.langchain.state import (
     name_messages,
     read_head,
     tenant_of,
-    turn_of,
 )
-from conspectus.messages import is_summary_message, read_messages
+from conspectus.messages import Message, is_summary_message, read_messages
+from conspectus.messages.recalled import newest_user
 from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.observe import log
 
 EVENT = "conspectus.compaction"
 """The `type` of our custom stream events."""
+
+KEPT = "kept in the history, as {cite}"
+"""Location of originals in a clip, where the channel keeps every message."""
 
 NO_ARCHIVE = (
     "no archive was given and the graph has no store: originals cannot be recalled after a "
@@ -68,14 +71,11 @@ class Channel:
     def __init__(self, setup: Setup, state: Mapping[str, Any], runtime: object) -> None:
         self.setup, self.state, self.runtime = setup, state, runtime
         self.messages = cast("list[BaseMessage]", state["messages"])
-        first = self.messages[0].id if self.messages else None
         self.run = Run.of(runtime)
         # A summary that replaces messages in the state of another graph's agent would come to that
         # graph as one message more, beside all that it replaces.
         self.preserve = setup.preserve or bool(self.run.caller)
         self.held = read_head(state, self.run, self.messages)
-        renamed = bool(self.messages) and self.messages[0].id != first
-        self._is_new = renamed and self.held.thread.startswith(DERIVED)
 
     @cached_property
     def archive(self) -> Archive | None:
@@ -86,8 +86,14 @@ class Channel:
         return tenant_of(self.setup.tenant, self.runtime)
 
     @cached_property
+    def asked(self) -> Message | None:
+        """The user's newest message as it is now, whose key names the turn under way."""
+        place = newest_user(self.messages)
+        return None if place is None else read_messages([self.messages[place]])[0]
+
+    @property
     def turn(self) -> str:
-        return turn_of(self.messages)
+        return self.asked.key if self.asked else ""
 
     @property
     def scope(self) -> Scope:
@@ -96,11 +102,12 @@ class Channel:
     @property
     def clips(self) -> bool:
         """Whether messages may be clipped for good."""
-        return self.setup.keeps is not None or self.archive is not None
+        return self.setup.preserve or self.archive is not None
 
-    def history(self, what: str = "view") -> History:
-        """Return what is known of the view, of the channel, or of the requests."""
-        return self.setup.history(self._tenant, self.held.thread, self.held.session, what)
+    @property
+    def history(self) -> History:
+        name = self._tenant, self.held.thread, self.held.session
+        return self.setup.histories.get_or_make(name, History)
 
     # Compacting
 
@@ -108,26 +115,22 @@ class Channel:
         self, room: Window | None, *, trigger_size: Size | None = None, ratio: float | None = None
     ) -> Thread:
         """Make the thread of the history; `trigger_size` and `ratio` are those of `Thread`."""
-        setup, scope = self.setup, self.scope
-        engine = replace(setup.engine, archive=self.archive, on_event=self._tell)
-        if self.archive is not None and scope.thread.startswith(DERIVED):
+        setup, scope, archive = self.setup, self.scope, self.archive
+        if archive is not None and scope.thread.startswith(DERIVED):
             setup.say_once(UNNAMED)
-        if self.archive is None:
+        if archive is None:
             setup.say_once(NO_ARCHIVE)
-            if setup.keeps is not None:
-                engine = replace(engine, kept_in=setup.keeps(scope))
+        kept_in = KEPT if setup.preserve else None
+        engine = replace(setup.engine, archive=archive, on_event=self._tell, kept_in=kept_in)
+        head = self.held.head if isinstance(self.held.head, str) else self.held.records
         more: Any = {"trigger_size": trigger_size, "last": self.held.after, "ratio": ratio}
-        return Thread(engine, scope, room, self.held.chain, self.run.saved, **more)
+        return Thread(engine, scope, room, head, self.run.saved, **more)
 
-    def passing_thread(self, room: Window | None, ratio: float | None) -> Thread | None:
-        """Make a thread for one request that commits nothing; None if failures are not bridged."""
-        own = self.setup.engine
-        if own.settings.on_failure != "degrade" or own.preview is not None:
-            return None
-        none: dict[str, Any] = {"archive": None, "on_event": None, "background": None, "hooks": ()}
-        engine = replace(
-            own, memory=Memory(), order=(EMBEDDED,), passing=True, kept_in=KEPT, **none
-        )
+    def passing_thread(self, room: Window, ratio: float) -> Thread:
+        """Make a thread for one request, which commits nothing and asks nobody."""
+        own: Any = dict.fromkeys(("archive", "on_event", "background", "preview"))
+        own |= {"memory": Memory(), "order": (EMBEDDED,), "passing": True, "kept_in": KEPT}
+        engine = replace(self.setup.engine, **own, hooks=())
         return Thread(engine, self.scope, room, ratio=ratio)
 
     def _tell(self, event: str, data: Mapping[str, Any]) -> None:
@@ -144,16 +147,12 @@ class Channel:
 
     # What the model sees
 
-    @property
-    def _own(self) -> History:
-        return self.history("channel" if self.preserve or self.held.pending else "view")
-
     async def folded(self) -> Folded:
         """Fold the records in force over the channel; kept while the channel only grows."""
         held, messages = self.held, self.messages
         if held.head is None:
             return Folded(held, messages)
-        count, known = self._own.folded(held.head_id, messages)
+        count, known = self.history.folded(held.head_id, messages)
         if known is not None:
             parts, chain, keys = known
             view = [messages[one] if isinstance(one, int) else one for one in parts]
@@ -169,7 +168,7 @@ class Channel:
                 return Folded(held, view, history.chain, keys)
         places = {id(message): place for place, message in enumerate(messages)}
         parts = [places.get(id(one), one) for one in view]
-        self._own.keep(held.head_id, messages, (parts, history.chain, keys))
+        self.history.keep(held.head_id, messages, (parts, history.chain, keys))
         return Folded(held, view, history.chain, keys)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -183,18 +182,13 @@ class Channel:
             said = "the records of this history cannot be read now: %s"
             log("records_unreadable", said, await self.redacted(error))
             return sent
-        if len(sent) == len(self.messages) and all(map(is_, sent, self.messages)):
-            return view
         return laid_over(view, self.messages, sent)
 
     async def thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Leave out the thoughts of messages that the latest compaction has kept."""
-        held = self.held
-        if held.head is None or not held.messages_after:
+        held, view = self.held, self.messages
+        if held.head is None or not any(isinstance(one.content, list) for one in messages):
             return messages
-        if not any(isinstance(message.content, list) for message in messages):
-            return messages
-        view = self.messages
         if self.preserve or held.pending:
             try:
                 view = (await self.folded()).view
@@ -208,7 +202,7 @@ class Channel:
         fresh += messages[last + 1 :]
         return messages if all(map(is_, fresh, messages)) else fresh
 
-    # The archive's pointer
+    # Records that the state does not name
 
     def may_be_known(self) -> bool:
         """Return whether there may be records of a history that came without any.
@@ -216,7 +210,7 @@ class Channel:
         Such are a fork's, one that a client sends again, and a nested agent's at the begin of a
         run.
         """
-        if self.held.head is not None or self._is_new or len(self.messages) < 2:
+        if self.held.head is not None or len(self.messages) < 2:
             return False
         return self.setup.preserve if self.state.get(FORKED) else not self.run.saved
 
@@ -231,7 +225,7 @@ class Channel:
 
     async def inherit(self) -> None:
         """Put the record of an earlier run in force, as far as it fits messages that came alone."""
-        before, archive = self.held, self.archive
+        archive, messages = self.archive, self.messages
         if archive is None:
             memory = self.setup.engine.memory.of(self.scope)
             chain = memory.chain if self.run.is_nested else ()
@@ -239,18 +233,16 @@ class Channel:
             chain = await archive.flow(archive.chain, self.scope)
         if not chain:
             return
-        name_messages(self.messages)
-        self.held = before.with_chain(chain, None, pending=False)
-        try:
-            history = await self.thread(None).fold(read_messages(self.messages))
-        finally:
-            self.held = before
-        if history.head is None:
-            return
-        whole = len(history.sources) == len(self.messages)
-        whole = whole and all(map(is_, history.sources, self.messages))
-        pending = not self.preserve and not whole
-        self.held = before.with_chain(history.chain, history.head.size_after, pending=pending)
+        name_messages(messages)
+        history = await replace(self.thread(None), head=chain).fold(read_messages(messages))
+        if history.head is not None:
+            whole = len(history.sources) == len(messages)
+            whole = whole and all(map(is_, history.sources, messages))
+            pending = not self.preserve and not whole
+            after = history.head.size_after
+            self.held = self.held.with_chain(history.chain, after, pending=pending)
+
+    # The archive's pointer
 
     def may_be_ahead(self, *, turn: bool) -> bool:
         """Return whether the archive may have to follow, also as a `turn` of the user begins."""
@@ -263,7 +255,7 @@ class Channel:
             return False
         if turn and (not self.messages or isinstance(self.messages[-1], HumanMessage)):
             return True
-        return self.history().pointed != (ref(archive), held.head_id)
+        return self.history.pointed != (ref(archive), held.head_id)
 
     async def follow(self, *, turn: bool) -> None:
         """Move the archive's pointer with the state, and originals with a copied thread."""
@@ -277,7 +269,7 @@ class Channel:
                     await archive.flow(archive.copy, source, self.scope, held.head)
             elif archive is not None:
                 await self._point(archive)
-                self.history().pointed = (ref(archive), held.head_id)
+                self.history.pointed = (ref(archive), held.head_id)
         except ArchiveError as error:
             self.held = held
             said = "the archive could not follow the record in force, or copy a thread's: %s"
@@ -296,9 +288,11 @@ class Channel:
 
 
 def laid_over(
-    view: Sequence[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
+    view: list[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
     """Lay other middleware's changes of a channel, known by id, over its view; copies are none."""
+    if len(sent) == len(channel) and all(map(is_, sent, channel)):
+        return view
     kept = {message.id: message for message in view}
     own = {message.id: message for message in channel}
     out = []

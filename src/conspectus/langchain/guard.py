@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from inspect import signature
 from typing import Any, Literal, cast
@@ -174,21 +175,15 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
     async def _fit(self, call: Call, room: Window) -> None:
-        requested, least = call.requested, call.channel.setup.reserved
-        known = requested.but(learned={}).room(least)
-        over_window = known is not None and call.tokens > known.budget
-        stuck = await call.fit(room)
-        if stuck is None:
-            return
-        if not over_window:
-            # What was learned is an estimate: where it alone says no, the provider is asked.
-            if stuck.needed:
-                await call.fit(call.window(stuck.needed))
+        # What was learned is an estimate: where it alone says no, the provider is asked.
+        known = call.requested.but(learned={}).room(call.channel.setup.reserved)
+        stuck = await call.fit(room, most=math.inf if known is None else known.budget)
+        if stuck is None or known is None or call.tokens <= known.budget:
             return
         if self.on_stuck == "send":
             log("sent_too_large", "sent although it does not fit: %s", stuck.reason)
             return
-        beside = requested.overhead
+        beside = call.requested.overhead
         raise StillTooLong(
             f"{stuck.reason} (system prompt and tools take {beside:,}; fewer tools help too)",
             needed=(stuck.needed or stuck.tokens_after) + beside,
@@ -199,32 +194,24 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
         """Make a request smaller that the provider has refused as too long."""
         size, beside = call.tokens, call.requested.overhead
         refused = refused.and_again(size, beside, error)
-        budget, why = refused.budget, ""
-        if refused.tries > TRIES:
-            why = f"so were {TRIES} smaller ones, the last of {size + beside:,} tokens"
-        else:
-            said = await call.channel.redacted(error)
+        budget, said = refused.budget, await call.channel.redacted(error)
+        if refused.tries <= TRIES:
             log("request_rescued", "the request was too long (%s): compacted, sent again", said)
-            stuck = await call.fit(call.window(budget), "rescue", again=True)
-            if stuck is not None and stuck.needed and budget < stuck.needed < size:
-                # So much must stay. All else can give way.
-                budget = stuck.needed
-                stuck = await call.fit(call.window(budget), "rescue", again=True)
+            await call.begin_again()
+            await call.fit(call.window(budget), "rescue", most=size - 1)
             if call.tokens >= size:
                 # A plan leaves room for the largest summary; the one written may be smaller.
-                await call.summarise()
-            if call.tokens >= size:
-                why = f"{stuck.reason}; " if stuck is not None else ""
-                why += "smaller it cannot be"
-        if not why:
-            return refused.having_tried(budget, size)
+                await call.begin_again()
+                await call.compacted()
+            if call.tokens < size:
+                return refused.having_tried(max(budget, call.tokens), size)
         if self.on_stuck == "send":
             raise error
-        said = await call.channel.redacted(error)
         raise StillTooLong(
-            f"the provider refused the request as too long ({said}), and {why}: use a model with a "
-            f"larger window, or shorten the newest message, the system prompt or the tools, which "
-            f"take {beside:,} tokens",
+            f"the provider refused the request as too long ({said}), the last of {refused.tries}, "
+            f"with {size + beside:,} tokens, and smaller it cannot be: use a model with a larger "
+            "window, or shorten the newest message, the system prompt or the tools, which take "
+            f"{beside:,} tokens",
             needed=size + beside,
             budget=budget + beside,
         ) from error

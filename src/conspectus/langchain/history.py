@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import math
 import threading
-from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus.messages import characters, is_summary_message
+from conspectus.messages import characters
 from conspectus.messages.memory import EACH
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
@@ -44,30 +43,60 @@ ALIASES = {
 
 
 class Answer(NamedTuple):
-    """One answer of a model: its place, provider and reported tokens; `total` with its output."""
+    """One answer of a model: its place, and what it says of itself."""
 
     place: int
     provider: str | None
-    total: int | None
+    total: int | None  # reported tokens, with its own
     input: int | None
+    providers: tuple[str | None, ...]  # of all answers up to it, from the first that names one on
+
+    @classmethod
+    def of(cls, message: AIMessage, place: int, before: Answer | None) -> Answer:
+        usage: Any = message.usage_metadata or {}
+        reported = usage.get("total_tokens"), usage.get("input_tokens")
+        total, sent = (one if isinstance(one, int) else None for one in reported)
+        provider = message.response_metadata.get("model_provider")
+        providers = before.providers if before else ()
+        if provider not in providers and (providers or provider):
+            providers = (*providers, provider)
+        return cls(place, provider, total, sent, providers)
 
 
 class Sizes(NamedTuple):
-    """A history at one moment."""
+    """A history at one moment; later ones share its lists while it only grows."""
 
-    messages: int
-    fresh: int  # the first message that is new; 0 after an edit
-    sums: Sequence[array[int]]  # running sums, by way of counting
-    answers: Sequence[Answer]  # those with a report of usage
-    newest: Answer | None
-    one_provider: bool  # all answers from the first with a provider on name that one
+    messages: list[BaseMessage]
+    sums: Sequence[list[int]]  # tokens of the first so many messages, by way of counting
+    answers: list[Answer]  # those with a report of usage
+    newest: Answer | None = None
+    length: int = 0
+    fresh: int = 0  # the first message that is new; 0 after an edit
+    characters: int = 0
+
+    def followed(self, messages: Sequence[BaseMessage]) -> Sizes | None:
+        """Return the sizes of a later history, uncounted; None after an edit."""
+        own, known, size, newest = self.messages, self.length, self.characters, self.newest
+        own += messages[known:]  # two lists of one length are compared without a copy
+        if len(own) != len(messages) or not are_equal(own, messages):
+            return None
+        if known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
+            own[:] = messages  # the same objects compare fastest
+        for place in range(known, len(own)):
+            message = own[place]
+            size += EACH + characters(message.content)
+            if isinstance(message, AIMessage):
+                newest = Answer.of(message, place, newest)
+                if newest.total is not None or newest.input is not None:
+                    self.answers.append(newest)
+        return Sizes(own, self.sums, self.answers, newest, len(own), known, size)
 
     def upto(self, index: int, column: int = 0) -> int:
         """Return the tokens of the first `index` messages."""
-        return self.sums[column][index - 1] if index else 0
+        return self.sums[column][index]
 
     def total(self, column: int = 0) -> int:
-        return self.upto(self.messages, column)
+        return self.sums[column][self.length]
 
     def since(self, place: int) -> Sequence[Answer]:
         return self.answers[bisect_left(self.answers, place, key=attrgetter("place")) :]
@@ -84,83 +113,49 @@ class Sizes(NamedTuple):
 
 
 class History:
-    """One history as it was seen last, and what was computed of it."""
+    """What this process knows of one session."""
 
-    def __init__(self, *counts: Count) -> None:
+    def __init__(self) -> None:
         # The latest step that was due and changed nothing: its head, over the window, messages.
         self.tried: tuple[str, bool, int] = ("", False, -1)
         self.looked: tuple[str, int] = ("", 0)  # head, and messages without long arguments
         self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
-        self._counts, self._lock = counts, threading.Lock()
-        self._begin()
+        # What the records of a head make of messages.
+        self._folded: tuple[str, Sequence[BaseMessage], Any] = ("", (), None)
+        self._seen: dict[str, Sizes] = {}
+        self._lock, self.characters = threading.Lock(), 0
 
-    def _begin(self) -> None:
-        """Forget all messages."""
-        self._messages: list[BaseMessage] = []
-        self.characters = 0
-        # New lists, as the sizes of the step before go on reading the old ones.
-        self._sums = [array("q") for _ in self._counts]
-        self._answers: list[Answer] = []
-        self._newest: Answer | None = None
-        self._provider: str | None = None
-        self._mixed = False
-        self._folded: tuple[str, int, Any] = ("", 0, None)
-        self.is_foreign = False  # it begins with a summary, which may be another library's
-
-    def follow(self, messages: Sequence[BaseMessage], *columns: int) -> Sizes:
-        """Look at a whole history again; count messages that are new, or all after an edit."""
+    def follow(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
+        """Return the sizes of the view, or of requests; count what is new, all after an edit."""
         with self._lock:
-            own, known = self._messages, len(self._messages)
-            own += messages[known:]  # two lists of one length are compared without a copy
-            if known > len(messages) or not _are_equal(own, messages):
-                known = 0
-                self._begin()
-                self._messages += messages
-            elif known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
-                self._messages = list(messages)
-            if not known:
-                self.is_foreign = bool(messages) and is_summary_message(messages[0])
-            self._note(messages[known:], known)
-            for column in columns:
-                sums, count = self._sums[column], self._counts[column]
-                for message in messages[len(sums) :]:
-                    sums.append((sums[-1] if sums else 0) + count(message))
-            alone = self._provider is not None and not self._mixed
-            return Sizes(len(messages), known, self._sums, self._answers, self._newest, alone)
-
-    def _note(self, messages: Iterable[BaseMessage], start: int) -> None:
-        for place, message in enumerate(messages, start):
-            self.characters += EACH + characters(message.content)
-            if not isinstance(message, AIMessage):
-                continue
-            usage: Mapping[str, object] = message.usage_metadata or {}
-            reported = (usage.get("total_tokens"), usage.get("input_tokens"))
-            total, sent = (one if isinstance(one, int) else None for one in reported)
-            provider = message.response_metadata.get("model_provider")
-            self._newest = Answer(place, provider, total, sent)
-            if total is not None or sent is not None:
-                self._answers.append(self._newest)
-            self._mixed |= self._provider not in (None, provider)
-            self._provider = self._provider or provider
+            before = self._seen.get(what)
+            sizes = (
+                before.followed(messages) if before and len(before.sums) == len(counts) else None
+            )
+            sizes = sizes or Sizes([], [[0] for _ in counts], []).followed(messages)
+            assert sizes is not None
+            for sums, count in zip(sizes.sums, counts, strict=True):
+                for message in sizes.messages[sizes.fresh :]:
+                    sums.append(sums[-1] + count(message))
+            self._seen[what], self.characters = sizes, sizes.characters
+            return sizes
 
     def folded(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, Any]:
         """Return what `keep` was given under this head, and for how many of the messages."""
-        self.follow(messages)
-        with self._lock:
-            kept, count, value = self._folded
-            return (count, value) if kept == head else (0, None)
+        kept, known, value = self._folded
+        if kept != head or not are_equal(known, messages[: len(known)]):
+            return 0, None
+        self._folded = (head, messages[: len(known)], value)
+        return len(known), value
 
     def keep(self, head: str, messages: Sequence[BaseMessage], value: Any) -> None:
         """Keep what the records of a head made of messages, while these only grow."""
-        self.follow(messages)
-        with self._lock:
-            if len(self._messages) == len(messages):  # another worker may have gone on
-                self._folded = (head, len(messages), value)
+        self._folded = (head, messages[:], value)
 
 
-def _are_equal(one: object, other: object) -> bool:
+def are_equal(one: object, other: object) -> bool:
     try:
-        return one is other or bool(one == other)
+        return bool(one == other)
     except Exception:  # values that cannot be compared, such as arrays
         return False
 
@@ -169,23 +164,19 @@ class Counting:
     """One way to count, for `trigger` and `keep`; LangChain's approximation is scaled by usage."""
 
     def __init__(self, counter: TokenCounter | str, model: object) -> None:
-        # A text names a vocabulary.
-        whole: Any = TokenMeter(counter).messages if isinstance(counter, str) else counter
-        kind = getattr(whole, "func", whole)  # it may be `whole` of another one
-        self.approximate = kind is count_tokens_approximately
+        self.approximate = counter is count_tokens_approximately
         self._provider = model_and_provider(model, "")[1]
         anthropic = str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
-        characters: Any = {"chars_per_token": ANTHROPIC_CHARACTERS} if anthropic else {}
-        approximation: Any = partial(count_tokens_approximately, **characters)
-        self.whole: TokenCounter = whole
+        given: Any = {"chars_per_token": ANTHROPIC_CHARACTERS} if anthropic else {}
+        approximation: Any = partial(count_tokens_approximately, **given)
         self.base = 0
         self.message: Count = lambda message: approximation((message,))
-        if self.approximate:
-            self.whole = partial(approximation, use_usage_metadata_scaling=True)
-            return
-        counts = MessageCounter(whole, self.message)
-        self.base = base = counts.base
-        self.message = lambda message: max(0, counts(message) - base)
+        if not self.approximate:
+            # A text names a vocabulary.
+            whole: Any = TokenMeter(counter).messages if isinstance(counter, str) else counter
+            counts = MessageCounter(whole, self.message)
+            self.base = base = counts.base
+            self.message = lambda message: max(0, counts(message) - base)
 
     def asked(self, sizes: Sizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
@@ -197,8 +188,8 @@ class Counting:
             self.approximate
             and report is not None
             and report.place >= since
-            and sizes.messages > 1
-            and sizes.one_provider
+            and sizes.length > 1
+            and len(newest.providers) == 1
             and (counted := sizes.upto(report.place + 1)) > 0
         ):
             total = math.ceil(total * min(MOST_SCALE, max(1.0, (report.total or 0) / counted)))

@@ -22,7 +22,6 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure, plain_words
 from conspectus.engine.background import AnyBackground, Closing, Preparations
@@ -45,18 +44,15 @@ from conspectus.langchain.recall import (
     tool_to_compact,
     with_turn_recall,
 )
-from conspectus.langchain.requests import Send, awaiting, is_sent_as_it_is, send_thoughtful, sending
+from conspectus.langchain.requests import Send, awaiting, deliver, is_sent_as_it_is
 from conspectus.langchain.settings import (
     DEPRECATED,
-    KEPT,
     Model,
     PreviewChoice,
     Setup,
     built_model,
     copied,
     deprecated,
-    set_up,
-    whole_counter,
 )
 from conspectus.langchain.state import Asked, CompactionState, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
@@ -214,7 +210,6 @@ class SummarizationMiddleware(
         given["trigger"] = copied(old.get("trigger") if trigger is None else trigger)
         given["keep"] = old.get("keep", keep) if keep == Settings.keep else keep
         given["model"] = built_model(model)
-        given["token_counter"] = whole_counter(token_counter, given["model"])
         self._parameters = tuple(given)
         vars(self).update(given)
         self._begin()
@@ -240,20 +235,19 @@ class SummarizationMiddleware(
                 "go by it; build the middleware and the agent anew"
             )
         super().__setattr__(name, value)
-        if name in vars(self).get("_parameters", ()):
+        if name[0] != "_":
             self._is_current = False
 
     @property
     def _setup(self) -> Setup:
         """What the settings make as they are now."""
         made, own = self._made, vars(self)
-        if made is not None and self._is_current and own["trigger"] == made.given["trigger"]:
+        if made is not None and own["_is_current"]:
             return made
-        given = {name: own[name] for name in self._parameters}
-        setup = set_up({**given, "trigger": copied(given["trigger"])}, self._kept_in)
-        if made is not None and given["background"] is made.given["background"]:
+        setup = Setup({name: own[name] for name in self._parameters})
+        if made is not None and setup.given["background"] is made.given["background"]:
             setup.engine = replace(setup.engine, background=made.engine.background)
-        self._made, self._is_current, self._is_built = setup, True, True
+        own.update(_made=setup, _is_built=True, _is_current=True)
         return setup
 
     @property
@@ -368,8 +362,7 @@ class SummarizationMiddleware(
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
         channel, shown = await self._shown(request)
-        with sending(channel, shown):
-            return await send_thoughtful(shown, send)
+        return await deliver(channel, shown, shown.messages, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         channel = Channel(self._setup, request.state, request.runtime)
@@ -382,14 +375,9 @@ class SummarizationMiddleware(
             messages = await channel.shown(messages)
         if self.recall == "auto":
             messages = await shown_in_turn(channel, messages)
-        messages = await channel.thoughtful(messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", messages))
         return channel, request
-
-    def _kept_in(self, scope: Scope) -> str:
-        """Return the location of originals in a clip, where no archive has them."""
-        return KEPT
 
     def _is_quiet(self, channel: Channel) -> bool:
         """Return whether a step has nothing to do."""

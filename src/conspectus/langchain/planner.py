@@ -1,7 +1,7 @@
 """Decide one step of an agent, and update its state.
 
-Most steps need nothing. They are decided from running sums, without reading a message twice or
-asking a store; the history is read and planned only when something is due.
+Most steps need nothing. They are decided from sizes, without reading a message twice or asking a
+store; the history is read and planned only when something is due.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.messages import BaseMessage, RemoveMessage
@@ -24,13 +25,7 @@ from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import (
-    FORKED,
-    Asked,
-    Recalled,
-    Requested,
-    name_messages,
-)
+from conspectus.langchain.state import FORKED, Asked, Recalled, Requested, name_messages
 from conspectus.messages import has_long_arguments, is_summary_message, read_messages
 from conspectus.messages.recalled import newest_user
 from conspectus.observe import log
@@ -107,58 +102,54 @@ def size_of(setup: Setup, view: Sequence[BaseMessage]) -> Size:
     return Size(sum(map(setup.counting.message, view)), len(view))
 
 
-def room_for(
-    setup: Setup, tokens: int, requested: Requested, messages: Sequence[BaseMessage]
-) -> int:
+def room_for(channel: Channel, tokens: int, view: Sequence[BaseMessage]) -> int:
     """Return the most tokens of recalled text: a share of the room that is free."""
-    room = setup.room(requested)
+    setup = channel.setup
+    room = setup.room(Requested.of(channel.state))
     if not tokens or room is None:
         return tokens
-    newest = newest_user(messages)
-    said = 0 if newest is None else setup.engine.meter.message(messages[newest])
+    newest = newest_user(view)
+    said = 0 if newest is None else setup.engine.meter.message(view[newest])
     free = room.budget - setup.counting.base - said
     return max(0, int(min(tokens, free * RECALL_SHARE)))
-
-
-def _recalled(channel: Channel, requested: Requested, view: Sequence[BaseMessage]) -> int:
-    """Return the tokens of what the turn is shown again, or may be where it has just begun."""
-    setup, known = channel.setup, Recalled.read(channel.state)
-    if known is None or known.turn != channel.turn:
-        return room_for(setup, setup.recalled, requested, view)
-    return 0 if known.message is None else setup.engine.meter.message(known.message)
 
 
 class Step:
     """A history at one step: its sizes, and what they ask for."""
 
     def __init__(self, channel: Channel, view: list[BaseMessage]) -> None:
-        setup, messages = channel.setup, channel.messages
+        setup, messages, meter = channel.setup, channel.messages, channel.setup.engine.meter
         self._channel, self._setup, self._view = channel, setup, view
-        self._policy, self._held = setup.engine.policy, channel.held
-        requested = Requested.of(channel.state)
-        self._room = setup.room(requested)
-        if self._room is not None:
-            beside = setup.counting.base
-            beside += _recalled(channel, requested, view) if setup.recalled else 0
-            self._room = replace(self._room, reserved=self._room.reserved + beside)
+        self._policy, self._held, self._history = setup.engine.policy, channel.held, channel.history
+        room = setup.room(Requested.of(channel.state))
         # What a message really takes is counted beside, where a window is there to be exceeded.
-        metered = self._room is not None and not setup.engine.meter.exact
-        self._history = channel.history()
-        self._sizes = self._history.follow(view, *range(1 + metered))
-        fresh = self._sizes.fresh
-        if not channel.preserve and fresh < len(messages):
-            name_messages(messages[fresh:], messages)
+        metered = [meter.message] if room is not None and not meter.exact else []
+        self._sizes = sizes = self._history.follow("view", view, setup.counting.message, *metered)
+        if not channel.preserve and sizes.fresh < len(messages):
+            name_messages(messages[sizes.fresh :], messages)
         # Reports of models are of this history from here on. Nobody knows which answers came after
         # the summary of another library.
-        foreign = self._held.head is None and self._history.is_foreign
+        foreign = self._held.head is None and bool(view) and is_summary_message(view[0])
         self._since = len(view) if foreign else self._held.messages_after
-        self._size = Size(setup.counting.asked(self._sizes, self._since), len(view))
-        self._tokens, self._ratio = self._sizes.total(), 1.0
-        if metered and self._room is not None:
-            reports = self._sizes.reports(self._since, 1)
-            self._ratio = correction(reports, self._room.reserved, self._room.limit)
-            self._tokens = math.ceil(self._sizes.total(1) * self._ratio)
-        self._over = self._room is not None and self._tokens > self._room.budget
+        self._size = Size(setup.counting.asked(sizes, self._since), len(view))
+        self._tokens, self._ratio, self._over = sizes.total(), 1.0, False
+        if room is not None:
+            reserved = room.reserved + setup.counting.base + self._recalled()
+            room = replace(room, reserved=reserved)
+            if metered:
+                self._ratio = correction(sizes.reports(self._since, 1), reserved, room.limit)
+                self._tokens = math.ceil(sizes.total(1) * self._ratio)
+            self._over = self._tokens > room.budget
+        self._room, self._limit = room, room.limit if room is not None else None
+
+    def _recalled(self) -> int:
+        """Return the tokens of what the turn is shown again, or may be where it has just begun."""
+        setup, known = self._setup, Recalled.read(self._channel.state)
+        if not setup.recalled:
+            return 0
+        if known is None or known.turn != self._channel.turn:
+            return room_for(self._channel, setup.recalled, self._view)
+        return 0 if known.message is None else setup.engine.meter.message(known.message)
 
     def thread(self) -> Thread:
         ratio = None if self._room is None else self._ratio
@@ -175,43 +166,40 @@ class Step:
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
-        held, view, limit = self._held, self._view, self._room.limit if self._room else None
+        held, view, policy, limit = self._held, self._view, self._policy, self._limit
         if focus is not None or held.pending:
             return True
         head, over, tried = self._history.tried
         same = head == held.head_id and over == self._over
         if same and 0 <= len(view) - tried < tried // PART:
             return False
-        how = self._policy.arguments
-        if how is not None and self._are_long(how, limit):
+        if policy.arguments is not None and self._are_long(policy.arguments):
             return True
-        if not self._policy.trigger:
+        if not policy.trigger:
             self._setup.say_once(NO_TRIGGER)
             return False
         after = held.after
         if after is not None:
             reached = self._setup.counting.reached(self._sizes, self._since)
             after = replace(after, tokens=max(after.tokens, reached))
-        if not self._over and self._policy.fired(self._size, limit, after) is None:
+        if not self._over and policy.fired(self._size, limit, after) is None:
             return False
         own = self._setup.engine.memory.of(self._channel.scope)
         failed = own.failure(held.head_id or None, len(view), self._over)
         if self._over:
             return failed is None or grown(self._tokens, failed.size.tokens)
-        if failed and not self._policy.fired(self._size, limit, failed.trigger_size):
+        if failed and not policy.fired(self._size, limit, failed.trigger_size):
             return False
-        kind, amount = self._policy.keep
-        if kind == "messages":
-            return len(view) > amount
-        kept = keep_tokens(self._policy.keep, limit) or 0
-        return self._sizes.total() + self._policy.keep_base > kept
+        if policy.keep[0] == "messages":
+            return len(view) > policy.keep[1]
+        return self._sizes.total() + policy.keep_base > (keep_tokens(policy.keep, limit) or 0)
 
-    def _are_long(self, how: Arguments, limit: int | None) -> bool:
+    def _are_long(self, how: Arguments) -> bool:
         """Return whether old calls have arguments to shorten; each message is checked once."""
-        if not how.fired(self._size, limit) or not self._channel.clips:
+        if not how.fired(self._size, self._limit) or not self._channel.clips:
             return False
-        sizes = [self._sizes.upto(n + 1) - self._sizes.upto(n) for n in range(len(self._view))]
-        old, (head, since) = how.old(sizes, limit), self._history.looked
+        old = how.old([b - a for a, b in pairwise(self._sizes.sums[0])], self._limit)
+        head, since = self._history.looked
         since = since if head == self._held.head_id and since <= old else 0
         if any(
             has_long_arguments(one, how.longest)
@@ -224,8 +212,7 @@ class Step:
 
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""
-        setup, held, view = self._setup, self._held, result.messages
-        preserve = self._channel.preserve
+        held, view, preserve = self._held, result.messages, self._channel.preserve
         if result.record is None and not result.preparing:
             self._history.tried = (held.head_id, self._over, len(self._view))
         if result.outcome == "stuck":
@@ -234,10 +221,10 @@ class Step:
         rest = bool(result.dropped) and not preserve
         if result.record is None and not held.pending and not rest:
             return held.update() if held is not begun else None
+        self._channel.held = held = held.but(pending=False)
         if result.record is not None:
-            held = held.with_record(result.record, size_of(setup, view))
-        held = held.settled(whole=preserve)
-        self._channel.held = held
+            chain, after = (*held.records, result.record), size_of(self._setup, view)
+            self._channel.held = held = held.with_chain(chain, after, whole=preserve)
         if preserve:
             return held.update()
         hide_from_streams(one for one in view if is_summary_message(one))

@@ -22,10 +22,8 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, room_for
 from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import Asked, Recalled, Requested, name_messages
-from conspectus.messages import read_messages
+from conspectus.langchain.state import Asked, Recalled, name_messages
 from conspectus.messages.recalled import (
-    newest_user,
     recalled_message,
     recalled_text,
     with_recalled,
@@ -83,7 +81,7 @@ async def with_turn_recall(channel: Channel, update: Update | None) -> Update | 
                 return update
         except ArchiveError:
             return update  # it is not shown until that can be checked
-    return {**(update or {}), **(await _chosen(turn, now)).update()}
+    return {**(update or {}), **(await _chosen(now)).update()}
 
 
 async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -105,21 +103,20 @@ async def _within_reach(known: Recalled, channel: Channel) -> bool:
     return not known.keys or (await channel.folded()).keys.issuperset(known.keys)
 
 
-async def _chosen(turn: str, channel: Channel) -> Recalled:
-    setup, nothing = channel.setup, Recalled(turn=turn)
-    query, own = _asked_in(channel.messages)
-    if channel.archive is None or not asks_for_something(query):
+async def _chosen(channel: Channel) -> Recalled:
+    setup, asked, turn = channel.setup, channel.asked, channel.turn
+    nothing = Recalled(turn=turn)
+    if channel.archive is None or asked is None or not asks_for_something(asked.own):
         return nothing
     try:
         _, view, chain, _ = await channel.folded()
-        requested = Requested.of(channel.state)
         found = await unasked_flow(
             channel.archive,
             channel.scope,
             chain,
-            query=query,
-            own=own,
-            tokens=max(1, room_for(setup, setup.recalled, requested, view)),
+            query=asked.own,
+            own=frozenset({asked.id}),
+            tokens=max(1, room_for(channel, setup.recalled, view)),
             count=lambda text: setup.engine.meter.message(
                 recalled_message(recalled_text(text), turn)
             ),
@@ -131,15 +128,6 @@ async def _chosen(turn: str, channel: Channel) -> Recalled:
         return nothing
     keys = list(dict.fromkeys(hit.key for hit in found.hits))
     return Recalled(turn=turn, text=recalled_text(found.text), keys=keys)
-
-
-def _asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
-    """Return the question of the user's newest message, and its id."""
-    last = newest_user(messages)
-    if last is None:
-        return "", frozenset()
-    [said] = read_messages([messages[last]])
-    return said.own, frozenset({said.id})
 
 
 def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:
@@ -167,14 +155,13 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
             _, view, chain, _ = await channel.folded()
-            requested = Requested.of(runtime.state)
             return await answer_flow(
                 channel.archive,
                 channel.scope,
                 chain,
                 **asked,
                 in_view=frozenset(str(one.id) for one in view),
-                tokens=max(1, room_for(own, tokens, requested, view)),
+                tokens=max(1, room_for(channel, tokens, view)),
                 count=own.engine.meter.text,
             )
         except ArchiveError as error:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
 from conspectus._langchain import named
 from conspectus._newest import Newest
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive
 from conspectus.core.items import Window
 from conspectus.core.policy import (
     TRIGGER_FORM,
@@ -29,7 +28,7 @@ from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError, WrongType
 from conspectus.langchain.history import Counting, History
-from conspectus.langchain.state import Requested, Tenant
+from conspectus.langchain.state import Requested
 from conspectus.messages.memory import CHARACTERS, THREADS
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.calls import profile_window
@@ -43,9 +42,6 @@ PreviewChoice = bool | Callable[[PreviewRequest], str | None]
 DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
 """LangChain's old names of parameters, and the new ones."""
 
-KEPT = "kept in the history"
-"""Location of originals in a clip, where the channel keeps every message."""
-
 CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")}
 
 TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
@@ -57,37 +53,58 @@ PREVIEW = "conspectus.preview"
 ANSWERS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"type": "reject"}'
 
 
-@dataclass(slots=True)
 class Setup:
-    """What one set of settings makes, for all threads of a graph."""
+    """What one set of settings makes, for all threads of a graph.
 
-    given: dict[str, Any]  # the parameters
-    engine: Engine
-    counting: Counting
-    tenant: Tenant
-    preserve: bool  # the channel keeps every message
-    recalled: int  # tokens of the originals recalled for a turn; 0 for no recall
-    window: int | None  # input limit in tokens of `model`, or of any if that is empty
-    reserved: int  # tokens of the window that messages cannot have
-    model: str
-    keeps: Callable[[Scope], str] | None  # where originals of clips are without an archive
-    histories: Newest[tuple[str, ...], History] = field(
-        default_factory=lambda: Newest(THREADS, CHARACTERS, attrgetter("characters"))
-    )
-    tools: Newest[tuple[int, ...], Any] = field(default_factory=lambda: Newest(TOOL_SETS))
-    wraps_calls: bool = False  # a request has passed its middleware on the way to the model
-    _said: set[str] = field(default_factory=set)
-    _archives: Newest[int, tuple[BaseStore, Archive]] = field(
-        default_factory=lambda: Newest(STORES)
-    )
+    `given` are all parameters of `SummarizationMiddleware`, by name.
+
+    Raises:
+        PolicyError: one of them is invalid.
+    """
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        for name, choices in CHOICES.items():
+            if given[name] not in choices:
+                raise PolicyError(f"{name} must be one of {choices}, not {given[name]!r}")
+        counter, model, window = given["token_counter"], given["model"], given["window"]
+        self.given, self.tenant, self.reserved = given, given["tenant"], given["reserved_tokens"]
+        self.preserve = given["history"] == "preserve"  # the channel keeps every message
+        tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
+        self.recalled = tokens if given["recall"] == "auto" else 0  # of the originals for a turn
+        self.window = window if window is not None else profile_window(model)
+        window_of(self.window, self.reserved)
+        self.counting = counting = Counting(counter, model)
+        # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
+        # nothing more is cut than asked, as long as that fits the window with room to grow.
+        trigger = None if given["trigger"] == [] else given["trigger"]
+        settings = Settings.of(given, trigger=trigger)
+        arguments = Arguments.build(given["truncate_args_settings"])
+        policy = replace(
+            settings.policy(), keep_first=True, keep_base=counting.base, arguments=arguments
+        )
+        if policy.needs_window and self.window is None:
+            raise PolicyError(
+                "Model profile information is required to use fractional token limits, and is "
+                "unavailable for the specified model: pass window=<its input limit in tokens> or "
+                'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
+            )
+        engine = Engine.build(
+            settings, policy, TokenMeter(None if counting.approximate else counter, model=model)
+        )
+        kept = [policy.keep, *([arguments.keep] if arguments else [])]
+        count = counting.message if any(kind != "messages" for kind, _ in kept) else None
+        self.engine = replace(engine, preview=_asked_of(given["preview"]), keep_count=count)
+        self.histories = Newest[tuple[str, str, str], History](
+            THREADS, CHARACTERS, attrgetter("characters")
+        )
+        self.tools = Newest[tuple[int, ...], Any](TOOL_SETS)
+        self.wraps_calls = False  # a request has passed its middleware on the way to the model
+        self._said = set[str]()
+        self._archives = Newest[int, tuple[BaseStore, Archive]](STORES)
 
     def room(self, seen: Requested) -> Window | None:
-        """Return the room for messages when the managed model answers; None if unknown."""
-        if self.window is not None:
-            same = not self.model or seen.model in ("", self.model)
-            limit = min(self.window, seen.window or self.window) if same else self.window
-            seen = seen.but(model=self.model or seen.model, window=limit)
-        return seen.room(self.reserved)
+        """Return the room for messages; None if the window is unknown."""
+        return seen.room(self.reserved, self.window)
 
     def archive(self, runtime: object) -> Archive | None:
         """Return the archive, or one in the store of the graph."""
@@ -98,56 +115,10 @@ class Setup:
             return None
         return self._archives.get_or_make(id(store), lambda: (store, Archive(store)))[1]
 
-    def history(self, *name: str) -> History:
-        counts = self.counting.message, self.engine.meter.message
-        return self.histories.get_or_make(name, lambda: History(*counts))
-
     def say_once(self, text: str) -> None:
         if text not in self._said:
             self._said.add(text)
             log("setting_missing", text)
-
-
-def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
-    """Build the parts from all parameters of `SummarizationMiddleware`, by name."""
-    counter, model, window = given["token_counter"], given["model"], given["window"]
-    counting = Counting(counter, model)
-    # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
-    # nothing more is cut than asked, as long as that fits the window with room to grow.
-    settings = Settings.of(given, trigger=None if given["trigger"] == [] else given["trigger"])
-    arguments, base = Arguments.build(given["truncate_args_settings"]), counting.base
-    policy = replace(settings.policy(), keep_first=True, keep_base=base, arguments=arguments)
-    known = window if window is not None else profile_window(model)
-    if policy.needs_window and known is None:
-        raise PolicyError(
-            "Model profile information is required to use fractional token limits, and is "
-            "unavailable for the specified model: pass window=<its input limit in tokens> or "
-            'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
-        )
-    window_of(known, given["reserved_tokens"])
-    for name, choices in CHOICES.items():
-        if given[name] not in choices:
-            *others, last = (f'"{one}"' for one in choices)
-            raise PolicyError(f"{name} must be {', '.join(others)} or {last}, not {given[name]!r}")
-    tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
-    meter = TokenMeter(None if counting.approximate else counter, model=model)
-    engine = Engine.build(settings, policy, meter)
-    preserve = given["history"] == "preserve"
-    kept = [policy.keep, *([arguments.keep] if arguments else [])]
-    by_tokens = any(kind != "messages" for kind, _ in kept)
-    count = counting.message if by_tokens else None
-    return Setup(
-        given=given,
-        engine=replace(engine, preview=_asked_of(given["preview"]), keep_count=count),
-        counting=counting,
-        tenant=given["tenant"],
-        preserve=preserve,
-        recalled=tokens if given["recall"] == "auto" else 0,
-        window=known,
-        reserved=given["reserved_tokens"],
-        model=model_name(model) if window is None and known is not None else "",
-        keeps=kept_in if preserve else None,
-    )
 
 
 def deprecated(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,11 +161,6 @@ def built_model(model: str | Model | None) -> Model | None:
 def model_name(model: object) -> str:
     """Return a name that tells a model from others, or an empty text."""
     return "" if model is None else f"{type(model).__name__}:{named(model)}"
-
-
-def whole_counter(counter: Any, model: Model | None) -> Any:
-    """Return the counter as LangChain's middleware shows it."""
-    return Counting(counter, model).whole if counter is count_tokens_approximately else counter
 
 
 # A person reads the summary first: the graph is interrupted after the draft is stored. On resume

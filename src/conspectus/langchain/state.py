@@ -11,35 +11,24 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from dataclasses import asdict, field, replace
 from operator import attrgetter
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    Required,
-    Self,
-    cast,
-)
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, Required, Self, cast
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import Messages, add_messages
-from pydantic import AfterValidator, Field, PositiveInt, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, PositiveInt, ValidationError
+from pydantic.dataclasses import dataclass
 
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import plain_words
 from conspectus.core.records import Chain, Record
 from conspectus.engine.settings import LOCAL
 from conspectus.errors import InputError
-from conspectus.messages import read_messages
-from conspectus.messages.recalled import newest_user, recalled_message
+from conspectus.messages.recalled import recalled_message
 
 FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
@@ -111,8 +100,8 @@ class Stored:
     def read(cls, state: Mapping[str, Any]) -> Self | None:
         """Read it; None if there is nothing that can be trusted."""
         try:
-            return _adapter(cls).validate_python(data) if (data := state.get(cls.CHANNEL)) else None
-        except ValidationError:
+            return cls(**data) if (data := state.get(cls.CHANNEL)) else None
+        except (ValidationError, TypeError):
             return None
 
     def update(self) -> dict[str, Any]:
@@ -124,9 +113,6 @@ class Stored:
     def but(self, **changes: Any) -> Self:
         """Return it with changes."""
         return replace(self, **changes)
-
-
-_adapter: Any = cache(TypeAdapter)
 
 
 def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -150,12 +136,11 @@ class HeadState(Stored):
     pending: bool = False  # messages that it covers are still in the channel
 
     @property
-    def chain(self) -> Chain | str:
-        """The records, the one in force last, or its id; none if they cannot be read."""
-        if isinstance(self.head, str):
-            return self.head
+    def records(self) -> Chain:
+        """The records, the one in force last; none if an archive holds them, or if unreadable."""
         try:
-            return tuple(map(Record.from_json, self.head or ()))
+            head = self.head if isinstance(self.head, list) else []
+            return tuple(map(Record.from_json, head))
         except (KeyError, TypeError, ValueError, AttributeError):
             return ()
 
@@ -167,30 +152,17 @@ class HeadState(Stored):
     def messages_after(self) -> int:
         return self.after.messages if self.after else 0
 
-    def with_chain(self, chain: Chain, after: Size | None, *, pending: bool) -> Self:
-        """Put other records in force; only the id of an archived one is stored."""
-        head: Any = [one.to_json() for one in chain] or None
+    def with_chain(
+        self, chain: Chain, after: Size | None, *, pending: bool = False, whole: bool = True
+    ) -> Self:
+        """Put records in force; those before the newest notes only if the channel is `whole`."""
         if chain and chain[-1].archived:
-            head = chain[-1].id
-        return self.but(head=head, after=after, pending=pending)
-
-    def with_record(self, record: Record, after: Size, *, pending: bool = False) -> Self:
-        """Put one more record in force."""
-        if record.archived:
-            return self.with_chain((record,), after, pending=pending)
-        # Records that cannot be read hold nothing that fits this one.
-        before = self.head if isinstance(self.head, list) and self.chain else []
-        # A record with notes holds all of them, as no archive has the earlier ones.
-        earlier = [{**one, "segment": {}} for one in before] if record.segment else before
-        return self.but(head=[*earlier, record.to_json()], after=after, pending=pending)
-
-    def settled(self, *, whole: bool) -> Self:
-        """Return the head of a rewritten channel; a `whole` one needs all records."""
-        head = self.head
-        if isinstance(head, list) and not whole:
-            noted = [at for at, one in enumerate(head) if one.get("segment")]
-            head = head[noted[-1] if noted else -1 :]
-        return self.but(head=head, pending=False)
+            return self.but(head=chain[-1].id, after=after, pending=pending)
+        # The newest notes hold all, as no archive has the earlier ones.
+        noted = max((at for at, one in enumerate(chain) if one.segment), default=len(chain) - 1)
+        before = [replace(one, segment={}) for one in chain[:noted]] if whole else []
+        head = [one.to_json() for one in (*before, *chain[max(noted, 0) :])]
+        return self.but(head=head or None, after=after, pending=pending)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,11 +182,13 @@ class Requested(Stored):
     def of(cls, state: Mapping[str, Any]) -> Requested:
         return cls.read(state) or NOT_MEASURED
 
-    def room(self, least: int = 0) -> Window | None:
-        """Return the room for messages in the window, less `least` tokens; None if unknown."""
-        rooms = []
-        if self.window is not None:
-            rooms.append(Window(self.window, max(least, self.overhead + self.reserved)))
+    def room(self, least: int = 0, window: int | None = None) -> Window | None:
+        """Return the room for messages in the smaller window, less `least` tokens, if known."""
+        rooms = [
+            Window(limit, max(least, self.overhead + self.reserved))
+            for limit in (self.window, window)
+            if limit is not None
+        ]
         if self.model in self.learned:  # a limit of the request; the answer is no part of it
             rooms.append(Window(self.learned[self.model], self.overhead))
         return min(rooms, key=lambda room: room.budget, default=None)
@@ -256,12 +230,6 @@ class Asked(Stored):
         return cls(focus=plain_words(focus, "focus").strip()[:FOCUS]).update()
 
 
-def turn_of(messages: Sequence[BaseMessage]) -> str:
-    """Return the name of the turn under way: that of the user's newest message as it is now."""
-    place = newest_user(messages)
-    return "" if place is None else read_messages([messages[place]])[0].key
-
-
 # Names
 
 
@@ -278,9 +246,8 @@ class Run(NamedTuple):
         info = getattr(runtime, "execution_info", None)
         config = var_child_runnable_config.get() or {}  # empty outside a graph
         own = config.get("configurable") or {}
-        thread = (
-            own.get("thread_id") if (known := getattr(info, "thread_id", None)) is None else known
-        )
+        thread = getattr(info, "thread_id", None)
+        thread = own.get("thread_id") if thread is None else thread
         namespace = getattr(info, "checkpoint_ns", None) or own.get("checkpoint_ns") or ""
         caller = namespace.rpartition("|")[0]
         # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
