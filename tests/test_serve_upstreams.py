@@ -131,7 +131,7 @@ BROKEN = {
     "its body is cut": (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", "broken off"),
     "its coding is another": (
         b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}",
-        "ContentEncodingError",
+        "EncodingError",
     ),
     "it is no HTTP": (b"SSH-2.0-OpenSSH\r\n", "no HTTP"),
     "its status is none": (b"HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n", "status 999"),

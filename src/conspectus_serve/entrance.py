@@ -93,14 +93,14 @@ class Entrance:
             return False
         return is_loopback(host) or host in self._settings.names
 
-    async def body(self, request: Request) -> bytes:
-        """Read the body of a request, decompressed. Raises Refusal."""
+    async def body(self, request: Request, *, decoded: bool) -> bytes:
+        """Read the body of a request, decompressed if it is to be `decoded`. Raises Refusal."""
         raw, most = bytearray(), self._settings.max_body_bytes
         async for piece in request.stream():
             raw += piece
             _check_size(raw, most)
-        whole = bytes(raw)
-        for coding in reversed(request.headers.get("content-encoding", "").lower().split(",")):
+        whole, codings = bytes(raw), request.headers.get("content-encoding", "").lower()
+        for coding in reversed(codings.split(",") if decoded else ()):
             if coding.strip() not in ("", "identity"):
                 whole = await asyncio.to_thread(_decoded, whole, coding.strip(), most)
         return whole
@@ -117,27 +117,23 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
     if coding not in CODINGS:
         known = ", ".join(CODINGS)
         raise Refusal(415, f"a body in {coding[:20]!r} is not read here; send {known}")
+    reading: Any
     try:
-        text = _unpacked(raw, coding, most + 1)
+        if coding == "zstd":
+            reading = zstandard.ZstdDecompressor(max_window_size=2**27)
+            with reading.stream_reader(raw, read_across_frames=True) as stream:
+                text, ended = stream.read(most + 1), True
+        elif coding == "br":
+            reading = brotli.Decompressor()
+            text = reading.process(raw, output_buffer_limit=most + 1)
+            ended = reading.is_finished()
+        else:
+            reading = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as its head says
+            text = reading.decompress(raw, most + 1)
+            ended = reading.eof
+        if not ended and len(text) <= most:
+            raise ValueError("the end is missing")
     except Exception:  # each library has errors of its own
         raise Refusal(400, f"the body is not in {coding}, as its header says") from None
     _check_size(text, most)
-    return text
-
-
-def _unpacked(raw: bytes, coding: str, most: int) -> bytes:
-    if coding == "zstd":
-        reading = zstandard.ZstdDecompressor(max_window_size=2**27)
-        with reading.stream_reader(raw, read_across_frames=True) as stream:
-            return stream.read(most)
-    if coding == "br":
-        reader: Any = brotli.Decompressor()
-        text: bytes = reader.process(raw, output_buffer_limit=most)
-        ended = reader.is_finished()
-    else:
-        inflating = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as its head says
-        text = inflating.decompress(raw, most)
-        ended = inflating.eof
-    if not ended and len(text) < most:
-        raise ValueError("the end is missing")
-    return text
+    return bytes(text)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
+
+from starlette.datastructures import Headers
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
@@ -21,23 +23,33 @@ from conspectus.bridge import aside
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.engine.compaction import compact
+from conspectus.engine.result import CompactionResult
+from conspectus.engine.settings import Engine
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import fold
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.langchain.overflow import TRIES
+from conspectus.langchain.overflow import TRIES, Refused
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
-from conspectus.observe import heard_by
-from conspectus_serve.answers import RefusedByUpstream
 from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
-from conspectus_serve.exchange import Exchange
-from conspectus_serve.models import Models, form_of, formed
-from conspectus_serve.protocols import RESPONSES, Refusal, printable
+from conspectus_serve.models import Learned, Models, form_of, formed
+from conspectus_serve.protocols import RESPONSES, Refusal, Route, printable
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.tenants import Tenants
-from conspectus_serve.threads import TAIL, Held, Match, Originals, find, hint_of, keep
-from conspectus_serve.trails import trail_of
+from conspectus_serve.tenants import Secret, add_tenant
+from conspectus_serve.threads import (
+    TAIL,
+    Held,
+    Mark,
+    Match,
+    Originals,
+    Trail,
+    find,
+    hint_of,
+    keep,
+    trail_of,
+)
+from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -61,19 +73,90 @@ NO_WINDOW = (
 )
 
 
+@dataclass(slots=True)
+class Exchange:
+    """A request with a history while it is answered, and what is sent in its place."""
+
+    tenant: str
+    route: Route
+    raw: bytes
+    headers: Headers
+    asked: Asked = field(default_factory=lambda: Asked({}))  # with the body for the upstream
+    model: str = ""  # its name, at most so much of it as is kept and logged
+    streamed: bool = False
+    note: str = ""  # for the client
+    # the history
+    history: Sequence[Any] = ()  # whole
+    before: Sequence[Any] = ()  # the part of it up to the response that the client names
+    new: Sequence[Any] = ()  # the part that the client has sent
+    parent: str = ""  # id of that response
+    state: str = ""  # which server holds the history, if the client leaves it to one
+    named: str = ""  # the thread that the client, an item or a response names
+    hint: str = ""  # the client's name of its session
+    trail: Trail | None = None  # None for a history that is not read
+    match: Match = field(default_factory=lambda: Match(""))
+    left: tuple[Scope, str] | None = None  # the thread that it leaves, with the record to copy
+    # the history as it is archived, whole where the client has cleared
+    plain: list[Any] = field(default_factory=list)
+    short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
+    marks: list[Mark] = field(default_factory=list)  # of the messages of `plain`
+    # its size
+    engine: Engine | None = None
+    learned: Learned = field(default_factory=Learned)  # of its model
+    window: int | None = None
+    room: Window | None = None  # what instructions and tools leave of the window
+    fixed: int = 0  # tokens of these
+    tokens: int = 0  # of the history as it came
+    due: bool = False  # it does not fit, or a compaction is in force
+    refused: Refused = field(default_factory=Refused)
+    # what is sent
+    result: CompactionResult | None = None  # of the engine
+    view: list[Any] | None = None  # the messages sent in its place; None if it is sent as it came
+    sent: int = 0  # tokens of what is sent, beside the recalled ones
+    recalled: int = 0
+    spare: int | None = None  # free tokens of the window
+    head: str = ""  # id of the record in force
+    compactions: int = 0  # that were made for this request
+    retries: int = 0  # further requests to the upstream
+    content: bytes = b""
+    answer: bytes = b""  # the endpoint's own; empty if the upstream answers
+    filled: bool = False  # the body for the upstream is not the client's own in any case
+    betas: Sequence[str] = ()  # more of Anthropic's beta headers
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.tenant, self.match.thread)
+
+    @property
+    def beside(self) -> int:
+        """Tokens of the window that the history cannot have."""
+        return self.fixed if self.room is None else (self.window or 0) - self.room.budget
+
+    def own_headers(self) -> Raw:
+        """Write the endpoint's own headers."""
+        if self.trail is None:
+            return own_headers(state=self.state, note=self.note)
+        return own_headers(
+            thread=self.match.thread,
+            compacted=self.view is not None,
+            messages_archived=self.result.dropped + self.result.evicted if self.result else 0,
+            tokens_before=self.tokens,
+            tokens_after=self.sent + self.recalled,
+            record=self.head,
+            recalled_tokens=self.recalled or None,
+            state=self.state,
+            note=self.note,
+        )
+
+
 class Fitter:
     """Read requests, make them fit, write what is sent, and keep the progress of each thread."""
 
     def __init__(
-        self,
-        archive: Archive,
-        settings: ServeSettings,
-        config: Any,
-        items: Items,
-        tenants: Tenants,
+        self, archive: Archive, settings: ServeSettings, config: Any, secret: Secret
     ) -> None:
         self._archive, self._settings = archive, settings
-        self._items, self._tenants = items, tenants
+        self._items = Items(settings.signing_keys or [secret.signing_key()])
         self._models = Models(settings, config, archive)
         self._held, self._originals = Held(archive), Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
@@ -102,7 +185,7 @@ class Fitter:
     def read(self, x: Exchange) -> None:
         """Read a request, measure it, and find its thread. Raises Refusal."""
         x.named, x.note, x.content = x.headers.get(THREAD, ""), "", x.raw
-        if len(x.named) > LONGEST_NAME or (not x.named and THREAD in x.headers):
+        if THREAD in x.headers and not 0 < len(x.named) <= LONGEST_NAME:
             raise Refusal(400, f"{THREAD} is a name of up to {LONGEST_NAME} characters")
         body, protocol = _parsed(x.raw), x.route.protocol
         x.streamed = body.get("stream") is True and not x.route.counts
@@ -153,11 +236,9 @@ class Fitter:
         else:
             x.match = find(self._archive, x.tenant, x.trail, x.hint)
         self._restore(x)
-        budget = budget_of(engine.policy, x.room)
-        limit = None if budget is None else budget.limit
-        over = budget is not None and x.tokens > budget.budget
-        fired = engine.policy.fired(Size(x.tokens, len(x.history)), limit)
-        x.due = bool(x.match.head or over or fired or asked.at == 0)
+        thread = Thread(engine, x.scope, budget_of(engine.policy, x.room))
+        quiet = thread.is_quiet(Size(x.tokens, len(x.history)), None)
+        x.due = bool(x.match.head or asked.at == 0 or not quiet)
         if not x.room and not engine.policy.trigger:
             x.note = NO_WINDOW
             if x.model not in self._warned and len(self._warned) < MODELS:
@@ -171,9 +252,7 @@ class Fitter:
         if x.match.left:
             source = Scope(x.tenant, x.match.left)
             head = self._archive.pointer(source) or ""
-        x.plain, x.short, x.marks = self._originals.restored(
-            source, head, x.trail.marks, x.trail.messages
-        )
+        x.plain, x.short, x.marks = self._originals.restored(source, head, x.trail)
         if not x.route.counts:
             self._originals.remember(x.scope, x.marks, x.plain)
         if x.match.left:
@@ -193,9 +272,6 @@ class Fitter:
                 await asyncio.to_thread(self._archive.copy, x.left[0], x.scope, x.left[1])
             if x.due:
                 await self._compact(x)
-            if x.fresh:  # its client may have gone, and sends the same request again
-                await asyncio.to_thread(self.settle, x)
-                await asyncio.to_thread(self._tenants.add, x.tenant)
             await asyncio.to_thread(self._write, x)
 
     async def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
@@ -207,8 +283,7 @@ class Fitter:
         async with self._locks.get_or_make(x.scope, asyncio.Lock):
             for history in await aside(self._histories(x, room, now)):
                 thread = Thread(x.engine, x.scope, room)
-                flow = compact(thread, history, now, "" if smaller else focus)
-                result = await heard_by(x.engine.listeners, flow)
+                result = await compact(thread, history, now, "" if smaller else focus)
                 over = room is not None and result.tokens_after > room.budget
                 if not (over or result.outcome == "stuck"):
                     break
@@ -218,18 +293,17 @@ class Fitter:
             what = "instructions beside the messages, tools and the room for the answer"
             beside = f" ({what} take {x.beside:,})" if x.beside else ""
             raise Refusal(400, f"{result.reason}{beside}", "context_length_exceeded")
-        if result.record is not None:
-            x.compactions += 1
-            cover = self._originals.cover
-            await asyncio.to_thread(cover, x.scope, result.record, x.marks, x.plain)
         came = dict[int, Any]()
         for made in (x.short, x.plain):
             came |= zip(map(id, made), x.history, strict=True)
         view = [came.get(id(message), message) for message in result.messages]
         same = len(view) == len(x.history) and all(map(is_, view, x.history))
         x.view, x.sent, x.result = None if same else view, result.tokens_after, result
-        x.head, x.fresh = result.record_id or thread.pointer, now or result.record is not None
+        x.head = result.record_id or thread.pointer
         x.spare = None if room is None else room.budget - result.tokens_after
+        if result.record is not None:
+            x.compactions += 1
+            await asyncio.to_thread(self._noted, x, result.record)
 
     async def _histories(self, x: Exchange, room: Window | None, now: bool) -> list[Sequence[Any]]:
         """Return what to compact: as the client has cleared it, while that fits; else whole.
@@ -243,6 +317,14 @@ class Fitter:
         view = await thread.fold(read_messages(x.short))
         quiet = not now and thread.is_quiet(view.size, view.head)
         return [x.short] if quiet else [x.plain, x.short]
+
+    # Keep
+
+    def _noted(self, x: Exchange, record: Any) -> None:
+        """Note what a new record covers; its client may have gone, and sends the same again."""
+        self._originals.cover(x.scope, record, x.marks, x.plain)
+        self.settle(x)
+        add_tenant(self._archive, x.tenant)
 
     def has_moved(self, x: Exchange) -> bool:
         """Return whether the thread has come further, and the client does not name it."""
@@ -258,20 +340,30 @@ class Fitter:
         except ArchiveError as error:
             logger.warning("how far a thread has come could not be kept: %s", error)
 
+    def keeps(self, x: Exchange) -> bool:
+        """Return whether a later request may name the response."""
+        stored = x.asked.body.get("store") is not False and not x.route.counts
+        return self._holds and stored and x.trail is not None and x.route.protocol is RESPONSES
+
+    def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
+        """Keep a response that a later request may name."""
+        try:
+            self._held.keep(x.scope, response, x.parent, x.before, [*x.new, *output])
+        except ArchiveError as error:
+            logger.warning("a response could not be kept: %s", error)
+
     # Write
 
     def _write(self, x: Exchange) -> None:
         """Write the bytes to send, or the endpoint's own answer."""
         if x.trail is None or x.engine is None:
             return
-        protocol, view = x.route.protocol, x.view
-        if x.asked.alone and x.fresh and x.result is not None:
-            shown = x.plain if view is None else view
-            item = self._items.written(x.tenant, x.match.thread, shown)
+        protocol, view, body = x.route.protocol, x.view, x.asked.body
+        if x.asked.alone and x.result is not None and (x.compactions or x.asked.at == 0):
+            item = self._items.written(x.tenant, x.match.thread, view or x.plain)
             notes, cost = x.result.summary, x.result.cost
             x.answer = answer_of(x.route.name, x.model, item, notes, cost, stream=x.streamed)
             return
-        body: Mapping[str, Any] = x.asked.body
         if view is not None:
             x.recalled = 0
             if self._settings.recall != "off" and x.head:
@@ -289,20 +381,18 @@ class Fitter:
         """Write a refused request in a form that the upstream may take; False for none."""
         if x.trail is None:
             return False
-        forms = x.learned.forms
         if is_overflow(refusal):
             try:
                 smaller = await self._shrink(x, refusal)
             except (Refusal, ConspectusError) as error:
                 logger.warning("a refused request could not be made smaller: %s", error)
                 return False
-            if smaller and x.fresh:
-                await asyncio.to_thread(self.settle, x)
         else:
             thinking, alternate = x.asked.body.get("thinking"), self._settings.alternate_roles
-            form = form_of(str(refusal), forms, thinking, alternate) if x.view is not None else ""
+            known = x.learned.forms
+            form = form_of(str(refusal), known, thinking, alternate) if x.view is not None else ""
             smaller = bool(form)
-            forms |= {form} if form else set()
+            known |= {form} if form else set()
         if smaller:
             await asyncio.to_thread(self._write, x)
         return smaller
@@ -310,40 +400,22 @@ class Fitter:
     async def _shrink(self, x: Exchange, error: Exception) -> bool:
         """Make a refused request smaller; False if that is impossible."""
         sent = x.sent + x.recalled
-        refused = x.refused.and_again(sent, x.beside, error)
-        if refused.tries > TRIES:
+        x.refused = x.refused.and_again(sent, x.beside, error)
+        if x.refused.tries > TRIES:
             return False
-        x.refused = refused
-        if refused.named or x.room is None:
-            most = refused.having_tried(refused.budget, sent).most
+        if x.refused.named or x.room is None:
+            most = x.refused.having_tried(x.refused.budget, sent).most
             x.learned.refused = most + x.beside
-        await self._compact(x, Window(refused.budget + x.beside, x.beside))
+        await self._compact(x, Window(x.refused.budget + x.beside, x.beside))
         return x.sent < sent
-
-    # Keep
-
-    def keeps(self, x: Exchange) -> bool:
-        """Return whether a later request may name the response."""
-        stored = x.asked.body.get("store") is not False and not x.route.counts
-        return self._holds and stored and x.trail is not None and x.route.protocol is RESPONSES
-
-    def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
-        """Keep a response that a later request may name."""
-        try:
-            self._held.keep(x.scope, response, x.parent, x.before, [*x.new, *output])
-        except ArchiveError as error:
-            logger.warning("a response could not be kept: %s", error)
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         body = json.loads(raw.decode("utf-8"))
-    except RecursionError:
-        raise Refusal(400, "the body is nested too deeply; send less of it") from None
-    except ValueError as error:
-        known = isinstance(error, json.JSONDecodeError)
-        why = str(error).partition(":")[0] if known else type(error).__name__
-        raise Refusal(400, f"the body is no JSON in UTF-8 ({why}); check it") from None
+    except (ValueError, RecursionError) as error:  # their words may hold a part of it
+        why = f"the body is no JSON in UTF-8 ({type(error).__name__}); check it"
+        raise Refusal(400, why) from None
     if not isinstance(body, dict):
         raise Refusal(400, "the body is no JSON object; send {...}")
     return body

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from conspectus._newest import Newest
@@ -25,7 +26,7 @@ from conspectus.model.windows import profile_of, reserved_for_answer
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.trails import Odd
+from conspectus_serve.threads import Odd
 
 KNOWN = 32  # models whose engine is remembered: clients choose the names of models
 SCHEMAS = 512  # sets of tools whose size is remembered
@@ -79,7 +80,7 @@ class Models:
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
     ) -> None:
         self._settings, self._config, self._archive = settings, config, archive
-        self._engines = Newest[tuple[str, int | None, int | None, int | None], Engine](KNOWN)
+        self.engine = lru_cache(KNOWN)(self._made)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
@@ -109,21 +110,6 @@ class Models:
             known = learned.listed or profile_of(model)
             known = max(known or 0, MILLION) if million else known
         return min(filter(None, (known, learned.refused)), default=None)
-
-    def engine(
-        self,
-        model: str,
-        window: int | None,
-        at: int | None = None,
-        max_notes: int | None = None,
-    ) -> Engine:
-        """Return the engine that compacts histories for a model.
-
-        A client may ask for a compaction from `at` tokens on; where it is all that it asks for, all
-        leaves that may, for at most so many tokens of notes, `max_notes`.
-        """
-        key = (model, window, at, max_notes)
-        return self._engines.get_or_make(key, lambda: self._made(*key))
 
     def beside(self, protocol: Protocol, body: Mapping[str, Any], engine: Engine) -> int:
         """Return the tokens of what stands beside the history: instructions and tools."""
@@ -162,8 +148,17 @@ class Models:
         return self._schemas.get_or_make(key, measured)
 
     def _made(
-        self, model: str, window: int | None, at: int | None, max_notes: int | None
+        self,
+        model: str,
+        window: int | None,
+        at: int | None = None,
+        max_notes: int | None = None,
     ) -> Engine:
+        """Return the engine that compacts histories for a model.
+
+        A client may ask for a compaction from `at` tokens on; where it is all that it asks for, all
+        leaves that may, for at most so many tokens of notes, `max_notes`.
+        """
         config = self._config
         sizes = sizes_of(config, window)
         if at:
@@ -221,11 +216,11 @@ ALTERNATE = re.compile(
 """Words of refusals by templates of Mistral, Gemma and others, and by strict gateways."""
 
 SWITCH = "drop_block"
-BETA = b"thinking-binding-controls-2026-08-01"
+BETA = "thinking-binding-controls-2026-08-01"
 """The provider's own switch for thoughts behind another beginning, and the beta header that it
 needs (its page on preserved thinking)."""
 
-Formed = tuple[list[Any], Mapping[str, Any], Sequence[bytes]]
+Formed = tuple[list[Any], dict[str, Any], Sequence[str]]
 
 
 def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str) -> str:
@@ -242,7 +237,7 @@ def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str)
 
 
 def formed(
-    protocol: str, view: list[Any], body: Mapping[str, Any], forms: Collection[str], alternate: str
+    protocol: str, view: list[Any], body: dict[str, Any], forms: Collection[str], alternate: str
 ) -> Formed:
     """Give a compacted request the form that its upstream takes: view, body, further betas."""
     view = without_stale_thoughts(view, all_of_them="thoughtless" in forms)

@@ -20,12 +20,12 @@ from conspectus.recall.for_agents import answer_flow
 from conspectus.tokens import TokenMeter
 from conspectus_serve.entrance import Entrance
 from conspectus_serve.protocols import Refusal, printable
-from conspectus_serve.tenants import LOCAL, Tenants
+from conspectus_serve.tenants import LOCAL, tenants_in
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from conspectus_serve.exchange import Exchange
+    from conspectus_serve.fitting import Exchange
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -50,8 +50,8 @@ THREADS, ORIGINALS, LETTERS, FOUND = 200, 300, 4_000, 3_000
 class Operation:
     """Count and log requests, and answer those for the endpoint's own pages."""
 
-    def __init__(self, archive: Archive, entrance: Entrance, tenants: Tenants) -> None:
-        self._archive, self._entrance, self._tenants = archive, entrance, tenants
+    def __init__(self, archive: Archive, entrance: Entrance) -> None:
+        self._archive, self._entrance = archive, entrance
         self._requests, self._totals = Counter[tuple[str, str]](), Counter[str]()
         self._seconds, self._took, self.in_flight = Counter[float](), 0.0, 0
 
@@ -117,7 +117,7 @@ class Operation:
             return PlainTextResponse(f"{error}\n", error.status, ask)
 
     def _page(self, tenant: str, thread: str, session: str, query: str) -> str:
-        archive, tenants = self._archive, self._tenants.names()
+        archive, tenants = self._archive, tenants_in(self._archive) or [LOCAL]
         tenant = tenant or tenants[0]
         about: dict[str, Any] = {"tenants": tenants, "tenant": tenant, "thread": thread, "q": query}
         if not thread:

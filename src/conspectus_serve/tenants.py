@@ -15,7 +15,6 @@ from pathlib import Path
 
 from starlette.requests import Request
 
-from conspectus._newest import Newest
 from conspectus.archive import Archive
 from conspectus.errors import ArchiveError, ConfigError
 
@@ -23,10 +22,10 @@ logger = logging.getLogger("conspectus.serve")
 
 LENGTH = 32  # bytes of a secret, as many as the digest of SHA-256 has
 LOCAL = "local"  # the tenant of an endpoint with one tenant: also that of the command line
-LONGEST_NAME = 100  # maximum characters of a tenant's name that stands for itself
 MOST = 1_000  # tenants whose names are kept
 CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
 
+_PLAIN = re.compile(r"[\w.@+-]{1,100}", re.ASCII)  # a name that stands for itself
 _SCHEME = re.compile(r"^(?:bearer|basic)\s", re.IGNORECASE)
 
 
@@ -53,21 +52,11 @@ class Secret:
         keys = (_SCHEME.sub("", one.strip()).strip() for one in credentials)
         return self._digest("tenant", "\0".join(dict.fromkeys(filter(None, keys))))[:32]
 
-    def named(self, name: str) -> str:
-        """Return the tenant of a name that the operator's clients give, as it is if it is plain.
-
-        It never equals the tenant of a key.
-
-        Example:
-            >>> Secret(b"s" * 32).named("ann@example.org")
-            'by-name:ann@example.org'
-        """
-        if len(name) > LONGEST_NAME or not re.fullmatch(r"[\w.@+-]+", name, re.ASCII):
-            name = self._digest("name", name)[:32]
-        return f"by-name:{name}"
-
     def tenant_of(self, request: Request, by: str) -> str:
-        """Name the tenant of a request, by a header, a claim of its token, or else its keys."""
+        """Name the tenant of a request, by a header, a claim of its token, or else its keys.
+
+        What clients give stands behind `by-name:`, so that it never equals the tenant of a key.
+        """
         kind, _, name = by.partition(":")
         keys = [value for one in CREDENTIALS for value in request.headers.getlist(one)]
         if kind == "one":
@@ -77,7 +66,10 @@ class Secret:
             named = request.headers.get(name.strip(), "").strip()
         elif kind == "claim":
             named = next(filter(None, (_claim(one, name.strip()) for one in keys)), "")
-        return self.named(named) if named else self.tenant(*keys)
+        if not named:
+            return self.tenant(*keys)
+        plain = named if _PLAIN.fullmatch(named) else self._digest("name", named)[:32]
+        return f"by-name:{plain}"
 
     def signing_key(self) -> str:
         """Return the default signing key."""
@@ -128,10 +120,9 @@ def secret_beside(archive: str, file: Path | None) -> Secret:
 
 def _make(file: Path) -> None:
     """Make a missing secret; of two made at once, one stands."""
-    mine = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    mine.touch(0o600, exist_ok=False)
+    mine = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     try:
-        with mine.open("w") as stream:
+        with open(mine, "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
             stream.write(secrets.token_hex(LENGTH) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
@@ -141,26 +132,19 @@ def _make(file: Path) -> None:
         mine.unlink(missing_ok=True)
 
 
-class Tenants:
-    """The names of the tenants of whom something is archived, for pages and `archive list`.
+def tenants_in(archive: Archive) -> list[str]:
+    """Return the names of the tenants of whom something is archived, sorted.
 
-    They are a note beside the threads of the command line's own tenant.
+    They are a note beside the threads of the command line's own tenant. Raises ArchiveError.
     """
+    note = archive.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
+    return sorted(note.get("names", ()))
 
-    def __init__(self, archive: Archive) -> None:
-        self._archive, self._known = archive, Newest[str, bool](MOST)
 
-    def names(self) -> list[str]:
-        """Return them, sorted; `local` where there are none. Raises ArchiveError."""
-        note = self._archive.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
-        return sorted({*note.get("names", ()), *self._known.keys()}) or [LOCAL]
-
-    def add(self, tenant: str) -> None:
-        """Keep a name; a failure does not stop the answer."""
-        if self._known.get(tenant) is not None:
-            return
-        self._known.put(tenant, True)
-        try:
-            self._archive.note(LOCAL, "tenants", {"serve": {"names": self.names()[-MOST:]}})
-        except ArchiveError as error:
-            logger.warning("the name of a tenant could not be kept: %s", error)
+def add_tenant(archive: Archive, tenant: str) -> None:
+    """Keep a name; a failure does not stop the answer."""
+    try:
+        names = {*tenants_in(archive), tenant}
+        archive.note(LOCAL, "tenants", {"serve": {"names": sorted(names)[-MOST:]}})
+    except ArchiveError as error:
+        logger.warning("the name of a tenant could not be kept: %s", error)

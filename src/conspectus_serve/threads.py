@@ -1,17 +1,21 @@
-"""Find the thread of a history that the client does not name.
+"""Find the thread of a history that the client does not name, and what the client has cleared.
+
+A message is known by what clients do not change: the user's words, the model's words, the ids of
+its calls. Results of tools, thoughts, reminders and marks for a cache count for nothing, as clients
+clear them.
 
 A history joins a thread if it holds the thread's last answer and most of what was said before;
 otherwise it begins a new one. If it has left a known thread, the compactions that still fit are
 copied into the new one, so that nothing is summarised twice.
-
-What a client clears stays known: what the endpoint has seen whole is archived and summarised whole,
-and a record goes on fitting its history.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import marshal
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_, itemgetter
@@ -20,9 +24,25 @@ from typing import Any
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
+from conspectus.errors import MessageError
 from conspectus.messages import read_messages
-from conspectus_serve.trails import Mark, Trail
+from conspectus.messages.blocks import without_cache_marks
+from conspectus.tokens import TokenMeter
 
+_WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+_PASSING = ("system-reminder", "think", "thinking", "thought", "reasoning")
+"""Tags around parts of texts that clients add to messages, or take out, from request to request."""
+
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+_ARGUMENTS = ("name", "input", "arguments", "function")
+
+_PART = re.compile(r"[A-Za-z0-9]{8,}+")
+"""A part of an id; one of letters and digits is of no other conversation."""
+
+KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
+NEWEST = 32  # answers by which a thread is looked for; of those before, each at twice the distance
+TOGETHER = 4  # messages that name an answer, with those before it
 TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
@@ -30,6 +50,169 @@ ALIKE, HINTED = 0.75, 0.5
 
 HINTS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
 """Headers in which clients name their session: Claude Code, Codex, others."""
+
+THREADS, CHARACTERS, EACH = 256, 32_000_000, 1_000
+"""Threads whose newest request is remembered, and characters of all of these; each message counts
+for so many more."""
+
+SMALL = 200  # characters of a message that no client would clear
+CHAINS = 64  # threads for which the covered messages are remembered
+HELD = 16  # histories left to the server that are remembered, beside the archive
+
+
+class Odd(dict[str, Any]):
+    """What stands for a message that the engine does not understand; it stays in view."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mark:
+    """A message as it is known again."""
+
+    name: str  # hash of what clients leave alone; empty if there is nothing such
+    size: int  # characters of its JSON
+    said: bool  # it holds more than results of tools, and is no system message
+    by_model: bool
+    unique: bool  # no other conversation has its name
+    as_is: bool  # it is read as it came
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """A history as it is known again."""
+
+    marks: list[Mark]
+    messages: list[Any]  # as the engine reads them: without cache marks
+    tokens: int
+    said: list[str]  # names of the messages that were said
+    answers: list[int]  # how many of these an earlier request may have held
+
+    @property
+    def answered(self) -> list[str]:
+        """The names up to the last answer of the model; without one, all."""
+        return self.said[: self.answers[-1]]
+
+    def names(self) -> list[str]:
+        """Return the names of the answers by which a thread is looked for, the newest first."""
+        back = [*range(1, NEWEST), *(NEWEST << n for n in range(24))]
+        ends = [self.answers[-at] for at in back if at <= len(self.answers)]
+        return ["-".join(self.said[max(0, end - TOGETHER) : end]) for end in ends]
+
+
+_KNOWN: dict[int, Mark] = {}
+
+
+def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
+    """Read a history; two protocols have no names in common.
+
+    System messages do not count, as they may hold a clock, unless there is nothing else. Raises
+    ValueError, TypeError or RecursionError for a message that is no JSON object.
+    """
+    kind, known = hash((protocol, meter.family, meter.maker)), _KNOWN.get
+    # The fastest of all; its 64 bits have a secret key.
+    keys = [hash(marshal.dumps(message, 2)) ^ kind for message in history]
+    pairs = list(zip(keys, history, strict=True))
+    marks = [known(key) or _newly_read(key, message, protocol, meter) for key, message in pairs]
+    messages = [
+        message if mark.as_is else _read(message)
+        for mark, message in zip(marks, history, strict=True)
+    ]
+    if len({mark.name for mark in marks}) < len(marks):
+        seen = Counter[str]()
+        for at, mark in enumerate(marks):  # the same words again are another message
+            seen[mark.name] += 1
+            if mark.name and seen[mark.name] > 1:
+                marks[at] = replace(mark, name=f"{mark.name}-{seen[mark.name]}")
+    talk = [mark for mark in marks if mark.said]
+    ends = [end for end, mark in enumerate(talk, 1) if mark.by_model]
+    answers = [*range(1, ends[0] if ends else len(talk) + 1), *ends]
+    said = [mark.name for mark in talk] or [_hashed([protocol, *messages])]
+    return Trail(marks, messages, sum(mark.tokens for mark in marks), said, answers or [1])
+
+
+def _read(message: Any) -> Any:
+    """Return a message as the engine reads it: without cache marks, or what stands for it."""
+    bare = without_cache_marks(message)
+    try:
+        [entry] = read_messages([bare])
+        if "role" in bare or "call_id" not in bare or entry.calls or entry.answers:
+            return bare
+    except MessageError:
+        pass
+    return Odd(role="system", content=json.dumps(bare, sort_keys=True))
+
+
+def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mark:
+    """Read what a message is known by, without its number among equal ones."""
+    if not isinstance(message, dict):
+        raise TypeError("a message is no object")
+    read, bare = _read(message), without_cache_marks(message)
+    parts: dict[str, list[str]] = {"said": [], "result": [], "id": [], "arguments": []}
+    for kind, value in _parts(bare):
+        parts[kind].append(value)
+    role, type_ = bare.get("role"), str(bare.get("type") or "")
+    ids, said = [*parts["id"], *parts["result"]], list(filter(None, parts["said"]))
+    if role is None and not (ids or said) and type_ not in ("reasoning", ""):
+        said = [str(bare.get("id") or _WRITE(bare))]
+    unique = bool(ids) and all(map(_is_random, ids))
+    if not unique:  # then the arguments tell a call from another one
+        said += parts["arguments"]
+    by_model = role in ("assistant", "model")
+    if role is None:
+        by_model = not type_.endswith(("_output", "_response", "_reference", "_trigger"))
+    mark = Mark(
+        name=_hashed([protocol, role or type_, *said, *ids]) if said or ids else "",
+        size=len(_WRITE(bare)),
+        said=bool(parts["id"] or said) and role not in ("system", "developer"),
+        by_model=by_model,
+        unique=unique,
+        as_is=read is message,
+        tokens=meter.message(read),
+    )
+    if len(_KNOWN) >= KNOWN:
+        _KNOWN.clear()
+    _KNOWN[key] = mark
+    return mark
+
+
+def _hashed(values: Sequence[Any]) -> str:
+    return hashlib.sha256(_WRITE(values).encode()).hexdigest()[:24]
+
+
+def _parts(part: Any) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a message that clients leave alone, with their kind."""
+    if isinstance(part, str):
+        yield "said", _plain(part)
+    elif isinstance(part, list):
+        for one in part:
+            yield from _parts(one)
+    elif isinstance(part, Mapping) and part.get("type") not in _THOUGHTS:
+        kind = str(part.get("type") or "")
+        answered = part.get("tool_call_id") or part.get("tool_use_id")
+        if answered or (kind.endswith("_output") and part.get("call_id")):
+            yield "result", str(answered or part["call_id"])
+            return
+        calls = kind.endswith("tool_use") or "function" in part
+        if called := part.get("call_id") or (calls and part.get("id")):
+            yield "id", str(called)
+            yield "arguments", _WRITE([part.get(name) for name in _ARGUMENTS])
+            return
+        for name in ("text", "content", "tool_calls"):
+            yield from _parts(part.get(name))
+
+
+def _is_random(name: str) -> bool:
+    return any(not (part.isalpha() or part.isdigit()) for part in _PART.findall(name))
+
+
+def _plain(text: str) -> str:
+    """Return a text without passing parts, its spaces made one."""
+    for tag in _PASSING:
+        begin, end = f"<{tag}>", f"</{tag}>"
+        first, *parts = text.split(begin)
+        left = (one.partition(end)[2] if end in one else begin + one for one in parts)
+        text = "".join((first, *left))
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +236,12 @@ def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
     slips = [f"answer {name}" for name in trail.names()] + ([f"hint {hint}"] if hint else [])
     known = archive.notes(tenant, "thread", slips)
     threads = dict.fromkeys(str(known[slip].get("thread")) for slip in slips if slip in known)
-    names = [f"thread {one}" for one in threads]
-    places = archive.notes(tenant, "thread", names) if names else {}
+    places = (
+        archive.notes(tenant, "thread", [f"thread {one}" for one in threads]) if threads else {}
+    )
     left, begun = "", list[str]()
-    for thread, name in zip(threads, names, strict=True):
-        if (place := places.get(name)) is None:  # it was forgotten
+    for thread in threads:
+        if (place := places.get(f"thread {thread}")) is None:  # it was forgotten
             continue
         if _goes_on(trail, place, hint):
             return Match(thread, place["head"], place["tail"])
@@ -89,13 +273,10 @@ def keep(
     archive: Archive, tenant: str, match: Match, trail: Trail, head: str, hint: str = ""
 ) -> None:
     """Note how far a thread has come. Raises ArchiveError."""
-    tail = trail.answered[-TAIL:]
-    thread = {"thread": match.thread}
-    slips: dict[str, dict[str, Any]] = {f"answer {trail.names()[0]}": thread}
-    if hint:
-        slips[f"hint {hint}"] = thread
-    place = {"head": head, "tail": tail, "first": trail.said[0], "hint": hint}
-    archive.note(tenant, "thread", {**slips, f"thread {match.thread}": place})
+    slips = [f"answer {trail.names()[0]}"] + ([f"hint {hint}"] if hint else [])
+    place = {"head": head, "tail": trail.answered[-TAIL:], "first": trail.said[0], "hint": hint}
+    named = {slip: {"thread": match.thread} for slip in slips}
+    archive.note(tenant, "thread", {**named, f"thread {match.thread}": place})
 
 
 def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
@@ -109,18 +290,12 @@ def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
     return hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()[:24] if first else ""
 
 
-THREADS, CHARACTERS, EACH = 256, 32_000_000, 1_000
-"""Threads whose newest request is remembered, and characters of all of these; each message counts
-for so many more."""
-
-SMALL = 200  # characters of a message that no client would clear
-HEAD = 40  # characters by which a text is known to be the beginning of another
-MEDIA = frozenset(("source", "image_url", "file", "file_id", "file_data", "input_audio"))
-CHAINS = 64  # threads for which the covered messages are remembered
-
-
 class Originals:
-    """Remember messages whole, and find them again in the archive once they are covered."""
+    """Remember messages whole, and find them again in the archive once they are covered.
+
+    What a client clears stays known so: what the endpoint has seen whole is archived and summarised
+    whole, and a record goes on fitting its history.
+    """
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -130,13 +305,14 @@ class Originals:
         self._covered = Newest[tuple[Scope, str], dict[str, tuple[str, int]]](CHAINS)
 
     def restored(
-        self, scope: Scope, head: str, marks: list[Mark], messages: list[Any]
+        self, scope: Scope, head: str, trail: Trail
     ) -> tuple[list[Any], list[Any], list[Mark]]:
         """Return a history with its originals, and their marks; `head` is the record in force.
 
         Between them is the history with those originals alone that the record knows: it takes as
         much of the window as what the client has sent.
         """
+        marks, messages = trail.marks, trail.messages
         _, before, kept = self._seen.get(scope) or (0, [], [])
         covered = self._covered_until(scope, head)
         if not covered and all(map(is_, before, marks)):  # nothing is another message now
@@ -146,24 +322,19 @@ class Originals:
         made, short, whole = list(messages), list(messages), list(marks)
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks):
+            # Messages of one name that are not smaller differ in passing parts, such as reminders.
             known, (key, size) = seen.get(mark.name), covered.get(mark.name, ("", 0))
             if known is not None:
-                changed = bool(key) and _says_the_same(mark, messages[place], known[1])
-                if changed or _was_cleared(mark, messages[place], known[0].size, known[1]):
+                if mark.size < known[0].size or (key and mark.said):
                     whole[place], made[place] = known
                     short[place] = made[place] if key else short[place]
-            elif key and (mark.said or mark.size < size):
+            elif key and (mark.size < size or mark.said):
                 wanted[place] = key
         originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
         for place, key in wanted.items():
-            original, mark = originals.get(key), marks[place]
-            size = covered[mark.name][1]
-            if original is None or not original.lossless:
-                continue
-            message = messages[place], original.message
-            if _says_the_same(mark, *message) or _was_cleared(mark, message[0], size, message[1]):
+            if (original := originals.get(key)) is not None and original.lossless:
                 made[place] = short[place] = original.message
-                whole[place] = replace(mark, size=size)
+                whole[place] = replace(marks[place], size=covered[marks[place].name][1])
         return made, short, whole
 
     def remember(self, scope: Scope, marks: list[Mark], messages: list[Any]) -> None:
@@ -195,43 +366,6 @@ class Originals:
         return made
 
 
-def _says_the_same(mark: Mark, message: Any, original: Any) -> bool:
-    """Return whether two messages of one name differ in passing parts alone, such as reminders."""
-    return mark.said and _media(message) == _media(original)
-
-
-def _media(message: Any) -> list[Any]:
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    return [one for one in blocks if isinstance(one, Mapping) and not MEDIA.isdisjoint(one)]
-
-
-def _was_cleared(mark: Mark, message: Any, size: int, original: Any) -> bool:
-    """Return whether a message is what a client has left of a known one of this size.
-
-    One whose name another conversation may have too must have become much shorter, or have a text
-    that begins like one of the original.
-    """
-    if mark.size >= size or mark.unique or mark.size < size // 2:
-        return mark.size < size
-    begun = {text[:HEAD] for text in _texts(original)}
-    return any(text[:HEAD] in begun for text in _texts(message))
-
-
-def _texts(part: Any) -> Iterator[str]:
-    """Yield the longer texts of a message, also those in its blocks."""
-    if isinstance(part, str) and len(part) >= HEAD:
-        yield part
-    elif isinstance(part, list):
-        for one in part:
-            yield from _texts(one)
-    elif isinstance(part, Mapping):
-        yield from _texts([part.get(name) for name in ("content", "output", "text")])
-
-
-KNOWN = 16  # histories left to the server that are remembered, beside the archive
-
-
 class Held:
     """Keep the histories that clients leave to the server, by the ids of responses.
 
@@ -242,7 +376,7 @@ class Held:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._known = Newest[tuple[str, str], tuple[str, list[Any]]](KNOWN)
+        self._known = Newest[tuple[str, str], tuple[str, list[Any]]](HELD)
 
     def history(self, tenant: str, response: str) -> tuple[str, list[Any]] | None:
         """Return the thread and the history up to a response, with it; None if it is unknown."""

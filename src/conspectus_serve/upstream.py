@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,19 +21,15 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from conspectus.errors import ConfigError
-from conspectus_serve.answers import EVENT_END, RefusedByUpstream, error_in
-from conspectus_serve.protocols import Protocol, Refusal, target_of
+from conspectus_serve.protocols import MESSAGES, Protocol, Refusal, target_of
 from conspectus_serve.settings import ServeSettings
 
 Raw = list[tuple[bytes, bytes]]
 
 OURS = b"x-conspectus-"  # before own headers: none goes to the upstream or comes from it
-LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
 IDLE = 4.0  # seconds that an unused connection is kept: less than by servers, which close it
 LONGEST_LINE = 65_536  # bytes of a header of an answer
 OWN_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")  # not the client's: none
-LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
-
 DECODED = ("gzip", "deflate", "br", "zstd")  # codings of answers that aiohttp reads
 
 HOP_BY_HOP = frozenset(
@@ -39,15 +38,29 @@ HOP_BY_HOP = frozenset(
 )
 """Headers of one connection alone (RFC 9110, 7.6.1), and the old `proxy-connection`."""
 
-_NO_HEADER = re.compile(r"[^ -~]")  # letters that may stand in no header
+REPLACED = frozenset((b"host", b"content-length", b"expect", b"accept-encoding"))
+"""Headers of a client that are written anew; answers are read on the way, so they come plain."""
 
 REFUSALS = frozenset((400, 413, 422, *range(500, 600)))
 """Statuses with which upstreams refuse a request that is too long."""
 
+LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
+LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
+DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
+ENDED = ("completed", "incomplete", None)  # statuses of a response; in the background it has others
+HEAD, TAIL = 8_192, 16_384  # bytes at both ends of an answer in which usage is looked for
 
-def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
-    """Return the headers of a request that go on to the upstream."""
-    return _without(list(headers), HOP_BY_HOP | {b"host", b"content-length", b"expect"})
+_NO_HEADER = re.compile(r"[^ -~]")  # letters that may stand in no header
+_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_COUNTS = re.compile(
+    rb'"(prompt_tokens|input_tokens|cache_read_input_tokens|cache_creation_input_tokens)": ?(\d+)'
+)
+
+
+def to_upstream(headers: Iterable[tuple[bytes, bytes]], without: Iterable[bytes] = ()) -> Raw:
+    """Return the headers of a request that go on to the upstream, `without` some of them."""
+    kept = _without(list(headers), HOP_BY_HOP | REPLACED | set(without))
+    return [*kept, (b"accept-encoding", b"identity")]
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
@@ -80,69 +93,143 @@ class UpstreamFailed(Refusal):
     """The upstream cannot be reached, or has broken off; the text names no key."""
 
 
-class UpstreamAnswer:
-    """An open answer of the upstream, whose body comes in pieces."""
+class RefusedByUpstream(Exception):
+    """A refusal of the upstream, in the form that the engine reads."""
 
-    def __init__(self, response: aiohttp.ClientResponse, plain: bool) -> None:
-        self._response, self._begun = response, b""  # what was read to look for a refusal
-        self.status = response.status
-        decoded = plain and response.headers.get("content-encoding", "").lower() in DECODED
+    def __init__(self, text: str, status: int | None) -> None:
+        super().__init__(text)
+        self.status_code = status
+
+
+def error_in(text: bytes) -> RefusedByUpstream | None:
+    """Return the error in an event or in a body, if it holds one and nothing else."""
+    if b'"error"' not in text and b"response.failed" not in text:
+        return None
+    try:
+        body = json.loads(b"\n".join(_data(text)) or text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict) or body.get("choices"):
+        return None
+    response = body.get("response")
+    error = body.get("error") or (response.get("error") if isinstance(response, dict) else None)
+    if not error and body.get("type") not in ("error", "response.failed"):
+        return None
+    return RefusedByUpstream(json.dumps(error or body), None)
+
+
+def _data(events: bytes) -> list[bytes]:
+    return [line[5:] for line in events.splitlines() if line.startswith(b"data:")]
+
+
+class UpstreamAnswer:
+    """An open answer of the upstream, whose body comes in pieces.
+
+    An answer in a `protocol` is remembered as it goes by; None for another one. Methods that read
+    raise UpstreamFailed.
+
+    Attributes:
+        closing: its end has begun, from which on a client may name the response.
+    """
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, protocol: Protocol | None, streamed: bool
+    ) -> None:
+        self._response, self._protocol, self._raw = response, protocol, bytearray()
+        self.status, self._streamed = response.status, streamed and response.status == 200
+        self.closing = not self._streamed
+        decoded = response.headers.get("content-encoding", "").lower() in DECODED
         gone = (b"content-encoding", b"content-length") if decoded else ()
         self.headers = [one for one in response.raw_headers if one[0].lower() not in gone]
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the bytes of the body as they come. Raises UpstreamFailed."""
-        if self._begun:
-            yield self._begun
-        while piece := await self._read():
+        """Yield the bytes of the body as they come.
+
+        They end with the last event of a stream: some upstreams leave it open.
+        """
+        if self._raw:
+            yield bytes(self._raw)
+        while not self._has_ended():
+            if not (piece := await self._read()):
+                return
             yield piece
+        with suppress(TimeoutError, aiohttp.ClientError):
+            async with asyncio.timeout(DRAINED):
+                await self._response.read()
+
+    def _has_ended(self) -> bool:
+        return self._streamed and self.closing and self._raw.endswith((b"\n\n", b"\n\r\n", b"\r\r"))
 
     async def _read(self) -> bytes:
         """Read a piece; none at the end."""
         content = self._response.content
         try:
-            return await content.readany()
+            piece = await content.readany()
         except (aiohttp.ClientError, TimeoutError) as error:
             content.set_exception(None)  # type: ignore[arg-type]
-            left = content.read_nowait()  # it raises before it gives what has come
+            piece = content.read_nowait()  # it raises before it gives what has come
             content.set_exception(error)
-            if left:
-                return left
-            raise _failed(error) from None
+            if not piece:
+                raise _failed(error) from None
+        if self._protocol is not None:
+            start = max(0, len(self._raw) - 64)
+            self._raw += piece
+            self.closing = self.closing or bool(self._protocol.ends.search(self._raw, start))
+        return piece
 
     async def whole(self) -> bytes:
-        """Return the body; its pieces can still be sent on."""
-        self._begun = b"".join([piece async for piece in self.pieces()])
-        return self._begun
+        """Return the body."""
+        return b"".join([piece async for piece in self.pieces()])
 
-    async def refusal(self, protocol: Protocol, streamed: bool) -> RefusedByUpstream | None:
+    async def refusal(self) -> RefusedByUpstream | None:
         """Return the refusal, if this is one; its body can still be sent on.
 
         Some upstreams begin a stream, or answer with 200, before they know that they refuse. The
         events at the beginning of a stream that say nothing yet are held, for a short time: an
-        upstream that thinks has begun. Raises UpstreamFailed.
+        upstream that thinks has begun.
         """
+        assert self._protocol is not None
         refused = self.status in REFUSALS
         if not refused and self.status != 200:
             return None
-        streamed, most = streamed and not refused, LARGEST_ERROR if refused else LARGEST_HELD
+        most, begins = LARGEST_ERROR if refused else LARGEST_HELD, self._protocol.begins
         at, until = 0, time.monotonic() + LONGEST_HELD
-        while len(self._begun) < most:
+        while len(self._raw) < most:
             try:
-                async with asyncio.timeout(until - time.monotonic() if streamed else None):
+                async with asyncio.timeout(until - time.monotonic() if self._streamed else None):
                     piece = await self._read()
             except TimeoutError:
                 break
-            self._begun += piece
-            while streamed and (end := EVENT_END.search(self._begun, at)) is not None:
-                event, at = self._begun[at : end.end()], end.end()
-                if b"data:" in event and protocol.begins.search(event) is None:
+            while self._streamed and (end := _EVENT_END.search(self._raw, at)) is not None:
+                event, at = bytes(self._raw[at : end.end()]), end.end()
+                if b"data:" in event and begins.search(event) is None:
                     return error_in(event)
             if not piece:
-                text = self._begun.decode("utf-8", "replace")
+                text = self._raw.decode("utf-8", "replace")
                 said = RefusedByUpstream(text, self.status)
-                return said if refused else error_in(self._begun[at:])
+                return said if refused else error_in(bytes(self._raw[at:]))
         return None
+
+    def reported(self) -> int | None:
+        """Return the input tokens that the upstream reports; None if it reports none."""
+        text = self._raw[:HEAD] + b" " + self._raw[-TAIL:]
+        counts = {match[1]: int(match[2]) for match in _COUNTS.finditer(text)}
+        if self._protocol is not MESSAGES:
+            return counts.get(b"prompt_tokens") or counts.get(b"input_tokens")
+        return sum(n for name, n in counts.items() if name != b"prompt_tokens") or None
+
+    def response(self) -> tuple[str, list[Any]] | None:
+        """Return the id and output of a response of Responses; None if it is not complete."""
+        try:
+            raw = bytes(self._raw)
+            if self._streamed:
+                *_, raw = (one for one in _data(raw) if one.strip() != b"[DONE]")
+            body = json.loads(raw)["response"] if self._streamed else json.loads(raw)
+            name, output, status = body["id"], body["output"], body.get("status")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        named = status in ENDED and isinstance(name, str) and isinstance(output, list)
+        return (name, output) if named else None
 
     def close(self) -> None:
         """Close the connection."""
@@ -181,13 +268,12 @@ class Upstream:
         path: str,
         query: str,
         headers: Raw,
-        content: bytes | AsyncIterator[bytes] = b"",
+        content: bytes = b"",
         timeout: float | None = None,
-        plain: bool = True,
+        protocol: Protocol | None = None,
+        streamed: bool = False,
     ) -> UpstreamAnswer:
         """Send a request to the upstream's place of a client's path.
-
-        A `plain` answer is decompressed: some upstreams compress although none asked for it.
 
         Raises UpstreamFailed if it cannot be reached in time.
         """
@@ -199,11 +285,10 @@ class Upstream:
                 headers=CIMultiDict((_text(name), _text(value)) for name, value in headers),
                 data=content or None,
                 allow_redirects=False,
-                auto_decompress=plain,
                 proxy=self._proxy,
                 timeout=aiohttp.ClientTimeout(total=timeout) if timeout else self._timeout,
             )
-            return UpstreamAnswer(response, plain)
+            return UpstreamAnswer(response, protocol, streamed)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise _failed(error) from None
 
@@ -218,33 +303,33 @@ def _text(raw: bytes) -> str:
 
 
 def _certificates(file: Path | None) -> ssl.SSLContext:
-    path = file.expanduser() if file is not None else os.environ.get("SSL_CERT_FILE")
-    folder = None if file is not None else os.environ.get("SSL_CERT_DIR")
-    if not path and not folder:
-        path = certifi.where()
+    path = file.expanduser() if file else os.environ.get("SSL_CERT_FILE") or certifi.where()
     try:
-        return ssl.create_default_context(cafile=path or None, capath=folder or None)
+        return ssl.create_default_context(cafile=path)
     except OSError as error:
         name = "serve.ca_file" if file is not None else "SSL_CERT_FILE"
         why = error.strerror or "it holds no certificates"
         raise ConfigError((f"{name}: {path} cannot be used ({why}); name a PEM file",)) from None
 
 
-FAULTS: Sequence[tuple[type[Exception], str, str]] = (
-    (TimeoutError, "the upstream did not answer in time", "try again"),
-    (aiohttp.ClientHttpProxyError, "the proxy to the upstream refuses", "check serve.proxy"),
-    (aiohttp.ClientProxyConnectionError, "the proxy cannot be reached", "check serve.proxy"),
-    (aiohttp.ClientConnectorError, "the upstream cannot be reached", "check serve.upstream"),
-    (aiohttp.ClientResponseError, "the upstream's answer is no HTTP", "check serve.upstream"),
-    (aiohttp.ClientError, "the upstream has broken off", "try again"),
-    (Exception, "this path cannot be sent on", "check it"),
+FAULTS: Sequence[tuple[type[Exception], tuple[int, str, str]]] = (
+    (TimeoutError, (504, "the upstream did not answer in time", "try again")),
+    (aiohttp.ClientHttpProxyError, (502, "the proxy to the upstream refuses", "check serve.proxy")),
+    (aiohttp.ClientProxyConnectionError, (502, "the proxy cannot be reached", "check serve.proxy")),
+    (aiohttp.ClientConnectorError, (502, "the upstream cannot be reached", "check serve.upstream")),
+    (
+        aiohttp.ClientResponseError,
+        (502, "the upstream's answer is no HTTP", "check serve.upstream"),
+    ),
+    (aiohttp.ClientError, (502, "the upstream has broken off", "try again")),
+    (Exception, (400, "this path cannot be sent on", "check it")),
 )
-"""What errors mean, and what to do about them; the first one counts."""
+"""Statuses and words for errors, and what to do about them; the first one counts."""
 
 
 def _failed(error: Exception) -> UpstreamFailed:
     why = type(error.__cause__ or error).__name__
-    what, cure = next((said, do) for kind, said, do in FAULTS if isinstance(error, kind))
+    status, what, cure = next(row for kind, row in FAULTS if isinstance(error, kind))
     if isinstance(error, aiohttp.ClientConnectorError):
         inner = error.os_error  # the words of the system, which name no key
         number = inner.errno if isinstance(inner, ConnectionError) else None
@@ -252,6 +337,4 @@ def _failed(error: Exception) -> UpstreamFailed:
         why = f"{why}: {said}"[:300]
     if "CERTIFICATE_VERIFY" in why:
         cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
-    known = isinstance(error, (TimeoutError, aiohttp.ClientError))
-    status = 504 if isinstance(error, TimeoutError) else 502 if known else 400
     return UpstreamFailed(status, f"{what} ({why}); {cure}")
