@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
-from conspectus.archive import Archive
+from conspectus.archive import Archive, default_archive_path
 from conspectus.config import SummarizationConfig
 from conspectus_serve.entrance import Entrance
 from conspectus_serve.fitting import Exchange, Fitter
@@ -37,7 +37,6 @@ from conspectus_serve.upstream import (
     Raw,
     Upstream,
     UpstreamAnswer,
-    UpstreamFailed,
     own_headers,
     to_client,
     to_upstream,
@@ -124,7 +123,7 @@ class Endpoint:
             return
         reply, x, begun = Reply(send), None, time.monotonic()
         route = self._route(request)
-        self._operation.in_flight += 1
+        self._operation.in_flight.inc()
         try:
             self._entrance.check(request)
             raw = await self._entrance.body(request, decoded=route is not None)
@@ -146,7 +145,7 @@ class Endpoint:
             text = f"an error inside the endpoint ({type(error).__name__})"
             await self._refuse(request, reply, route, Refusal(500, text))
         finally:
-            self._operation.in_flight -= 1
+            self._operation.in_flight.dec()
             self._operation.done(request, x, reply.status, time.monotonic() - begun)
 
     def _route(self, request: Request) -> Route | None:
@@ -179,9 +178,8 @@ class Endpoint:
                 self._warned.add(path)
                 logger.warning("%s: %s", printable(path), NOT_READ)
             own = own_headers(note=NOT_READ)
-        answer = await self._upstream.send(
-            request.method, *_where(request), to_upstream(request.headers.raw), raw
-        )
+        headers = to_upstream(request.headers.raw)
+        answer = await self._upstream.send(request.method, *_where(request), headers, raw)
         await self._relay(answer, reply, own)
 
     def _to_its_end(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
@@ -263,16 +261,16 @@ class Endpoint:
             return False
         headers = to_upstream(request.headers.raw, (b"content-type", b"idempotency-key"))
         try:
-            answer = await self._upstream.send("GET", "/v1/models", "", headers, timeout=PATIENCE)
-            listed = json.loads(await answer.whole()) if answer.status == 200 else None
-        except (UpstreamFailed, ValueError, RecursionError):
+            async with asyncio.timeout(PATIENCE):
+                answer = await self._upstream.send("GET", "/v1/models", "", headers)
+                listed = json.loads(await answer.whole()) if answer.status == 200 else None
+        except (Refusal, TimeoutError, ValueError, RecursionError):
             return False
         x.learned.listed = window_in(listed, x.model) or x.learned.listed
         return x.learned.listed is not None
 
     async def _sent(self, request: Request, x: Exchange) -> UpstreamAnswer:
         """Send what a request has become."""
-        path, query = _where(request)
         headers = to_upstream(request.headers.raw, (b"content-encoding", b"anthropic-beta"))
         if betas := [*request.headers.getlist("anthropic-beta"), *x.betas]:
             headers.append((b"anthropic-beta", ",".join(betas).encode("latin-1")))
@@ -280,14 +278,9 @@ class Endpoint:
             # Another request than the client's, whose answer is another one's.
             mark = b"-" + hashlib.sha256(x.content).hexdigest()[:12].encode()
             headers = [(k, v + mark if k == b"idempotency-key" else v) for k, v in headers]
+        protocol, (path, query) = x.route.protocol, _where(request)
         return await self._upstream.send(
-            request.method,
-            cleaned(path),
-            query,
-            headers,
-            x.content,
-            protocol=x.route.protocol,
-            streamed=x.streamed,
+            "POST", cleaned(path), query, headers, x.content, protocol, x.streamed
         )
 
     async def _relay(
@@ -358,6 +351,7 @@ def make_app(
         ConfigError: the secret or a name in the configuration cannot be used.
         ArchiveError: the archive cannot be opened.
     """
-    opened = archive or Archive.open(settings.where)
-    known = secret or secret_beside(settings.where, settings.secret_file)
+    where = settings.archive or str(default_archive_path())
+    opened = archive or Archive.open(where)
+    known = secret or secret_beside(where, settings.secret_file)
     return Endpoint(settings, config, opened, known, closes=archive is None)

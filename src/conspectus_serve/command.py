@@ -8,7 +8,7 @@ import logging
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,33 +25,34 @@ a request that passes changes threads several times."""
 
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
 
-Text: TypeAlias = str | None
-File: TypeAlias = Path | None
-
 
 def serve(
     upstream: Annotated[
-        Text, typer.Option(metavar="URL", help="The provider, such as https://api.openai.com.")
+        str | None,
+        typer.Option(metavar="URL", help="The provider, such as https://api.openai.com."),
     ] = None,
     config: Annotated[
-        File, typer.Option(metavar="FILE", help="YAML with sections serve: and summarization:.")
+        Path | None,
+        typer.Option(metavar="FILE", help="YAML with sections serve: and summarization:."),
     ] = None,
     listen: Annotated[
-        Text,
+        str | None,
         typer.Option(metavar="HOST:PORT", help="Where to listen.", show_default="127.0.0.1:8377"),
     ] = None,
     token: Annotated[
-        Text,
+        str | None,
         typer.Option(
             envvar="CONSPECTUS_SERVE_TOKEN",
             help="What clients must send as x-conspectus-token; needed where others can reach it.",
         ),
     ] = None,
     archive: Annotated[
-        Text, typer.Option(help="Where originals go: a file, sqlite:///FILE or postgresql://...")
+        str | None,
+        typer.Option(help="Where originals go: a file, sqlite:///FILE or postgresql://..."),
     ] = None,
     secret_file: Annotated[
-        File, typer.Option(metavar="FILE", help="The secret that names tenants; made if missing.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The secret that names tenants; made if missing."),
     ] = None,
     window: Annotated[
         int | None, tokens("Input limit of models that the file does not name.")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections import Counter
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
@@ -31,9 +29,14 @@ logger = logging.getLogger("conspectus.serve")
 
 HEALTH, METRICS, PAGE = "/healthz", "/metrics", "/conspectus"
 
-BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0, math.inf)  # of the histogram of seconds
+BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram of seconds
 
-TOTALS = ("tokens_in", "tokens_sent", "compactions", "retries")
+TOTALS = {
+    "tokens_in": "Tokens of histories as they came",
+    "tokens_sent": "Tokens of histories as they were sent",
+    "compactions": "Compactions",
+    "retries": "Further requests to the upstream",
+}
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
@@ -52,8 +55,12 @@ class Operation:
 
     def __init__(self, archive: Archive, entrance: Entrance) -> None:
         self._archive, self._entrance = archive, entrance
-        self._requests, self._totals = Counter[tuple[str, str]](), Counter[str]()
-        self._seconds, self._took, self.in_flight = Counter[float](), 0.0, 0
+        self._figures = CollectorRegistry()
+        own: Any = {"namespace": "conspectus_serve", "registry": self._figures}
+        self._requests = Counter("requests", "Requests", ("kind", "outcome"), **own)
+        self._totals = [Counter(name, about, **own) for name, about in TOTALS.items()]
+        self._seconds = Histogram("seconds", "Seconds of requests", buckets=BOUNDS, **own)
+        self.in_flight = Gauge("in_flight", "Requests under way", **own)
 
     def done(self, request: Request, x: Exchange | None, status: int, took: float) -> None:
         """Log and count a request that has ended, with what is known of its history."""
@@ -66,30 +73,12 @@ class Operation:
             model, thread = printable(x.model), printable(x.match.thread)
             about = f"model={model} tenant={x.tenant} thread={thread} tokens={x.tokens} sent={sent}"
             amounts = (x.tokens, sent, x.compactions, x.retries)
-            self._totals.update(dict(zip(TOTALS, amounts, strict=True)))
+            for total, amount in zip(self._totals, amounts, strict=True):
+                total.inc(amount)
         client = printable(request.headers.get("user-agent", "").partition(" ")[0])
         logger.info("%s %s %s %s status=%d %.2fs", client, kind, about, outcome, status, took)
-        self._requests[kind, outcome] += 1
-        self._took += took
-        self._seconds.update(bound for bound in BOUNDS if took <= bound)
-
-    def figures(self) -> Iterator[str]:
-        """Write all figures in Prometheus' text format, line by line."""
-        name = "conspectus_serve"
-        yield f"# TYPE {name}_requests_total counter"
-        for (kind, outcome), count in sorted(self._requests.items()):
-            yield f'{name}_requests_total{{kind="{kind}",outcome="{outcome}"}} {count}'
-        for total in TOTALS:
-            yield f"# TYPE {name}_{total}_total counter"
-            yield f"{name}_{total}_total {self._totals[total]}"
-        yield f"# TYPE {name}_in_flight gauge"
-        yield f"{name}_in_flight {self.in_flight}"
-        yield f"# TYPE {name}_seconds histogram"
-        for bound in BOUNDS:
-            le = "+Inf" if bound == math.inf else bound
-            yield f'{name}_seconds_bucket{{le="{le}"}} {self._seconds[bound]}'
-        yield f"{name}_seconds_sum {self._took:.3f}"
-        yield f"{name}_seconds_count {self._seconds[math.inf]}"
+        self._requests.labels(kind, outcome).inc()
+        self._seconds.observe(took)
 
     def is_ours(self, request: Request) -> bool:
         """Return whether a request is for one of the endpoint's own pages."""
@@ -105,8 +94,8 @@ class Operation:
                 return PlainTextResponse("ok\n")
             self._entrance.check_page(request)
             if path == METRICS:
-                text = "".join(f"{line}\n" for line in self.figures())
-                return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+                figures = generate_latest(self._figures)
+                return PlainTextResponse(figures, media_type="text/plain; version=0.0.4")
             names = ("tenant", "thread", "session", "q")
             return HTMLResponse(self._page(*(given.get(one, "") for one in names)), 200, HEADERS)
         except ArchiveError as error:
@@ -118,16 +107,15 @@ class Operation:
 
     def _page(self, tenant: str, thread: str, session: str, query: str) -> str:
         archive, tenants = self._archive, tenants_in(self._archive) or [LOCAL]
-        tenant = tenant or tenants[0]
-        about: dict[str, Any] = {"tenants": tenants, "tenant": tenant, "thread": thread, "q": query}
+        about: dict[str, Any] = {"tenants": tenants, "tenant": tenant or tenants[0], "q": query}
+        about |= {"thread": thread, "session": session or "main"}
         if not thread:
-            scopes = archive.scopes(tenant)
+            scopes = archive.scopes(about["tenant"])
             rows = [self._row(one) for one in scopes[:THREADS]]
             return self._template.render(**about, rows=rows, more=len(scopes) - len(rows))
-        scope = Scope(tenant, thread, session or "main")
+        scope = Scope(about["tenant"], thread, about["session"])
         chain = archive.chain(scope)
-        rows = archive.export(scope, chain)
-        found = ""
+        rows, found = archive.export(scope, chain), ""
         if query:
             count = TokenMeter(model="gpt-4o").text
             flow = answer_flow(archive, scope, chain, query=query, tokens=FOUND, count=count)
@@ -137,23 +125,19 @@ class Operation:
                 found = str(error)
         return self._template.render(
             **about,
-            session=scope.session,
             chain=chain,
             summary=next((one.summary for one in reversed(chain) if one.summary), ""),
             count=len(rows),
-            originals=[_original(row) for row in rows[-ORIGINALS:]],
+            originals=rows[-ORIGINALS:],
+            most=LETTERS,
             found=found,
         )
 
     def _row(self, scope: Scope) -> dict[str, Any]:
         chain = self._archive.chain(scope)
-        return {
-            "scope": scope,
-            "messages": len(manifest(chain)),
-            "compactions": len(chain),
-            "bytes": self._archive.size(scope),
-            "saved": sum(max(0, one.tokens_before - one.tokens_after) for one in chain),
-        }
+        saved = sum(max(0, one.tokens_before - one.tokens_after) for one in chain)
+        row = {"scope": scope, "messages": len(manifest(chain)), "saved": saved}
+        return {**row, "compactions": len(chain), "bytes": self._archive.size(scope)}
 
     @cached_property
     def _template(self) -> Template:
@@ -162,11 +146,3 @@ class Operation:
         loader = PackageLoader("conspectus_serve", "")
         made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
         return made.get_template("page.html")
-
-
-def _original(row: dict[str, Any]) -> dict[str, str]:
-    message = row["message"]
-    content = message.get("content", message) if isinstance(message, dict) else message
-    text = content if isinstance(content, str) else str(content)
-    cut = text if len(text) <= LETTERS else f"{text[:LETTERS]} …"
-    return {"role": str(row["role"]), "cite": str(row["cite"]), "text": cut}

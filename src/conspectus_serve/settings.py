@@ -20,7 +20,6 @@ from pydantic import (
     model_validator,
 )
 
-from conspectus.archive import default_archive_path
 from conspectus.config import SummarizationConfig, load_config
 from conspectus.config.reading import Source, read_section
 from conspectus.errors import ConfigError, did_you_mean
@@ -49,7 +48,7 @@ def _form(pattern: str, otherwise: str) -> AfterValidator:
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
             raise ValueError(f"write {otherwise}")
-        return value
+        return value.rstrip("/")
 
     return AfterValidator(check)
 
@@ -57,11 +56,7 @@ def _form(pattern: str, otherwise: str) -> AfterValidator:
 _ADDRESS = "an address such as https://api.openai.com, of scheme, host, port and path alone"
 _PORT = r"[0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]"
 
-Upstream = Annotated[
-    str,
-    _form(r"https?://[^/@?#]+(?:/[^?#]*)?", _ADDRESS),
-    AfterValidator(lambda value: value.rstrip("/")),
-]
+Upstream = Annotated[str, _form(r"https?://[^/@?#]+(?:/[^?#]*)?", _ADDRESS)]
 Listen = Annotated[str, _form(f".+:(?:{_PORT})", "host:port, such as 127.0.0.1:8377")]
 Tenants = Annotated[
     str, _form(r"one|key|(?:header|claim):\s*\S+", "one, key, header:NAME or claim:NAME")
@@ -71,13 +66,11 @@ Proxy = Annotated[
 ]
 Secret = Annotated[str, Field(min_length=SHORTEST_TOKEN)]
 
-
-def _as_written(value: Any) -> Any:
-    """Return the word that YAML has read as true or false: `off`, `no`, `on`."""
-    return {False: "off", True: "on"}.get(value, value) if isinstance(value, bool) else value
-
-
-OnOff = Annotated[Literal["auto", "on", "off"], BeforeValidator(_as_written)]
+# YAML reads `off` and `on` as false and true.
+OnOff = Annotated[
+    Literal["auto", "on", "off"],
+    BeforeValidator(lambda value: {"False": "off", "True": "on"}.get(str(value), value)),
+]
 
 
 class ServeSettings(BaseModel):
@@ -114,8 +107,7 @@ class ServeSettings(BaseModel):
 
     @model_validator(mode="after")
     def _needs_a_token(self) -> Self:
-        own = is_loopback(self.host) or (self.containers and is_private(self.host))
-        if self.token is None and not own:
+        if self.token is None and not is_loopback(self.host, private=self.containers):
             cure = "set a token (--token, or $VARIABLE in the file), or listen on 127.0.0.1"
             raise ValueError(f"{self.host} can be reached by others: {cure}")
         if self.token is None and (self.tenants or "").startswith(("header:", "claim:")):
@@ -145,11 +137,6 @@ class ServeSettings(BaseModel):
         """Return the port to listen on; 0 for any that is free."""
         return int(self.listen.rpartition(":")[2])
 
-    @property
-    def where(self) -> str:
-        """Return the address of the archive."""
-        return self.archive or str(default_archive_path())
-
     def window_of(self, model: str) -> int | None:
         """Return the input limit that is set for a model, in tokens.
 
@@ -162,23 +149,14 @@ class ServeSettings(BaseModel):
 
 
 @lru_cache(256)
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    address = _ip(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
-
-
-def is_private(host: str) -> bool:
-    """Return whether an address is of a network of one's own, such as a container's."""
-    address = _ip(host)
-    return address is not None and address.is_private and not address.is_unspecified
-
-
-def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def is_loopback(host: str, *, private: bool = False) -> bool:
+    """Return whether only this machine reaches an address, or a `private` network of its own."""
     try:
-        return ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return None
+        return host == "localhost"
+    own = private and address.is_private and not address.is_unspecified
+    return address.is_loopback or own
 
 
 def load_settings(
@@ -206,14 +184,13 @@ def load_settings(
         file = Path(path).expanduser()
         read = load_config(file)
         section, source = read_section(file, SECTION)
-        section = {} if section is None else section
-        if not isinstance(section, Mapping):
+        if not isinstance(section, Mapping | None):
             raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")
         if "summarization" in read.source.names:
             config = read
         else:
             config._source = read.source
-    wanted = {**section, **options}
+    wanted = {**(section or {}), **options}
     if wanted.get("archive") is None:
         wanted["archive"] = config.archive
     try:
@@ -226,15 +203,15 @@ def load_settings(
 def _problem(error: Any, options: Mapping[str, Any], source: Source | None) -> str:
     """Say what is wrong with a setting, where it stands, and what to write."""
     where, kind = error["loc"], error["type"]
-    if kind == "missing":
-        cure = "name the provider, with --upstream https://api.openai.com or in the file of"
-        return f"serve.upstream is missing: {cure} --config"
     option = bool(where) and where[0] in options
     name = f"--{where[0].replace('_', '-')}" if option else ".".join(map(str, (SECTION, *where)))
     text = re.sub("^Value error, |^Input |, unable.*", "", error["msg"])
+    if kind == "missing":
+        cure = "name the provider, with --upstream https://api.openai.com or in the file of"
+        return f"{name} is missing: {cure} --config"
     if kind == "extra_forbidden":
-        known = ", ".join(ServeSettings.model_fields)
-        meant = did_you_mean(str(where[-1]), ServeSettings.model_fields) or f" known are {known}"
+        known = ServeSettings.model_fields
+        meant = did_you_mean(str(where[-1]), known) or f" known are {', '.join(known)}"
         text = f"{name} is no setting;{meant}"
     elif where:
         text = f"{name}: {text}"

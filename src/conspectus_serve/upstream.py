@@ -89,10 +89,6 @@ def own_headers(**values: object) -> Raw:
     return made
 
 
-class UpstreamFailed(Refusal):
-    """The upstream cannot be reached, or has broken off; the text names no key."""
-
-
 class RefusedByUpstream(Exception):
     """A refusal of the upstream, in the form that the engine reads."""
 
@@ -126,7 +122,7 @@ class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces.
 
     An answer in a `protocol` is remembered as it goes by; None for another one. Methods that read
-    raise UpstreamFailed.
+    raise Refusal if the upstream breaks off.
 
     Attributes:
         closing: its end has begun, from which on a client may name the response.
@@ -247,16 +243,14 @@ class Upstream:
         self._address, self._proxy = settings.upstream, settings.proxy
         parts = urlsplit(settings.upstream)
         self._host = f"{parts.scheme}://{parts.netloc}"
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=15.0, sock_read=settings.timeout
-        )
-        self._certificates = _certificates(settings.ca_file)
+        self._silence, self._certificates = settings.timeout, _certificates(settings.ca_file)
 
     @cached_property
     def _session(self) -> aiohttp.ClientSession:  # it belongs to the running loop
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=self._certificates),
             cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=15.0, sock_read=self._silence),
             skip_auto_headers=OWN_HEADERS,
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,
@@ -269,24 +263,19 @@ class Upstream:
         query: str,
         headers: Raw,
         content: bytes = b"",
-        timeout: float | None = None,
         protocol: Protocol | None = None,
         streamed: bool = False,
     ) -> UpstreamAnswer:
-        """Send a request to the upstream's place of a client's path.
-
-        Raises UpstreamFailed if it cannot be reached in time.
-        """
+        """Send a request to the upstream's place of a client's path. Raises Refusal."""
         target = target_of(self._address, path) + (f"?{query}" if query else "")
         try:
             response = await self._session.request(
                 method,
                 URL(self._host + target, encoded=True),
-                headers=CIMultiDict((_text(name), _text(value)) for name, value in headers),
+                headers=CIMultiDict((k.decode(), v.decode("utf-8", "replace")) for k, v in headers),
                 data=content or None,
                 allow_redirects=False,
                 proxy=self._proxy,
-                timeout=aiohttp.ClientTimeout(total=timeout) if timeout else self._timeout,
             )
             return UpstreamAnswer(response, protocol, streamed)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
@@ -296,10 +285,6 @@ class Upstream:
         """Close all connections."""
         if "_session" in vars(self):
             await self._session.close()
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
 
 
 def _certificates(file: Path | None) -> ssl.SSLContext:
@@ -327,7 +312,7 @@ FAULTS: Sequence[tuple[type[Exception], tuple[int, str, str]]] = (
 """Statuses and words for errors, and what to do about them; the first one counts."""
 
 
-def _failed(error: Exception) -> UpstreamFailed:
+def _failed(error: Exception) -> Refusal:
     why = type(error.__cause__ or error).__name__
     status, what, cure = next(row for kind, row in FAULTS if isinstance(error, kind))
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -337,4 +322,4 @@ def _failed(error: Exception) -> UpstreamFailed:
         why = f"{why}: {said}"[:300]
     if "CERTIFICATE_VERIFY" in why:
         cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
-    return UpstreamFailed(status, f"{what} ({why}); {cure}")
+    return Refusal(status, f"{what} ({why}); {cure}")
