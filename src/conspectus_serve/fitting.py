@@ -39,13 +39,14 @@ from conspectus_serve.settings import ServeSettings
 from conspectus_serve.tenants import Secret, add_tenant
 from conspectus_serve.threads import (
     TAIL,
-    Held,
     Mark,
     Match,
     Originals,
     Trail,
     find,
+    held_until,
     hint_of,
+    hold,
     keep,
     trail_of,
 )
@@ -60,9 +61,6 @@ MODELS = 100  # models of which the log says that their window is not known
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 """Maximum tokens of notes that a client asked for: a share of its history, but at least the
 first."""
-
-MILLION_BETA = "context-1m"
-"""Beginning of the beta by which Anthropic gives a model its window of a million tokens."""
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
@@ -89,7 +87,7 @@ class Exchange:
     history: Sequence[Any] = ()  # whole
     before: Sequence[Any] = ()  # the part of it up to the response that the client names
     new: Sequence[Any] = ()  # the part that the client has sent
-    parent: str = ""  # id of that response
+    ids: Sequence[str] = ()  # of the responses up to that one
     state: str = ""  # which server holds the history, if the client leaves it to one
     named: str = ""  # the thread that the client, an item or a response names
     hint: str = ""  # the client's name of its session
@@ -103,9 +101,9 @@ class Exchange:
     # its size
     engine: Engine | None = None
     learned: Learned = field(default_factory=Learned)  # of its model
-    window: int | None = None
     room: Window | None = None  # what instructions and tools leave of the window
     fixed: int = 0  # tokens of these
+    beside: int = 0  # tokens of the window that the history cannot have
     tokens: int = 0  # of the history as it came
     due: bool = False  # it does not fit, or a compaction is in force
     refused: Refused = field(default_factory=Refused)
@@ -126,11 +124,6 @@ class Exchange:
     @property
     def scope(self) -> Scope:
         return Scope(self.tenant, self.match.thread)
-
-    @property
-    def beside(self) -> int:
-        """Tokens of the window that the history cannot have."""
-        return self.fixed if self.room is None else (self.window or 0) - self.room.budget
 
     def own_headers(self) -> Raw:
         """Write the endpoint's own headers."""
@@ -158,7 +151,7 @@ class Fitter:
         self._archive, self._settings = archive, settings
         self._items = Items(settings.signing_keys or [secret.signing_key()])
         self._models = Models(settings, config, archive)
-        self._held, self._originals = Held(archive), Originals(archive)
+        self._originals = Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
         self._recall = Recall(archive, settings.recall_tokens)
         self._warned = set[str]()
@@ -202,11 +195,11 @@ class Fitter:
             x.new, x.history, of_item = protocol.history(x.asked.body), [], ""
             parent = body.get("previous_response_id")
             if isinstance(parent, str) and parent and protocol is RESPONSES:
-                held = self._held.history(x.tenant, parent) if self._holds else None
+                held = held_until(self._archive, x.tenant, parent) if self._holds else None
                 x.state = "upstream" if held is None else "held"
                 if held is None:
                     return
-                x.parent, (x.named, x.before) = parent, held
+                x.named, x.ids, x.before = held
                 rest = {k: v for k, v in x.asked.body.items() if k != "previous_response_id"}
                 x.asked = replace(x.asked, body=rest)
             x.history = [*x.before, *x.new]
@@ -219,17 +212,18 @@ class Fitter:
     def _measure(self, x: Exchange) -> None:
         """Find the thread of a history; `due` says that it must be compacted."""
         protocol, asked = x.route.protocol, x.asked
-        million = any(MILLION_BETA in one for one in x.headers.getlist("anthropic-beta"))
         x.learned = self._models.learned(x.tenant, x.model)
-        x.window = window = self._models.window(x.model, x.learned, million=million)
+        betas = x.headers.getlist("anthropic-beta")
+        window = self._models.window(x.model, x.learned, betas)
         engine = self._models.engine(x.model, window)
         x.trail = trail_of(x.history, protocol.name, engine.meter)
         x.tokens = x.sent = x.trail.tokens
         if asked.at is not None:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE)) if asked.alone else None
             engine = self._models.engine(x.model, window, asked.at, most)
-        x.engine, x.fixed = engine, self._models.beside(protocol, asked.body, engine)
+        x.engine, x.fixed = engine, self._models.beside(protocol, asked.body, engine.meter)
         x.room = self._models.room(asked.body, window, x.fixed)
+        x.beside = x.fixed if window is None or x.room is None else window - x.room.budget
         x.hint = hint_of(x.headers, asked.body)
         if x.named:
             x.match = Match(x.named, self._archive.pointer(Scope(x.tenant, x.named)) or "")
@@ -348,7 +342,7 @@ class Fitter:
     def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
         """Keep a response that a later request may name."""
         try:
-            self._held.keep(x.scope, response, x.parent, x.before, [*x.new, *output])
+            hold(self._archive, x.scope, response, x.ids, [*x.new, *output])
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -34,6 +34,7 @@ LEARNED = 1_024  # models, by tenant, of which something is remembered that thei
 AGAIN = 3_600.0  # seconds after which an upstream is asked again for its list of models
 FREE = 0.05  # share of a window that stays free, also for the answer: sizes are estimates
 MILLION = 1_000_000  # the window that Anthropic's beta `context-1m` gives a model
+MILLION_BETA = "context-1m"  # beginning of its name
 
 FIELDS = (
     "loaded_context_length max_model_len context_length context_window max_context_length"
@@ -80,7 +81,7 @@ class Models:
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
     ) -> None:
         self._settings, self._config, self._archive = settings, config, archive
-        self.engine = lru_cache(KNOWN)(self._made)
+        self.engine = lru_cache(KNOWN)(self._engine)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
@@ -97,29 +98,36 @@ class Models:
         """Return what is to be remembered of a model."""
         return self._learned.get_or_make((tenant, model), Learned)
 
-    def window(self, model: str, learned: Learned, *, million: bool = False) -> int | None:
+    def window(self, model: str, learned: Learned, betas: Sequence[str] = ()) -> int | None:
         """Return the input limit of a model, in tokens; None if unknown.
 
         What the operator has set counts first, then what the upstream's list says, then the profile
-        of the model's name. A client's `million` widens the latter two. What the upstream has
+        of the model's name; one of a client's `betas` widens the latter two. What the upstream has
         refused counts against all of them.
         """
         known = self._settings.window_of(model) or self._config.window
         known = known or declared_window(self._config.source.models.get(model, {}))
         if known is None:
             known = learned.listed or profile_of(model)
-            known = max(known or 0, MILLION) if million else known
+            known = max(known or 0, MILLION) if MILLION_BETA in ",".join(betas) else known
         return min(filter(None, (known, learned.refused)), default=None)
 
-    def beside(self, protocol: Protocol, body: Mapping[str, Any], engine: Engine) -> int:
+    def beside(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
         """Return the tokens of what stands beside the history: instructions and tools."""
-        size = engine.meter.base
-        for name in protocol.beside:
-            if text := body.get(name):
-                system = {"role": "system", "content": text}
-                size += engine.meter.message(without_cache_marks(system))
-        schemas = filter(None, map(body.get, protocol.schemas))
-        return size + sum(self._schema(one, engine.meter) for one in schemas)
+        size = meter.base
+        for text in filter(None, map(body.get, protocol.beside)):
+            size += meter.message(without_cache_marks({"role": "system", "content": text}))
+        for schemas in filter(None, map(body.get, protocol.schemas)):
+            text = json.dumps(schemas, separators=(",", ":"))
+            key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
+            if (known := self._schemas.get(key)) is None:
+                try:
+                    known = meter.tools(schemas)
+                except PolicyError:  # the upstream decides whether it is a tool
+                    known = meter.text(text)
+                self._schemas.put(key, known)
+            size += known
+        return size
 
     def room(self, body: Mapping[str, Any], window: int | None, beside: int) -> Window | None:
         """Return the window that is left for a history and its answer; None if it is unknown.
@@ -135,24 +143,8 @@ class Models:
         answer = reserved_for_answer((body,), left)
         return Window(left, max(self._config.reserved_tokens, answer, free))
 
-    def _schema(self, schemas: Any, meter: TokenMeter) -> int:
-        text = json.dumps(schemas, separators=(",", ":"))
-
-        def measured() -> int:
-            try:
-                return meter.tools(schemas)
-            except PolicyError:  # the upstream decides whether it is a tool
-                return meter.text(text)
-
-        key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
-        return self._schemas.get_or_make(key, measured)
-
-    def _made(
-        self,
-        model: str,
-        window: int | None,
-        at: int | None = None,
-        max_notes: int | None = None,
+    def _engine(
+        self, model: str, window: int | None, at: int | None = None, max_notes: int | None = None
     ) -> Engine:
         """Return the engine that compacts histories for a model.
 
@@ -193,19 +185,20 @@ def window_in(listed: Any, model: str) -> int | None:
     """
     listed = listed.get("data", listed.get("models")) if isinstance(listed, Mapping) else listed
     rows = [one for one in listed or () if isinstance(one, Mapping)]
-    named = [
-        one
-        for one in rows
-        if model in {str(one.get(key)).removeprefix("models/") for key in ("id", "name", "key")}
-    ]
-    for row in named or (rows if len(rows) == 1 else []):
-        holders = [row, *map(row.get, ("meta", "top_provider", "capabilities"))]
-        holders += [one.get("limits") for one in holders if isinstance(one, Mapping)]
-        for holder in holders:
-            for value in map(holder.get, FIELDS) if isinstance(holder, Mapping) else ():
-                if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                    return value
-    return None
+    keys, names = ("id", "name", "key"), (model, f"models/{model}")
+    named = [one for one in rows if any(one.get(key) in names for key in keys)]
+    limits = map(_limits, named or (rows if len(rows) == 1 else []))
+    return next((limit for found in limits for limit in found), None)
+
+
+def _limits(entry: Mapping[str, Any]) -> Iterator[int]:
+    """Yield the windows that an entry names, also in its parts, such as `meta`."""
+    for value in map(entry.get, FIELDS):
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            yield value
+    for part in entry.values():
+        if isinstance(part, Mapping):
+            yield from _limits(part)
 
 
 ALTERNATE = re.compile(
@@ -273,6 +266,4 @@ def alternating(view: Sequence[Any]) -> list[Any]:
 
 
 def _blocks(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return content
-    return [{"type": "text", "text": str(content)}] if content else []
+    return content if isinstance(content, list) else [{"type": "text", "text": str(content)}]

@@ -57,7 +57,6 @@ for so many more."""
 
 SMALL = 200  # characters of a message that no client would clear
 CHAINS = 64  # threads for which the covered messages are remembered
-HELD = 16  # histories left to the server that are remembered, beside the archive
 
 
 class Odd(dict[str, Any]):
@@ -366,43 +365,29 @@ class Originals:
         return made
 
 
-class Held:
-    """Keep the histories that clients leave to the server, by the ids of responses.
+def held_until(
+    archive: Archive, tenant: str, response: str
+) -> tuple[str, list[str], list[Any]] | None:
+    """Return a history that a client leaves to the server, up to a response; None if it is unknown.
 
     A client that sends `previous_response_id` sends no history. The items of each response are kept
     in the namespace of their thread, so that the whole history can be compacted and any upstream
-    can answer it.
+    can answer it. Returns the thread, the ids of the responses so far, and the items.
     """
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-        self._known = Newest[tuple[str, str], tuple[str, list[Any]]](HELD)
-
-    def history(self, tenant: str, response: str) -> tuple[str, list[Any]] | None:
-        """Return the thread and the history up to a response, with it; None if it is unknown."""
-        slip = self._archive.notes(tenant, "response", [response]).get(response, {})
-        thread, items, name = slip.get("thread"), list[Any](), response
-        passed = set[str]()
-        while isinstance(thread, str) and name not in passed:  # an upstream may give one id twice
-            passed.add(name)
-            if (known := self._known.get((tenant, name))) is not None:
-                name, items = "", [*known[1], *items]
-            else:
-                row = self._archive.notes(Scope(tenant, thread), "response", [name]).get(name)
-                if row is None:  # expired or forgotten: the rest is not the whole history
-                    return None
-                name, items = row["parent"], [*row["items"], *items]
-            if not name:
-                self._known.put((tenant, response), (thread, items))
-                return thread, items
+    slip = archive.notes(tenant, "response", [response]).get(response, {})
+    scope = Scope(tenant, str(slip.get("thread")))
+    ids = archive.notes(scope, "response", [response]).get(response, {}).get("ids", ())
+    rows = archive.notes(scope, "response", ids)
+    if not ids or not rows.keys() >= set(ids):  # expired or forgotten: the rest is not the whole
         return None
+    return scope.thread, [*ids], [item for one in ids for item in rows[one]["items"]]
 
-    def keep(
-        self, scope: Scope, response: str, parent: str, before: Sequence[Any], new: Sequence[Any]
-    ) -> None:
-        """Keep a response after its parent: items before it, and new ones. Raises ArchiveError."""
-        row = {response: {"parent": parent, "items": list(new)}}
-        self._archive.note(scope, "response", row)
-        slip = {response: {"thread": scope.thread}}
-        self._archive.note(scope.tenant, "response", slip, durable=True)  # and the row before it
-        self._known.put((scope.tenant, response), (scope.thread, [*before, *new]))
+
+def hold(
+    archive: Archive, scope: Scope, response: str, ids: Sequence[str], items: Sequence[Any]
+) -> None:
+    """Keep the new items of a response behind others, by their ids. Raises ArchiveError."""
+    row = {"ids": [*dict.fromkeys((*ids, response))], "items": list(items)}
+    archive.note(scope, "response", {response: row})
+    slip = {response: {"thread": scope.thread}}
+    archive.note(scope.tenant, "response", slip, durable=True)  # and the row before it
