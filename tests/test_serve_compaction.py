@@ -174,23 +174,6 @@ def test_an_item_is_its_tenants_and_outlives_a_change_of_keys(tmp_path):
         client.responses.create(model="m", input=given)
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "said"),
-    [
-        ("/responses", {"input": [NEW, TRIGGER]}, "model is missing"),
-        ("/responses/compact", {"input": [NEW], "model": 7}, "model is missing"),
-        ("/responses", {"input": [TRIGGER, NEW], "model": "m"}, "must be the last item"),
-        ("/responses", {"input": [TRIGGER, TRIGGER], "model": "m"}, "must be the last item"),
-    ],
-)
-def test_a_wrong_request_for_a_compaction_is_refused(tmp_path, path, body, said):
-    with both(tmp_path / "a.db") as (upstream, endpoint, _):
-        answer = post(endpoint, f"/v1{path}", body)
-        assert answer.status_code == 400
-        assert said in answer.json()["error"]["message"]
-        assert upstream.requests == []
-
-
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/messages"])
 def test_a_providers_own_item_goes_through_and_counts(tmp_path, path):
     item: Any = {"type": "compaction", "encrypted_content": "gAAAA" + "x1Yz" * 300}

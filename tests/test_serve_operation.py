@@ -229,7 +229,7 @@ def test_a_request_is_one_line_of_the_log_whatever_its_client_writes(tmp_path, c
         post(endpoint, "/v1/chat/completions", BODY, user_agent="codex/1.2 (linux)")
         post(endpoint, "/v1/chat/completions", {**BODY, "model": evil})
     lines = [one.getMessage() for one in caplog.records if "status=200" in one.getMessage()]
-    assert "codex/1.2 chat/completions model=m " in lines[0]
+    assert "codex/1.2 /v1/chat/completions model=m " in lines[0]
     assert " compacted status=200 " in lines[0]
     assert int(lines[0].partition("tokens=")[2].split()[0]) > 20_000
     assert all(len(one) < 500 and "\n" not in one for one in lines)

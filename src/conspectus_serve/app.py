@@ -16,21 +16,12 @@ from starlette.requests import ClientDisconnect, Request
 
 from conspectus.archive import Archive, default_archive_path
 from conspectus.config import SummarizationConfig
+from conspectus_serve import protocols
 from conspectus_serve.entrance import Entrance
 from conspectus_serve.fitting import Exchange, Fitter
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import Operation
-from conspectus_serve.protocols import (
-    COMPACT,
-    WITHOUT_HISTORY,
-    Refusal,
-    Route,
-    cleaned,
-    error_body,
-    error_event,
-    printable,
-    route_of,
-)
+from conspectus_serve.protocols import COMPACT, WITHOUT_HISTORY, Refusal, Route
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.tenants import Secret, secret_beside
 from conspectus_serve.upstream import (
@@ -62,7 +53,8 @@ class Reply:
     """What the client has been sent so far; a stream is `alive` if it began with a keep-alive."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self.begun, self.alive, self.status = send, False, False, 0
+        self._send, self.begun, self.alive = send, False, False
+        self.status, self.note = 0, ""
 
     async def start(self, status: int, headers: Raw) -> None:
         """Send status and headers, unless they have been sent."""
@@ -96,7 +88,6 @@ class Endpoint:
         self._operation = Operation(archive, self._entrance)
         self._turn = asyncio.Semaphore(1)
         self._under_way = set[asyncio.Task[Any]]()
-        self._warned: set[str] = set()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Live until the server ends; then close connections, and let archiving finish."""
@@ -146,11 +137,12 @@ class Endpoint:
             await self._refuse(request, reply, route, Refusal(500, text))
         finally:
             self._operation.in_flight.dec()
-            self._operation.done(request, x, reply.status, time.monotonic() - begun)
+            note = x.note if x is not None else reply.note
+            self._operation.done(request, x, reply.status, note, time.monotonic() - begun)
 
     def _route(self, request: Request) -> Route | None:
         """Return the route of a request whose history is read."""
-        route = route_of(request.scope["path"]) if request.method == "POST" else None
+        route = protocols.route_of(request.scope["path"]) if request.method == "POST" else None
         theirs = self._settings.compaction == "upstream" and route and route.name == COMPACT
         return route if self._enabled and not theirs else None
 
@@ -159,9 +151,9 @@ class Endpoint:
     ) -> None:
         """Send an error in the protocol's form; an answer that has begun breaks off."""
         path, status = request.scope["path"], error.status
-        body = error_body(path, status, str(error), error.code)
+        body = protocols.error_body(path, status, str(error), error.code)
         if reply.alive and route is not None:
-            await reply.body(error_event(route.protocol, body), more=False)
+            await reply.body(protocols.error_event(route.protocol, body), more=False)
         elif not reply.begun:
             headers = [(b"content-type", b"application/json"), *own_headers(error=True)]
             headers.append((b"content-length", str(len(body)).encode()))
@@ -170,14 +162,15 @@ class Endpoint:
         reply.status = status
 
     async def _pass_on(self, request: Request, raw: bytes, reply: Reply) -> None:
-        """Send a request on as it came; one that may hold a history gets a note and a warning."""
+        """Send a request on as it came, with a note for one that may hold a history."""
         path, own = request.scope["path"], Raw()
         posted = request.method == "POST" and "json" in request.headers.get("content-type", "")
-        if posted and self._enabled and not (WITHOUT_HISTORY.search(path) or route_of(path)):
-            if path not in self._warned and len(self._warned) < 100:
-                self._warned.add(path)
-                logger.warning("%s: %s", printable(path), NOT_READ)
-            own = own_headers(note=NOT_READ)
+        if (
+            posted
+            and self._enabled
+            and not (WITHOUT_HISTORY.search(path) or protocols.route_of(path))
+        ):
+            reply.note, own = NOT_READ, own_headers(note=NOT_READ)
         headers = to_upstream(request.headers.raw)
         answer = await self._upstream.send(request.method, *_where(request), headers, raw)
         await self._relay(answer, reply, own)
@@ -207,7 +200,7 @@ class Endpoint:
             await reply.body(x.answer, more=False)
         elif reply.alive and answer.status != 200:
             reply.status = answer.status
-            body = error_event(x.route.protocol, await answer.whole())
+            body = protocols.error_event(x.route.protocol, await answer.whole())
             await reply.body(body, more=False)
         else:
             await self._relay(answer, reply, x.own_headers(), x)
@@ -257,8 +250,9 @@ class Endpoint:
 
     async def _learned_window(self, request: Request, x: Exchange) -> bool:
         """Ask the upstream for its models with the client's own key; False without the window."""
-        if not x.model or not x.learned.shall_ask():
+        if not x.model or x.learned.asked:
             return False
+        x.learned.asked = True
         headers = to_upstream(request.headers.raw, (b"content-type", b"idempotency-key"))
         try:
             async with asyncio.timeout(PATIENCE):
@@ -280,7 +274,7 @@ class Endpoint:
             headers = [(k, v + mark if k == b"idempotency-key" else v) for k, v in headers]
         protocol, (path, query) = x.route.protocol, _where(request)
         return await self._upstream.send(
-            "POST", cleaned(path), query, headers, x.content, protocol, x.streamed
+            "POST", protocols.cleaned(path), query, headers, x.content, protocol, x.streamed
         )
 
     async def _relay(

@@ -41,16 +41,11 @@ class Asked:
 
 
 def asked_of(name: str, body: dict[str, Any]) -> Asked:
-    """Read the compaction that a request asks for, by the name of its route.
-
-    Raises Refusal if a trigger is misplaced.
-    """
+    """Read the compaction that a request asks for, by the name of its route."""
     if name == COMPACT:
         return Asked(body, 0, True)
     items = body.get("input")
-    if name == "responses" and isinstance(items, list) and TRIGGER in items:
-        if items.index(TRIGGER) != len(items) - 1:
-            raise Refusal(400, "a compaction_trigger must be the last item of the input, once")
+    if name == "responses" and isinstance(items, list) and items[-1:] == [TRIGGER]:
         return Asked({**body, "input": items[:-1]}, 0, True)
     if not name.startswith("messages"):
         return Asked(body)

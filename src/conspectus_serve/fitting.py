@@ -31,32 +31,20 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES, Refused
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
+from conspectus_serve import threads
 from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
 from conspectus_serve.models import Learned, Models, form_of, formed
-from conspectus_serve.protocols import RESPONSES, Refusal, Route, printable
+from conspectus_serve.protocols import RESPONSES, Refusal, Route
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.tenants import Secret, add_tenant
-from conspectus_serve.threads import (
-    TAIL,
-    Mark,
-    Match,
-    Originals,
-    Trail,
-    find,
-    held_until,
-    hint_of,
-    hold,
-    keep,
-    trail_of,
-)
+from conspectus_serve.threads import TAIL, Mark, Match, Originals, Trail
 from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
 logger = logging.getLogger("conspectus.serve")
 
 THREAD = "x-conspectus-thread"
 LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
-MODELS = 100  # models of which the log says that their window is not known
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 """Maximum tokens of notes that a client asked for: a share of its history, but at least the
@@ -154,7 +142,6 @@ class Fitter:
         self._originals = Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
         self._recall = Recall(archive, settings.recall_tokens)
-        self._warned = set[str]()
         self._locks = Newest[Scope, asyncio.Lock](256)
 
     @contextmanager
@@ -169,7 +156,6 @@ class Fitter:
         except UNREADABLE as error:
             if x.filled or x.asked.alone:
                 raise Refusal(400, f"a message is not understood: {error}") from None
-            logger.info("sent on as it came: %s", type(error).__name__)
             x.note = "a message was not understood; the request is sent on as it came"
             x.trail, x.view, x.due = None, None, False
 
@@ -185,9 +171,6 @@ class Fitter:
         x.model = str(body.get("model") or x.route.model)[:LONGEST_NAME]
         here = self._settings.compaction == "here"
         x.asked = asked_of(x.route.name, body) if here else Asked(body)
-        if x.asked.alone and not (isinstance(body.get("model"), str) and body["model"]):
-            why = "model is missing; name the model for which the history is compacted"
-            raise Refusal(400, why)
         if body.get("conversation"):
             x.state = "upstream"
             return
@@ -195,7 +178,7 @@ class Fitter:
             x.new, x.history, of_item = protocol.history(x.asked.body), [], ""
             parent = body.get("previous_response_id")
             if isinstance(parent, str) and parent and protocol is RESPONSES:
-                held = held_until(self._archive, x.tenant, parent) if self._holds else None
+                held = threads.held_until(self._archive, x.tenant, parent) if self._holds else None
                 x.state = "upstream" if held is None else "held"
                 if held is None:
                     return
@@ -216,7 +199,7 @@ class Fitter:
         betas = x.headers.getlist("anthropic-beta")
         window = self._models.window(x.model, x.learned, betas)
         engine = self._models.engine(x.model, window)
-        x.trail = trail_of(x.history, protocol.name, engine.meter)
+        x.trail = threads.trail_of(x.history, protocol.name, engine.meter)
         x.tokens = x.sent = x.trail.tokens
         if asked.at is not None:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE)) if asked.alone else None
@@ -224,20 +207,17 @@ class Fitter:
         x.engine, x.fixed = engine, self._models.beside(protocol, asked.body, engine.meter)
         x.room = self._models.room(asked.body, window, x.fixed)
         x.beside = x.fixed if window is None or x.room is None else window - x.room.budget
-        x.hint = hint_of(x.headers, asked.body)
+        x.hint = threads.hint_of(x.headers, asked.body)
         if x.named:
             x.match = Match(x.named, self._archive.pointer(Scope(x.tenant, x.named)) or "")
         else:
-            x.match = find(self._archive, x.tenant, x.trail, x.hint)
+            x.match = threads.find(self._archive, x.tenant, x.trail, x.hint)
         self._restore(x)
         thread = Thread(engine, x.scope, budget_of(engine.policy, x.room))
         quiet = thread.is_quiet(Size(x.tokens, len(x.history)), None)
         x.due = bool(x.match.head or asked.at == 0 or not quiet)
         if not x.room and not engine.policy.trigger:
             x.note = NO_WINDOW
-            if x.model not in self._warned and len(self._warned) < MODELS:
-                self._warned.add(x.model)
-                logger.warning("model %s: %s", printable(x.model), NO_WINDOW)
 
     def _restore(self, x: Exchange) -> None:
         """Find what the client has cleared, and what the former thread has compacted."""
@@ -330,7 +310,7 @@ class Fitter:
         """Keep the thread's progress; a failure does not stop the answer."""
         try:
             if self.has_moved(x) and x.trail is not None:
-                keep(self._archive, x.tenant, x.match, x.trail, x.head, x.hint)
+                threads.keep(self._archive, x.tenant, x.match, x.trail, x.head, x.hint)
         except ArchiveError as error:
             logger.warning("how far a thread has come could not be kept: %s", error)
 
@@ -342,7 +322,7 @@ class Fitter:
     def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
         """Keep a response that a later request may name."""
         try:
-            hold(self._archive, x.scope, response, x.ids, [*x.new, *output])
+            threads.hold(self._archive, x.scope, response, x.ids, [*x.new, *output])
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -31,7 +30,6 @@ from conspectus_serve.threads import Odd
 KNOWN = 32  # models whose engine is remembered: clients choose the names of models
 SCHEMAS = 512  # sets of tools whose size is remembered
 LEARNED = 1_024  # models, by tenant, of which something is remembered that their upstream has said
-AGAIN = 3_600.0  # seconds after which an upstream is asked again for its list of models
 FREE = 0.05  # share of a window that stays free, also for the answer: sizes are estimates
 MILLION = 1_000_000  # the window that Anthropic's beta `context-1m` gives a model
 MILLION_BETA = "context-1m"  # beginning of its name
@@ -55,15 +53,9 @@ class Learned:
 
     listed: int | None = None  # its window, by the list of models
     refused: int | None = None  # its window, by what was refused
-    asked: float = -AGAIN  # when the upstream was asked for its list
+    asked: bool = False  # for that list
     report: tuple[int, int] = (0, 0)  # the last request's tokens, by the estimate and as reported
     forms: set[str] = field(default_factory=set)  # without which requests were refused
-
-    def shall_ask(self) -> bool:
-        """Return whether the upstream's list may name the window; once for a while."""
-        again = time.monotonic() - self.asked >= AGAIN
-        self.asked = time.monotonic() if again else self.asked
-        return again
 
     def see_usage(self, sent: int, reported: int) -> None:
         """Notice an upstream that cuts requests silently, by the tokens of them that it reports."""

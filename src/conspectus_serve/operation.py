@@ -62,7 +62,9 @@ class Operation:
         self._seconds = Histogram("seconds", "Seconds of requests", buckets=BOUNDS, **own)
         self.in_flight = Gauge("in_flight", "Requests under way", **own)
 
-    def done(self, request: Request, x: Exchange | None, status: int, took: float) -> None:
+    def done(
+        self, request: Request, x: Exchange | None, status: int, note: str, took: float
+    ) -> None:
         """Log and count a request that has ended, with what is known of its history."""
         compacted = x is not None and x.view is not None
         outcome = "failed" if status >= 400 or not status else "passed"
@@ -76,7 +78,8 @@ class Operation:
             for total, amount in zip(self._totals, amounts, strict=True):
                 total.inc(amount)
         client = printable(request.headers.get("user-agent", "").partition(" ")[0])
-        logger.info("%s %s %s %s status=%d %.2fs", client, kind, about, outcome, status, took)
+        said = f"{client} {printable(request.scope['path'])} {about} {outcome} status={status}"
+        logger.info("%s %.2fs%s", said, took, f"; {note}" if note else "")
         self._requests.labels(kind, outcome).inc()
         self._seconds.observe(took)
 

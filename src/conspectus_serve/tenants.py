@@ -40,9 +40,6 @@ class Secret:
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
 
-    def __repr__(self) -> str:
-        return "Secret(...)"
-
     def tenant(self, *credentials: str) -> str:
         """Name the tenant of credentials by a keyed hash, which does not reveal them.
 
