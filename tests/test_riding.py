@@ -132,25 +132,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def marked(text: str, ttl: str) -> list[dict[str, Any]]:
-    mark = {"type": "ephemeral", "ttl": ttl}
-    return [{"type": "text", "text": text, "cache_control": mark}]
-
-
-@pytest.mark.parametrize(("ttl", "kind"), [("1h", "cached"), ("5m", "smallest")])
-def test_messages_live_as_long_as_their_own_mark(ttl, kind, monkeypatch):
-    """The system prompt is marked for an hour, and the last request is older than five minutes."""
-    monkeypatch.setattr(cached_request, "LIVES", -1.0)
-    model = model_of()
-    compactor, archive = loop_of(model)
-    messages: list[Any] = [SystemMessage(marked("You look at modules.", "1h"))]
-    for n in range(30):
-        messages += [HumanMessage(f"Look at module {n}. " * 10, id=f"h{n}"), AIMessage("Sound.")]
-        sent = [*messages[:-1], AIMessage(marked("Sound.", ttl), id=f"a{n}")]
-        messages = list(compactor.compact(sent, thread_id="t").messages)
-    assert kinds(archive.chain(SCOPE)) == {kind}
-
-
 @pytest.mark.parametrize("why", REFUSED)
 def test_elsewhere_the_smallest_request_is_sent(why, monkeypatch, caplog):
     caplog.set_level("DEBUG", "conspectus")

@@ -18,7 +18,7 @@ from conspectus._langchain import innermost, is_message, is_runnable
 from conspectus.engine.material import Material
 from conspectus.engine.thread import SessionMemory
 from conspectus.errors import PolicyError
-from conspectus.messages.blocks import CACHE, is_item
+from conspectus.messages.blocks import CACHE
 from conspectus.messages.framing import summary_body
 from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.model.calls import model_and_provider
@@ -28,8 +28,7 @@ from conspectus.tokens import TokenMeter
 if TYPE_CHECKING:
     from conspectus.engine.settings import Engine
 
-LIVES, LIVES_LONG = 300.0, 3_600.0
-"""Seconds in a provider's cache of a request, and of one marked for an hour."""
+LIVES = 300.0  # Seconds in which a provider's cache certainly holds a request
 
 ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
 """Providers that cache only what is marked, as Claude does behind gateways, too."""
@@ -87,8 +86,7 @@ def after_last_request(
         return request
     why, tokens = "no request of the agent is known in this process", 0
     if last is not None and not (why := _obstacle(material, last, by)):
-        tools = last.tools or _bound(last).get("tools") or ()
-        tokens = sum(map(meter.message, last.messages)) + tools_size(meter, tools)
+        tokens = sum(map(meter.message, last.messages)) + tools_size(meter, _tools(last))
         why = obstacle(last, tokens, request)
     if why:
         log("smallest_request", "the smallest request is sent: %s", why, level=logging.DEBUG)
@@ -98,30 +96,27 @@ def after_last_request(
 
 def _obstacle(material: Material, last: LastRequest, by: str) -> str:
     """Return why a summary by `by` cannot follow the agent's last request, or an empty text."""
-    marks, settings = _cache_marks(last), _settings(last)
-    # Marks of an hour stand first, so the messages live as long as the shortest.
-    lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
-    model = innermost(last.model)
-    set_to = {e: next((s[e] for s in settings if e in s), getattr(model, e, None)) for e in EDITS}
-    edits = [name for name, value in set_to.items() if value not in (None, "disabled", {}, [])]
+    model, bound, settings = innermost(last.model), _bound(last), dict[str, Any]()
+    extra = (getattr(model, "model_kwargs", None), getattr(model, "extra_body", None))
+    for part in (*extra, bound, bound.get("extra_body"), last.settings):
+        settings |= part or {}
+    edits = [e for e in EDITS if settings.get(e, getattr(model, e, None)) not in (None, "disabled")]
     notes = material.history.head.summary if material.history.head else ""
     texts = [m.text if is_message(m) else m.get("content") for m in last.messages]
-    holds_notes = any(isinstance(text, str) and notes in summary_body(str(text)) for text in texts)
     rest = iter(last.messages)
     whole = all(any(_same(entry.source, sent) for sent in rest) for entry in material.entries)
     reasons = {
         "another model summarises": last.any_model and by != material.thread.engine.order[0],
         "what is summarised is redacted, and the request is not": material.redaction is not None,
         "it has no cache_control, so its provider remembers nothing of it": (
-            not marks and needs_marks(last)
+            needs_marks(last) and not _is_marked(last, settings)
         ),
-        "its provider has forgotten it": monotonic() - last.at > lives,
-        "it has items of OpenAI's Responses, which no chat model of LangChain takes": any(
-            not is_message(message) and is_item(message) for message in last.messages
-        ),
+        "its provider has forgotten it": monotonic() - last.at > LIVES,
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
         "something that leaves does not stand in it as it is": not whole,
-        "the notes so far do not stand in it": bool(notes) and not holds_notes,
+        "the notes so far do not stand in it": not any(
+            isinstance(text, str) and notes in summary_body(text) for text in texts
+        ),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -131,10 +126,27 @@ def needs_marks(last: LastRequest) -> bool:
     return provider in ASKS_FOR_MARKS or "claude" in model.lower()
 
 
+def _is_marked(last: LastRequest, settings: Mapping[str, Any]) -> bool:
+    """Tell whether a request marks a part for its provider's cache."""
+    marked = [settings, *(getattr(tool, "extras", None) or tool for tool in _tools(last))]
+    for message in last.messages:
+        content = message.content if is_message(message) else message.get("content")
+        marked += content if isinstance(content, list) else []
+    return any(isinstance(part, Mapping) and CACHE in part for part in marked)
+
+
 def _same(left: Any, sent: Any) -> bool:
-    if left is sent or not (is_message(left) and is_message(sent)):
-        return left is sent or (type(left) is type(sent) and bool(left == sent))
+    if not is_message(left):
+        return left is sent or bool(left == sent)
     return all(getattr(left, part, None) == getattr(sent, part, None) for part in SAME)
+
+
+def _bound(last: LastRequest) -> Mapping[str, Any]:
+    return getattr(last.model, "kwargs", None) or {}
+
+
+def _tools(last: LastRequest) -> Sequence[Any]:
+    return last.tools or _bound(last).get("tools") or ()
 
 
 def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
@@ -143,26 +155,3 @@ def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
         return meter.tools(tools)
     except PolicyError:
         return sum(meter.text(repr(tool)) for tool in tools)
-
-
-def _bound(last: LastRequest) -> Mapping[str, Any]:
-    return getattr(last.model, "kwargs", None) or {}
-
-
-def _settings(last: LastRequest) -> list[Mapping[str, Any]]:
-    """Return the settings of a request: of the call, as bound, and of the model."""
-    model, bound = innermost(last.model), _bound(last)
-    own = [getattr(model, name, None) or {} for name in ("model_kwargs", "extra_body")]
-    return [last.settings, bound, bound.get("extra_body") or {}, *own]
-
-
-def _cache_marks(last: LastRequest) -> list[Mapping[str, Any]]:
-    """Return the marks for a provider's cache in a request."""
-    holders = _settings(last)
-    for tool in (*last.tools, *(_bound(last).get("tools") or ())):
-        holders.append(tool if isinstance(tool, Mapping) else getattr(tool, "extras", None) or {})
-    for message in last.messages:
-        content = message.content if is_message(message) else message.get("content")
-        blocks = content if isinstance(content, list) else ()
-        holders += [block for block in blocks if isinstance(block, Mapping)]
-    return [mark for holder in holders if isinstance(mark := holder.get(CACHE), Mapping)]

@@ -105,7 +105,6 @@ async def _carried_out(
             record = await _put_in_force(material)
         except ConspectusError as error:
             return await _failed(material, error, seen, preparing=goes_on)
-        seen.add(messages=len(material.leaving))
         result = await _done(material, record, seen)
     if ready is not None:
         facts = {"waited": waited, "messages": len(ready.read)}
@@ -148,9 +147,12 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
             f"with messages truncated the history takes {after:,} tokens of {plan.budget:,}; use a "
             "model with a larger window, or a token_counter that counts a message always alike"
         )
-    amount, ready = price_of(made.cost) if made.cost.calls else None, material.ready
-    bill = {"seconds": round(seconds + (ready.seconds if ready else 0.0), 3)}
-    money = {} if amount is None else {"money": amount, "currency": currency()}
+    bill: dict[str, Any] = {"seconds": round(seconds, 3)}
+    bill["waited"] = round(seconds + material.waited, 3)
+    if material.ready is not None:
+        bill["seconds"] = round(seconds + material.ready.seconds, 3)
+    if made.cost.calls and (money := price_of(made.cost)) is not None:
+        bill |= {"money": money, "currency": currency()}
     return Record.make(
         parent=material.history.head_id,
         covers=material.keys,
@@ -166,11 +168,27 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         cost=made.cost,
         cut=made.cut,
         request=made.request,
-        redacted=dict(material.redacted) if material.redaction is not None else {},
-        order=material.order(),
+        redacted=dict(material.redacted),
+        order=_order(material),
         foreign=bool(material.foreign),
-        bill={**bill, "waited": round(seconds + material.waited, 3), **money},
+        bill=bill,
     )
+
+
+def _order(material: Material) -> tuple[str, ...]:
+    """Return the keys of what leaves, and of what stays before the last of it.
+
+    The latter leave later, and the archive must know where they stood.
+    """
+    items, leaving = material.history.items, set(material.keys)
+    known = {key for record in material.history.chain for key in record.order}
+    last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
+    order = tuple(
+        item.key
+        for item in items[: last + 1]
+        if item.key in leaving or not (item.summary or item.role == "system" or item.key in known)
+    )
+    return () if leaving.issuperset(order) else order
 
 
 # What is reported
@@ -203,36 +221,33 @@ async def _failed(
 ) -> CompactionResult:
     """Report a compaction that failed, or raise its error; remember it if its summary failed."""
     thread, history, plan = material.thread, material.history, material.plan
+    engine, size, over = thread.engine, history.size, thread.over(history.size)
     what: Any = error.failure if error.failure in ("archive", "redaction") else "summary"
-    words = {**error_fields(error), "reason": str(error)}
-    if what != "redaction":  # a redactor that hangs is not asked about our words
-        clean = await thread.engine.redacted(list(words.values()), material.redaction)
-        words = dict(zip(words, clean, strict=True))
+    fields, reason = error_fields(error), str(error)
+    if what != "redaction":  # those are our words, and a redactor may hang
+        words = [reason, fields["error_message"]]
+        reason, fields["error_message"] = await engine.redacted(words, material.redaction)
     if what != "archive":
-        size, over = history.size, thread.over(history.size)
         failure = FailedSummary(history.head_id, thread.trigger_size or size, size, over)
-        thread.engine.memory.of(thread.scope).failed = failure
+        engine.memory.of(thread.scope).failed = failure
     refused, late = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
     outcome = "refused" if refused else "overtaken" if late else "failed"
     seen.add(outcome=outcome, tries_failed=len(material.failures))
     if outcome == "failed":
-        seen.add(failure=error.failure, error=words["error"], error_message=words["error_message"])
-    await material.tell("failed", clear=True, reason=words["reason"])
+        seen.add(failure=error.failure, **fields)
+    await material.tell("failed", clear=True, reason=reason)
     if isinstance(error, ArchiveOvertaken):
         error.cost = material.spent
+    if late or (engine.settings.on_failure == "raise" and not refused):
         raise error
-    if thread.engine.settings.on_failure == "raise" and not refused:
-        raise error
+    more |= {"cause": plan.cause, "cost": material.spent, "failed": what}
     over = plan.budget is not None and plan.tokens > plan.budget
     return _result(
         thread,
         history,
         outcome="stuck" if over else "kept",
-        reason=words["reason"],
-        cause=plan.cause,
-        tokens_before=history.size.tokens,
-        cost=material.spent,
-        failed=what,
+        reason=reason,
+        tokens_before=size.tokens,
         **more,
     )
 
@@ -240,20 +255,16 @@ async def _failed(
 async def _done(material: Material, record: Record, seen: Any) -> CompactionResult:
     """Report a compaction that is in force: to the caller's listeners, and as a result."""
     thread, engine, plan = material.thread, material.thread.engine, material.plan
-    facts: dict[str, Any] = {}
+    facts = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
     if engine.redaction is not None:
         facts["redacted"] = dict(record.redacted)
         seen.add(redacted=sum(record.redacted.values()))
-    facts |= {"record": record.id, "tokens": record.tokens_after, "by": record.by}
     await material.tell("end", **facts)
     after = applied(material.history, record, set(plan.evicted), material.clips, engine)
-    failures = material.failures
-    if failures:
-        failures = tuple(await engine.redacted(failures, material.redaction))
-    if material.waited:
-        seen.add(waited=record.bill["waited"])
+    failures = tuple(await engine.redacted(material.failures, material.redaction))
     seen.add(
         outcome="passing" if engine.passing else "compacted",
+        messages=len(material.leaving),
         tokens_after=after.size.tokens,
         record=record.id,
         name=record.by,
@@ -262,6 +273,8 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
         tries_failed=len(failures),
         error_message=failures[-1] if failures else "",
     )
+    if material.waited:
+        seen.add(waited=record.bill["waited"])
     reason = "it was asked for" if plan.cause == "forced" else f"reached its {plan.cause}"
     if plan.budget is not None:
         reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"

@@ -40,10 +40,8 @@ class Material:
     ready: Draft | None = None  # a draft that was prepared for it
     waited: float = 0.0  # seconds that the caller has waited for that
     redaction: Redaction | None = None  # the redactor, with the secrets that it recognised here
-    # messages that leave the view; `keys` and `entries` are theirs, and `read` those that are no
-    # summaries
+    # messages that leave the view; `entries` are theirs, and `read` those that are no summaries
     leaving: tuple[ViewItem, ...] = ()
-    keys: tuple[str, ...] = ()
     entries: list[Message] = field(default_factory=list)
     read: list[Message] = field(default_factory=list)
     # the messages that leave or are clipped, as first sent, by key
@@ -54,20 +52,30 @@ class Material:
     ahead: int = 0  # how many of them came before the last one that leaves
     notes: Segment = field(default_factory=Segment)  # so far
     foreign: tuple[str, ...] = ()  # summaries of other libraries that leave
-    standing: str = ""  # the summary so far: ours, and those that ours replaces
-    tokens: int = 0  # tokens and number of the messages in view after it, beside the summary
-    count: int = 0
     # secrets that were taken out of the originals, by kind
     redacted: Mapping[str, int] = field(default_factory=dict)
-    # what tries of this compaction cost, and those that failed, in words
-    spent: Cost = field(default_factory=Cost)
-    failures: tuple[str, ...] = ()
+    tokens: int = 0  # tokens and number of the messages in view after it, beside the summary
+    count: int = 0
+    replaced: int = 0  # tokens of what the summary replaces
     # lengths of the summary message in tokens: the one that is asked for; the one above which a
     # shorter one is asked for, so that the budget keeps room; the largest
     wanted: int = 0
     fine: int = 0
     most: int = 0
-    replaced: int = 0  # tokens of the messages that it replaces
+    # what tries of this compaction cost, and those that failed, in words
+    spent: Cost = field(default_factory=Cost)
+    failures: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the messages that leave."""
+        return tuple(item.key for item in self.leaving)
+
+    @property
+    def standing(self) -> str:
+        """The summary so far: ours, and those that ours replaces."""
+        notes = self.history.head.summary if self.history.head else ""
+        return "\n".join(filter(None, (notes, *self.foreign)))
 
     def size(self, body: str) -> int:
         """Return the tokens of the message that shows a summary."""
@@ -94,30 +102,13 @@ class Material:
         engine, scope = self.thread.engine, self.thread.scope
         if engine.on_event is None:
             return
-        if not clear:
-            words = {key: value for key, value in data.items() if isinstance(value, str)}
-            clean = await engine.redacted(list(words.values()), self.redaction)
-            data |= dict(zip(words, clean, strict=True))
+        words = {key: value for key, value in data.items() if isinstance(value, str) and not clear}
+        clean = await engine.redacted(list(words.values()), self.redaction)
+        data |= dict(zip(words, clean, strict=True))
         try:
             engine.on_event(event, {**data, "thread_id": scope.thread, "session": scope.session})
         except Exception:
             log("on_event_failed", "on_event failed at %r", event, exc_info=True)
-
-    def order(self) -> tuple[str, ...]:
-        """Return the keys of what leaves, and of what stays before the last of it.
-
-        The latter leave later, and the archive must know where they stood.
-        """
-        items, leaving = self.history.items, set(self.keys)
-        known = {key for record in self.history.chain for key in record.order}
-        last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
-        order = tuple(
-            item.key
-            for item in items[: last + 1]
-            if item.key in leaving
-            or not (item.summary or item.role == "system" or item.key in known)
-        )
-        return () if leaving.issuperset(order) else order
 
 
 async def collect(made: Material) -> None:
@@ -129,48 +120,31 @@ async def collect(made: Material) -> None:
     """
     thread, history, plan = made.thread, made.history, made.plan
     engine, items, gone = thread.engine, history.items, set(plan.evicted)
-    summarised, made.redaction = bool(plan.summary_tokens), engine.redaction
+    summarised, last, beside = bool(plan.summary_tokens), max(gone, default=0), list[int]()
+    made.notes, made.redaction = _notes_of(history.chain or history.before), engine.redaction
     made.leaving = tuple(
         item for i, item in enumerate(items) if i in gone or (summarised and item.foreign)
     )
-    short = [items[clip.index] for clip in plan.clips]
-    for item in (*made.leaving, *short):
-        assert item.entry is not None
-        made.originals[item.key] = item.entry
-    back = [item.key for item in (*made.leaving, *short) if item.back]
-    if back and engine.archive is not None:
-        archived = await engine.archive.flow(engine.archive.find, thread.scope, back)
-        for key, original in archived.items():
-            entry = read_messages([original.message])[0]
-            entry.key, entry.id = key, original.id
-            made.originals[key] = entry
-        if lost := len(set(back) - set(archived)):
-            log("originals_lost", "%s clipped messages have expired or were forgotten", lost)
-    last = max(gone, default=0)
+    await _find_originals(made)
+    made.foreign = tuple(
+        summary_body(item.entry.text) for item in made.leaving if item.foreign and item.entry
+    )
+    for clip in plan.clips:  # what stays in view is shown as it was
+        item = items[clip.index]
+        made.clips[clip.index] = clipped(item, made.originals[item.key], clip, engine)
     for i, item in enumerate(items):
         if i not in gone and item.entry is not None and not item.summary:
             made.staying.append(item.entry)
             made.ahead += i < last
-    made.foreign = tuple(
-        summary_body(item.entry.text) for item in made.leaving if item.foreign and item.entry
-    )
-    made.notes = _notes_of(history.chain or history.before)
-    for clip in plan.clips:  # what stays in view is shown as it was
-        item = items[clip.index]
-        made.clips[clip.index] = clipped(item, made.originals[item.key], clip, engine)
+        if i in gone or (item.summary and summarised):
+            made.replaced += item.tokens
+        else:
+            beside.append(made.clips.get(i, item).tokens)
+    made.tokens, made.count = sum(beside), len(beside)
     if made.redaction is not None:
         await _redact(made, made.redaction)
-    for i, item in enumerate(items):
-        if i not in gone and not (item.summary and summarised):
-            made.tokens += made.clips.get(i, item).tokens
-            made.count += 1
-        else:
-            made.replaced += item.tokens
-    made.keys = tuple(item.key for item in made.leaving)
-    made.entries = [made.originals[key] for key in made.keys]
-    made.read = [made.originals[p.key] for p in made.leaving if not p.summary]
-    notes = history.head.summary if history.head else ""
-    made.standing = "\n".join(filter(None, (notes, *made.foreign)))
+    made.entries = [made.originals[item.key] for item in made.leaving]
+    made.read = [made.originals[item.key] for item in made.leaving if not item.summary]
     # A summary in a tiny budget need only fit by itself where its message is the caller's own.
     cap, budget, most = plan.summary_cap, plan.budget, max(FLOOR, made.replaced)
     most = most if cap is None else min(most, cap)
@@ -184,6 +158,22 @@ async def collect(made: Material) -> None:
     made.most = max(1, most)
     made.wanted = min(plan.summary_tokens, made.most)
     made.fine = max(made.wanted, fine)
+
+
+async def _find_originals(made: Material) -> None:
+    """Take the originals of what leaves or is clipped from the history, or from the archive."""
+    archive, scope = made.thread.engine.archive, made.thread.scope
+    items = [*made.leaving, *(made.history.items[clip.index] for clip in made.plan.clips)]
+    made.originals = {item.key: item.entry for item in items if item.entry is not None}
+    back = [item.key for item in items if item.back]
+    if back and archive is not None:
+        archived = await archive.flow(archive.find, scope, back)
+        for key, original in archived.items():
+            [entry] = read_messages([original.message])
+            entry.key, entry.id = key, original.id
+            made.originals[key] = entry
+        if lost := len(set(back) - set(archived)):
+            log("originals_lost", "%s clipped messages have expired or were forgotten", lost)
 
 
 async def confirm(material: Material) -> None:
@@ -212,8 +202,7 @@ def body_of(text: str) -> str:
 
 async def _redact(made: Material, redaction: Redaction) -> None:
     """Take the secrets out of all that is stored, read or logged from here on."""
-    count = len(made.originals)
-    notes, texts = made.notes.to_json(), list[str]()
+    count, notes, texts = len(made.originals), made.notes.to_json(), list[str]()
 
     def noted(text: str) -> str:
         texts.append(text)
@@ -243,14 +232,10 @@ def _notes_of(chain: Chain) -> Segment:
     record = next((one for one in reversed(chain) if one.segment or one.by), None)
     if record is None:
         return Segment()
-    if record.segment:
-        try:
+    try:
+        if record.segment:
             return Segment.from_json(record.segment)
-        except (TypeError, ValueError, AttributeError, KeyError) as error:
-            log(
-                "notes_damaged",
-                "The notes of record %s are damaged, and its summary is used as it is: %s",
-                record.id,
-                error,
-            )
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        said = "The notes of record %s are damaged, and its summary is used as it is: %s"
+        log("notes_damaged", said, record.id, error)
     return Segment(text=record.summary, edited=True)

@@ -94,6 +94,11 @@ async def write(material: Material) -> tuple[Draft, bool]:
     return draft, False
 
 
+def hash_of(parts: Sequence[Any]) -> str:
+    """Hash plain data, the same in every process."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
 async def _written(material: Material) -> Draft:
     """Ask each summariser in turn, up to three times where its failure may pass."""
     thread, engine, plan = material.thread, material.thread.engine, material.plan
@@ -102,37 +107,30 @@ async def _written(material: Material) -> Draft:
         over = engine.policy.fired(twice, None) is not None
     else:
         over = plan.tokens > plan.budget
-    resort = {EMBEDDED} if over and engine.settings.on_failure == "degrade" else set[str]()
+    last_resort = over and engine.settings.on_failure == "degrade" and EMBEDDED not in engine.order
     error = SummaryError("no summariser was given")
     try:
-        for by in (*engine.order, *(resort - {*engine.order})):
+        for by in (*engine.order, *([EMBEDDED] if last_resort else ())):
             last = engine.memory.of(thread.scope).last_request
             for wait in (*RETRY_AFTER, None):
-                cached = False
+                request = _request_of(material, by) if by != EMBEDDED else None
+                if request and engine.cached and (last is not None or not material.failures):
+                    request = after_last_request(material, by, request, last)
+                last = None  # a failed one is followed by the smallest request
                 try:
                     with observing("step", name="summarize", by=by):
-                        if by == EMBEDDED:
-                            room = engine.text_within(material.wanted)
-                            read = tuple(entry.key for entry in material.entries)
-                            draft = Draft("", EMBEDDED, read)
-                            draft = _with_notes(material, draft, "", None, room)
-                        else:
-                            request = _request_of(material, by)
-                            if engine.cached and (last is not None or not material.failures):
-                                request = after_last_request(material, by, request, last)
-                            cached, last = request.last is not None, None
-                            draft = await _answer(material, by, request)
-                            draft = _in_notes(material, by, draft, request)
+                        draft = await _draft_by(by, material, request)
                     draft = checked(material, draft)
                     material.spent += draft.cost
                     return draft
                 except SummaryError as failure:
                     error = failure
                 material.spent += _cost_by(by, getattr(error, "cost", Cost()))
-                reason, seconds = str(error), _pause_asked(error)
+                reason, seconds = str(error), error.retry_after or 0.0
                 material.failures += (reason if f"{by} " in reason else f"{by}: {reason}",)
                 await material.tell("attempt_failed", by=by, reason=reason)
                 late = isinstance(error, SummarizerTimeout)  # so would it be again
+                cached = request is not None and request.last is not None
                 again = cached or (error.transient and not late)
                 if wait is None or not again or seconds > LONGEST_WAIT:
                     break
@@ -143,19 +141,19 @@ async def _written(material: Material) -> Draft:
         del error  # it holds this frame
 
 
-def hash_of(parts: Sequence[Any]) -> str:
-    """Hash plain data, the same in every process."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+async def _draft_by(by: str, material: Material, request: SummaryRequest | None) -> Draft:
+    """Have one summariser answer, by its own steps where it has some, and make notes of it.
 
-
-async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft:
-    """Ask a summariser, by its own steps where it has some, else by one call, within its time.
+    Without a request, the notes are made of the messages alone.
 
     Raises:
-        SummaryError: it failed.
+        SummaryError: it failed, or its answer is no summary.
         RedactionError: nothing is left of its answer.
     """
     engine = material.thread.engine
+    if request is None:
+        draft = Draft("", EMBEDDED, material.keys)
+        return _with_notes(material, draft, "", None, engine.text_within(material.wanted))
     summarizer = engine.summarizers[by]
     steps = getattr(summarizer, "summarize_flow", None)
     try:
@@ -173,7 +171,8 @@ async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft
     except RedactionError:
         material.spent += cost  # the call is paid for, whatever is left of its answer
         raise
-    return Draft(text, by, answer.read, cost, request=answer.request)
+    draft = Draft(text, by, answer.read, cost, request=answer.request)
+    return _in_notes(material, draft, request)
 
 
 async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: float | None) -> Any:
@@ -194,12 +193,6 @@ async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: floa
             raise SummarizerTimeout(late) from error
         finally:  # the calls of a summariser of ours that it uses have events of their own
             seen.add(cost=Cost() if seen.spent.calls else spent, name=", ".join(spent.models) or by)
-
-
-def _pause_asked(error: SummaryError) -> float:
-    """Return the seconds that a provider asks to wait, or 0."""
-    seconds: object = error.retry_after
-    return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
 
 
 def _cost_by(by: str, cost: Cost) -> Cost:
@@ -276,7 +269,7 @@ def _refused(draft: Draft, wrong: Sequence[str]) -> SummaryRejected:
     return error
 
 
-def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest) -> Draft:
+def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draft:
     """Put the text of a summariser into the notes.
 
     Raises:
@@ -284,7 +277,7 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
     """
     engine, most = material.thread.engine, material.most
     count, room = engine.meter.text, engine.text_within(material.wanted)
-    least = getattr(engine.summarizers[by], "min_tokens", None)
+    least = getattr(engine.summarizers[draft.by], "min_tokens", None)
     if wrong := wrong_with(draft.text, request, min_tokens=least):
         raise _refused(draft, wrong)
     left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
@@ -356,12 +349,9 @@ def _older(material: Material) -> list[str]:
     ahead, stay = _ahead(material), material.staying
     names = [f'the message of the user "{cut(one_line(ahead.own), BEGINS)}"'] if ahead else []
     answered = {call for message in stay for call in message.answers}
-    for message in stay[: material.ahead]:
-        open_calls = [call.name for call in message.calls if call.id not in answered]
-        names += [
-            f"the call of {cut(one_line(name), BEGINS)} without a result" for name in open_calls
-        ]
-    return names
+    calls = (call for message in stay[: material.ahead] for call in message.calls)
+    waiting = [cut(one_line(call.name), BEGINS) for call in calls if call.id not in answered]
+    return [*names, *(f"the call of {name} without a result" for name in waiting)]
 
 
 def _ahead(material: Material) -> Message | None:
