@@ -50,11 +50,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
 NO_WINDOW = "the window of the model is not known: pass window=<tokens>, or a trigger"
-MERGED = (
-    "the history has several of our summaries, or ends with one, which the model then answers: "
-    "replace the old messages by those of the result; in a node of LangGraph return "
-    '{"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *result.messages]}'
-)
 
 
 class Compactor(Attributes, Closing):
@@ -196,7 +191,6 @@ class Compactor(Attributes, Closing):
         self.policy, self.archive = self._engine.policy, self._engine.archive
         self._background = self._engine.background
         self._opened = self.archive if isinstance(archive, (str, Path)) else None
-        self._warned = False  # of summaries that a history should not have
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
@@ -263,15 +257,6 @@ class Compactor(Attributes, Closing):
         given = as_messages(messages)
         work = compact(thread, given, force, plain_words(focus, "focus"))
         result = await heard_by(engine.listeners, work)
-        # A step with nothing due looks at the newest message alone.
-        looked_at = given if result.record is not None else given[-1:]
-        marked = [m.id for m in looked_at if is_message(m) and is_summary_message(m)]
-        if marked and not self._warned and len(given) > 1:
-            ours = {f"summary-{record.id}" for record in await thread.chain()}
-            ends = is_message(given[-1]) and given[-1].id in ours
-            if ends or len(ours.intersection(marked)) > 1:
-                self._warned = True
-                log("summaries_merged", MERGED)
         hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())

@@ -255,7 +255,7 @@ async def _failed(
 async def _done(material: Material, record: Record, seen: Any) -> CompactionResult:
     """Report a compaction that is in force: to the caller's listeners, and as a result."""
     thread, engine, plan = material.thread, material.thread.engine, material.plan
-    facts = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
+    facts: dict[str, Any] = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
     if engine.redaction is not None:
         facts["redacted"] = dict(record.redacted)
         seen.add(redacted=sum(record.redacted.values()))

@@ -62,56 +62,49 @@ def _is_plain(value: object) -> bool:
     return callable(value) and not is_async(value)
 
 
-CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("on_failure", lambda v: v in get_args(OnFailure), f"one of {get_args(OnFailure)}"),
-    (
-        "summarizer_timeout",
-        lambda v: v is None or (isinstance(v, (int, float)) and v is not True and 0 < v <= HOUR),
-        f"seconds above 0 and at most {HOUR:,}, or None",
-    ),
-    (
-        "before_summarization",
-        lambda v: callable(v) or (isinstance(v, Sequence | None) and all(map(callable, v or ()))),
+def _is_seconds(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value is None or (number and 0 < value <= HOUR)
+
+
+def _are(kind: type, values: object) -> bool:
+    return isinstance(values, (list, tuple)) and all(isinstance(one, kind) for one in values)
+
+
+CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "on_failure": (get_args(OnFailure).__contains__, f"one of {get_args(OnFailure)}"),
+    "summarizer_timeout": (_is_seconds, f"seconds above 0 and at most {HOUR:,}, or None"),
+    "before_summarization": (
+        lambda v: v is None or callable(v) or (isinstance(v, Sequence) and all(map(callable, v))),
         "callables that take an event",
     ),
-    (
-        "on_event",
+    "on_event": (
         lambda v: v is None or _is_plain(v),
         "a callable that takes a name and its data, and is not async",
     ),
-    (
-        "fallbacks",
+    "fallbacks": (
         lambda v: isinstance(v, Sequence) and not isinstance(v, str),
         "a list of summarisers",
     ),
-    ("notes", lambda v: isinstance(v, bool), "True, or False for the summariser's text alone"),
-    (
-        "tool_table",
-        lambda v: isinstance(v, (list, tuple)) and all(isinstance(tool, Tool) for tool in v),
+    "notes": (
+        lambda v: isinstance(v, bool),
+        "True, or False for the summariser's text alone",
+    ),
+    "tool_table": (
+        lambda v: _are(Tool, v),
         'a list of conspectus.Tool, such as Tool("book_room", key="room_id", effect=True)',
     ),
-    (
-        "skills",
+    "skills": (
         lambda v: v is None or isinstance(v, Skills),
         'a conspectus.langchain.Skills, such as Skills(("read_file",))',
     ),
-    ("summary_request", lambda v: v in ("smallest", "cached"), '"smallest" or "cached"'),
-    (
-        "pin",
+    "summary_request": (("smallest", "cached").__contains__, '"smallest" or "cached"'),
+    "pin": (
         lambda v: v is None or _is_plain(v) or (isinstance(v, str) and v != ""),
         "a callable that takes a message and is not async, or the name of a marker in "
         "additional_kwargs",
     ),
-)
-
-
-ALIKE = frozenset(
-    """model summarizer fallbacks summary_prompt trim_tokens_to_summarize summarizer_timeout
-    on_failure archive background pin on_event before_summarization telemetry trigger keep
-    max_summary_tokens stale_results""".split()
-)
-"""Settings that change no summary, or by the identity of its summariser or the plan that it is for.
-All others are in the name of each draft."""
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +139,7 @@ class Settings:
     summary_request: Literal["smallest", "cached"] = "smallest"
 
     def __post_init__(self) -> None:
-        for name, is_valid, meaning in CHECKS:
+        for name, (is_valid, meaning) in CHECKS.items():
             if not is_valid(getattr(self, name)):
                 raise PolicyError(f"{name} must be {meaning}, not {getattr(self, name)!r}")
 
@@ -235,10 +228,10 @@ class Engine:
         )
 
     def identity(self, focus: str) -> str:
-        """Name all that would change a summary, beside its messages."""
-        made = {"redact": self.redaction, "tool_table": self.tools}
-        own = (made.get(n, v) for n, v in vars(self.settings).items() if n not in ALIKE)
-        parts = (*(self.summarizers[name] for name in self.order), focus, *own)
+        """Name all that would change a summary, beside its messages and its plan."""
+        own, writers = self.settings, (self.summarizers[name] for name in self.order)
+        beside = (own.notes, self.tools, own.skills, self.redaction, own.summary_request)
+        parts = (*writers, focus, *beside)
         return "\0".join(str(getattr(part, "identity", part)) for part in parts)
 
     @property
@@ -281,19 +274,20 @@ def _summarizer_of(writer: Any, own: Settings, *, answers: bool) -> Summarizer:
     inner = writer
     while is_runnable(inner) and not is_chat_model(inner):
         inner = getattr(inner, "bound", None) or getattr(inner, "runnable", None)
-    trim, timeout = own.trim_tokens_to_summarize, own.summarizer_timeout
+    limits: Any = {
+        "trim_tokens_to_summarize": own.trim_tokens_to_summarize,
+        "timeout": own.summarizer_timeout,
+    }
     if isinstance(writer, str) or is_chat_model(inner) or (answers and is_runnable(writer)):
         from conspectus.model.chat_model import ChatModelSummarizer
 
-        return ChatModelSummarizer(
-            writer, prompt=own.summary_prompt, trim_tokens_to_summarize=trim, timeout=timeout
-        )
+        return ChatModelSummarizer(writer, prompt=own.summary_prompt, **limits)
     if isinstance(writer, Summarizer):
         return writer
     if is_runnable(writer) or callable(writer):
         from conspectus.model.callables import CallableSummarizer
 
-        return CallableSummarizer(writer, trim_tokens_to_summarize=trim, timeout=timeout)
+        return CallableSummarizer(writer, **limits)
     raise PolicyError(
         f"{writer!r} cannot summarise: give a chat model, a 'provider:model' string, 'embedded', a "
         "callable or Runnable that takes messages and returns text, or an object with name, "
