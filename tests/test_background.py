@@ -137,16 +137,16 @@ def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(hear
     model.going.set()
 
 
-def test_aprepare_and_its_end():
+def test_on_an_event_loop_it_is_begun_once():
     model = Stopped()
     own = compactor(model)
 
     async def agent() -> tuple[bool, str]:
-        ahead = await own.aprepare(NEAR, thread_id="t")
-        assert not await ahead.await_end(0.05)
-        assert await own.aprepare(NEAR, thread_id="t") is ahead
+        ahead = await asyncio.to_thread(own.prepare, NEAR, thread_id="t")
+        assert not await asyncio.to_thread(ahead.wait, 0.05)
+        assert await asyncio.to_thread(own.prepare, NEAR, thread_id="t") is ahead
         model.going.set()
-        return await ahead.await_end(LIMIT), ahead.outcome
+        return await asyncio.to_thread(ahead.wait, LIMIT), ahead.outcome
 
     assert asyncio.run(agent()) == (True, "ready")
     assert compact(own, DUE).outcome == "compacted"

@@ -123,7 +123,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "another model summarises",
         {"summarizer": summariser(model_name="another")},
     ),
-    "needs_marks": ("it has no cache_control", {}),
     "redacted": ("is redacted", {"redact": True}),
     "own prompt": (
         "says where the messages go",
@@ -137,7 +136,7 @@ def test_elsewhere_the_smallest_request_is_sent(why, monkeypatch, caplog):
     caplog.set_level("DEBUG", "conspectus")
     reason, settings = REFUSED[why]
     if not settings:
-        monkeypatch.setattr(cached_request, why, -1.0 if why == "LIVES" else lambda last: True)
+        monkeypatch.setattr(cached_request, why, -1.0)
     model = model_of()
     bench, records = run_agent(model, ours(model, **settings))
     assert records
@@ -285,18 +284,15 @@ CLEARS = {"edits": [{"type": "clear_tool_uses_20250919"}]}
 
 
 @pytest.mark.parametrize(
-    ("model", "marked"),
+    "model",
     [
-        (claude, False),
-        (lambda: claude(context_management=CLEARS), True),
-        (lambda: claude(model_kwargs={"context_management": CLEARS}), True),
-        (lambda: gpt(model_kwargs={"truncation": "auto"}), True),
+        lambda: claude(context_management=CLEARS),
+        lambda: claude(model_kwargs={"context_management": CLEARS}),
+        lambda: gpt(model_kwargs={"truncation": "auto"}),
     ],
 )
-def test_what_a_provider_does_not_remember_or_clears_is_asked_for_in_the_smallest_request(
-    model, marked
-):
-    marks = [AnthropicPromptCachingMiddleware(unsupported_model_behavior="ignore")] * marked
+def test_what_a_provider_clears_is_asked_for_in_the_smallest_request(model):
+    marks = [AnthropicPromptCachingMiddleware(unsupported_model_behavior="ignore")]
     _, asked, kinds = payloads(model(), *marks)
     assert asked == []
     assert kinds == {"smallest"}

@@ -78,8 +78,8 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
     finally:
         if not ended.done() and not work.loop.is_closed():
             work.cancelled = True
-            for task in list(work.tasks):
-                task.cancel()
+            for call in list(work.calls):
+                call.cancel()
             await _leave(ended)
 
 
@@ -100,7 +100,7 @@ async def io(call: Call, acall: ACall | None = None, timeout: float | None = Non
 async def in_turn(call: Call) -> Any:
     """Make a call that computes more than it waits, such as one of a file."""
     mode = _MODE.get()
-    if isinstance(mode, _Beside) and not (mode.cancelled or mode.loop.is_closed()):
+    if mode == "sync" or (mode is not None and not mode.is_over()):
         return call()
     return await io(call)
 
@@ -177,7 +177,7 @@ class _Beside:
         self.loop = asyncio.get_running_loop()
         # One computes at a time: the loop would have to wait for its turn behind them all.
         self._turn = _TURNS.setdefault(self.loop, threading.RLock())
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.calls: set[Future[Any]] = set()
         self.cancelled = False
 
     def stepped(self, body: Awaitable[T]) -> T:
@@ -185,6 +185,10 @@ class _Beside:
         _MODE.set(self)
         with self._turn:
             return _stepped(body)
+
+    def is_over(self) -> bool:
+        """Tell whether nobody waits for the work any more."""
+        return self.cancelled or self.loop.is_closed()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -196,27 +200,22 @@ class _Beside:
             self._turn.acquire()
 
     def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
-        if self.cancelled or self.loop.is_closed():
+        if self.is_over():
             raise asyncio.CancelledError
         with self.waiting():
             if acall is None:
                 return within(call, timeout)
-            made = asyncio.run_coroutine_threadsafe(self._ado(call, acall, timeout), self.loop)
+            made = asyncio.run_coroutine_threadsafe(arun(_ado(call, acall, timeout)), self.loop)
+            self.calls.add(made)
+            made.add_done_callback(self.calls.discard)
+            if self.cancelled:  # since it was looked at
+                made.cancel()
             while not wait([made], LOOK).done:
                 if self.loop.is_closed():  # nobody will ever answer
                     raise asyncio.CancelledError
         if made.cancelled():
             raise asyncio.CancelledError
         return made.result()
-
-    async def _ado(self, call: Call, acall: ACall, timeout: float | None) -> Any:
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        if self.cancelled:  # before it began
-            raise asyncio.CancelledError
-        _MODE.set(None)
-        return await _ado(call, acall, timeout)
 
 
 def _stepped(body: Awaitable[T]) -> T:

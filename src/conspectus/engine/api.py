@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import warnings
 from collections.abc import Sequence
@@ -276,6 +275,7 @@ class Compactor(Attributes, Closing):
 
         `compact` does so by itself; this is for better moments, as while a user reads. The next
         `compact` whose trigger has come swaps the notes in, if `messages` still begin its history.
+        On an event loop, call it by `asyncio.to_thread`: it reads the messages before it returns.
 
         Args:
             messages, thread_id, tenant, session: as for `compact`.
@@ -301,20 +301,6 @@ class Compactor(Attributes, Closing):
             )
         entries = read_messages(list(as_messages(messages)))
         return begin(Thread(self._engine, scope, self._room), entries)
-
-    @spelt()
-    async def aprepare(
-        self,
-        messages: Sequence[Source],
-        *,
-        thread_id: ThreadId,
-        tenant: str | None = None,
-        session: str = "main",
-    ) -> Preparation:
-        """`prepare` on an event loop, which it does not hold."""
-        return await asyncio.to_thread(
-            self.prepare, messages, thread_id=thread_id, tenant=tenant, session=session
-        )
 
     @spelt()
     def recall(

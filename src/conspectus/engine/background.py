@@ -75,11 +75,6 @@ class Preparation:
         self.thread.join(seconds)
         return not self.thread.is_alive()
 
-    async def await_end(self, seconds: float | None = None) -> bool:
-        """`wait` on an event loop."""
-        await _wait_while(lambda: self.under_way, seconds)
-        return not self.thread.is_alive()
-
 
 _LIVE: WeakSet[Preparation] = WeakSet()
 
@@ -329,7 +324,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     if job is None or not job.under_way:
         return usual
     start = time.monotonic()
-    await job.await_end(engine.settings.summarizer_timeout or LONGEST_LOOK)
+    await _wait_while(lambda: job.under_way, engine.settings.summarizer_timeout or LONGEST_LOOK)
     waited = time.monotonic() - start
     if (ready := await _ready(thread, history, plan)) is not None:
         return ready._replace(waited=waited)

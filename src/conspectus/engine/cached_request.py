@@ -8,7 +8,7 @@ it holds every evicted message unclipped.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import monotonic
@@ -18,10 +18,8 @@ from conspectus._langchain import innermost, is_message, is_runnable
 from conspectus.engine.material import Material
 from conspectus.engine.thread import SessionMemory
 from conspectus.errors import PolicyError
-from conspectus.messages.blocks import CACHE
 from conspectus.messages.framing import summary_body
 from conspectus.model.base import LastRequest, SummaryRequest
-from conspectus.model.calls import model_and_provider
 from conspectus.observe import log
 from conspectus.tokens import TokenMeter
 
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
     from conspectus.engine.settings import Engine
 
 LIVES = 300.0  # Seconds in which a provider's cache certainly holds a request
-
-ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
-"""Providers that cache only what is marked, as Claude does behind gateways, too."""
 
 EDITS = ("context_management", "truncation")
 """Settings of Anthropic and OpenAI with which a part of a request is not shown to the model."""
@@ -86,7 +81,9 @@ def after_last_request(
         return request
     why, tokens = "no request of the agent is known in this process", 0
     if last is not None and not (why := _obstacle(material, last, by)):
-        tokens = sum(map(meter.message, last.messages)) + tools_size(meter, _tools(last))
+        bound = getattr(last.model, "kwargs", None) or {}
+        tools = last.tools or bound.get("tools") or ()
+        tokens = sum(map(meter.message, last.messages)) + tools_size(meter, tools)
         why = obstacle(last, tokens, request)
     if why:
         log("smallest_request", "the smallest request is sent: %s", why, level=logging.DEBUG)
@@ -96,7 +93,8 @@ def after_last_request(
 
 def _obstacle(material: Material, last: LastRequest, by: str) -> str:
     """Return why a summary by `by` cannot follow the agent's last request, or an empty text."""
-    model, bound, settings = innermost(last.model), _bound(last), dict[str, Any]()
+    model, settings = innermost(last.model), dict[str, Any]()
+    bound = getattr(last.model, "kwargs", None) or {}
     extra = (getattr(model, "model_kwargs", None), getattr(model, "extra_body", None))
     for part in (*extra, bound, bound.get("extra_body"), last.settings):
         settings |= part or {}
@@ -108,9 +106,6 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
     reasons = {
         "another model summarises": last.any_model and by != material.thread.engine.order[0],
         "what is summarised is redacted, and the request is not": material.redaction is not None,
-        "it has no cache_control, so its provider remembers nothing of it": (
-            needs_marks(last) and not _is_marked(last, settings)
-        ),
         "its provider has forgotten it": monotonic() - last.at > LIVES,
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
         "something that leaves does not stand in it as it is": not whole,
@@ -121,32 +116,10 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def needs_marks(last: LastRequest) -> bool:
-    model, provider = model_and_provider(last.model, "")
-    return provider in ASKS_FOR_MARKS or "claude" in model.lower()
-
-
-def _is_marked(last: LastRequest, settings: Mapping[str, Any]) -> bool:
-    """Tell whether a request marks a part for its provider's cache."""
-    marked = [settings, *(getattr(tool, "extras", None) or tool for tool in _tools(last))]
-    for message in last.messages:
-        content = message.content if is_message(message) else message.get("content")
-        marked += content if isinstance(content, list) else []
-    return any(isinstance(part, Mapping) and CACHE in part for part in marked)
-
-
 def _same(left: Any, sent: Any) -> bool:
     if not is_message(left):
         return left is sent or bool(left == sent)
     return all(getattr(left, part, None) == getattr(sent, part, None) for part in SAME)
-
-
-def _bound(last: LastRequest) -> Mapping[str, Any]:
-    return getattr(last.model, "kwargs", None) or {}
-
-
-def _tools(last: LastRequest) -> Sequence[Any]:
-    return last.tools or _bound(last).get("tools") or ()
 
 
 def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
