@@ -205,7 +205,7 @@ class _Beside:
         with self.waiting():
             if acall is None:
                 return within(call, timeout)
-            made = asyncio.run_coroutine_threadsafe(arun(_ado(call, acall, timeout)), self.loop)
+            made = asyncio.run_coroutine_threadsafe(_below(_ado(call, acall, timeout)), self.loop)
             self.calls.add(made)
             made.add_done_callback(self.calls.discard)
             if self.cancelled:  # since it was looked at
@@ -226,6 +226,12 @@ def _stepped(body: Awaitable[T]) -> T:
         return cast("T", end.value)
     steps.close()
     raise RuntimeError("a coroutine suspended in sync mode; await it on an event loop instead")
+
+
+async def _below(body: Awaitable[T]) -> T:
+    """Await on the loop what work beside it asks for, in a task with a context of its own."""
+    _MODE.set(None)
+    return await body
 
 
 async def _ado(call: Call, acall: ACall | None, timeout: float | None) -> Any:

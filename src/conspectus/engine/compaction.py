@@ -18,9 +18,8 @@ from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.background import choose
 from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
-from conspectus.engine.result import CompactionResult
+from conspectus.engine.result import CompactionResult, as_before, remember
 from conspectus.engine.thread import FailedSummary, Thread
-from conspectus.engine.unchanged import as_before, remember
 from conspectus.engine.view import History, applied
 from conspectus.engine.writing import write
 from conspectus.errors import ArchiveOvertaken, ConspectusError, SummaryError

@@ -1,14 +1,34 @@
-"""What one call of the compactor reports."""
+"""What one call of the compactor reports, and its short way where nothing is due.
+
+A loop sends its history again and again, a little longer each time. A step with nothing due gives
+the result of the one before, with the messages that have come since. Copies of what the messages
+held show whether the beginning is the one that was read, so that a change in place is noticed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import is_
 from textwrap import shorten
 from typing import Any, Literal
 
+from conspectus.core.items import Size
+from conspectus.core.plan import BELOW
 from conspectus.core.records import Cost, Record
-from conspectus.errors import StuckError
+from conspectus.engine.thread import Thread
+from conspectus.engine.view import History, reports_of
+from conspectus.errors import MessageError, StuckError
+from conspectus.messages import (
+    POINTER,
+    SUMMARY_LINE,
+    Message,
+    Source,
+    is_summary_message,
+    read_messages,
+)
+from conspectus.tokens import Report
 
 Outcome = Literal["kept", "compacted", "stuck"]
 Failure = Literal["archive", "redaction", "summary"]
@@ -84,3 +104,125 @@ class CompactionResult:
     def record_id(self) -> str | None:
         """Id of the record that this call put in force; None for none."""
         return None if self.record is None else self.record.id
+
+
+# A step with nothing due
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A history with nothing due, as it was sent and read."""
+
+    sent: list[Source]  # the caller's messages, and copies of what they held
+    held: list[Any]
+    pointer: object  # what the archive, or this process's memory, said was in force
+    head: Record | None
+    result: CompactionResult
+    sizes: list[int]  # tokens of the messages in view, without a correction
+    reports: list[Report] | None  # the models' reports of usage; None after another's summary
+    characters: int  # of all messages, images included
+
+
+def _by_sizes(thread: Thread) -> bool:
+    """Tell whether sizes alone decide steps of such a caller while nothing is due."""
+    alone = thread.head is None and thread.trigger_size is None and thread.ratio is None
+    return alone and thread.engine.policy.arguments is None
+
+
+async def remember(
+    thread: Thread, entries: Sequence[Message], history: History, result: CompactionResult
+) -> None:
+    """Remember a history with nothing due, if the next step may go on from it."""
+    # A summary that the user sends last is one once another message follows.
+    users = [item for item in history.items if item.entry is not None and item.role == "user"]
+    held = [entry.memo["copy"] for entry in entries]
+    unsure = None in held or (users and is_summary_message(users[-1].source))
+    if unsure or not _by_sizes(thread):
+        return
+    seen = Seen(
+        sent=[entry.source for entry in entries],
+        held=held,
+        pointer=thread.pointer if thread.engine.archive else await thread.in_force(),
+        head=history.head,
+        result=replace(result, messages=list(result.messages)),  # a caller may go on with its own
+        sizes=[item.tokens for item in history.items],
+        reports=None if history.foreign else history.reports(),
+        characters=sum(entry.memo["size"] for entry in entries),
+    )
+    thread.engine.memory.histories.put(thread.scope, seen)
+
+
+async def as_before(
+    thread: Thread, messages: Sequence[Source], seen: Seen
+) -> CompactionResult | None:
+    """Return the result where nothing is due and the history begins with what was read before."""
+    memory = thread.engine.memory
+    if memory.of(thread.scope).failed is not None or not _by_sizes(thread):
+        return None
+    if await thread.in_force() != seen.pointer:
+        return None
+    try:
+        now = _followed(seen, messages, thread)
+    except MessageError:
+        return None  # raised again, with its place, where all are read
+    if now is None:
+        return None
+    memory.histories.put(thread.scope, now)
+    corrected = thread.corrected(now.reports or ())
+    ratio = corrected.engine.meter.ratio
+    # Corrected message by message, as a plan does.
+    tokens = sum(now.sizes if ratio == 1.0 else (math.ceil(size * ratio) for size in now.sizes))
+    if not corrected.is_quiet(Size(tokens, len(now.sizes)), now.head):
+        return None
+    sizes = {"tokens_before": tokens, "tokens_after": tokens, "budget": thread.budget}
+    view = list(now.result.messages)
+    return replace(now.result, reason=BELOW, messages=view, preparing=False, **sizes)
+
+
+def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | None:
+    """Return the history with the messages after those that were sent.
+
+    None if the messages do not begin with those, or if a new one may change how earlier ones are
+    seen: then all must be read. Equal messages may be other objects, as in a request that was read
+    anew; the view has those then.
+
+    Raises:
+        MessageError: a new message cannot be understood.
+    """
+    if not isinstance(messages, (list, tuple)) or len(messages) < len(seen.sent):
+        return None
+    now, later = messages[: len(seen.sent)], messages[len(seen.sent) :]
+    try:
+        same = [*map(type, now)] == [*map(type, seen.sent)]
+        # A dict itself is compared fastest.
+        if not same or [one if type(one) is dict else vars(one) for one in now] != seen.held:
+            return None
+    except Exception:  # values that cannot be compared, such as arrays
+        return None
+    view = seen.result.messages
+    if not all(map(is_, now, seen.sent)):
+        again = {id(before): message for message, before in zip(now, seen.sent, strict=True)}
+        view = [again.get(id(message), message) for message in view]
+    if len({type(message) is dict for message in (*now[:1], *later)}) > 1:
+        return None  # a dict among LangChain's messages, or the other way round
+    entries = read_messages(later)
+    held = [entry.memo["copy"] for entry in entries]
+    if None in held:  # one that is to be read anew each time
+        return None
+    for entry in entries:
+        marked = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
+        if marked or is_summary_message(entry.source):
+            return None
+    view, sizes = [*view, *later], [*seen.sizes, *map(thread.engine.meter.entry, entries)]
+    reports, since = seen.reports, seen.head.messages_after if seen.head else 0
+    if later and reports is not None:
+        reports = [*reports, *reports_of(view, sizes, max(since, len(seen.sizes)))]
+    return replace(
+        seen,
+        sent=[*now, *later],
+        held=[*seen.held, *held],
+        result=replace(seen.result, messages=view, kept=seen.result.kept + len(later)),
+        sizes=sizes,
+        reports=reports,
+        characters=seen.characters + sum(entry.memo["size"] for entry in entries),
+    )

@@ -31,8 +31,8 @@ from conspectus.observe import log
 from conspectus.tokens import Report, correction
 
 if TYPE_CHECKING:
+    from conspectus.engine.result import Seen
     from conspectus.engine.settings import Engine
-    from conspectus.engine.unchanged import Seen
 
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
 
