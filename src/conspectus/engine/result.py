@@ -174,7 +174,11 @@ async def as_before(
     tokens = sum(now.sizes if ratio == 1.0 else (math.ceil(size * ratio) for size in now.sizes))
     if not corrected.is_quiet(Size(tokens, len(now.sizes)), now.head):
         return None
-    sizes = {"tokens_before": tokens, "tokens_after": tokens, "budget": thread.budget}
+    sizes: dict[str, Any] = {
+        "tokens_before": tokens,
+        "tokens_after": tokens,
+        "budget": thread.budget,
+    }
     view = list(now.result.messages)
     return replace(now.result, reason=BELOW, messages=view, preparing=False, **sizes)
 
