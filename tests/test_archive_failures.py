@@ -135,7 +135,7 @@ def test_a_chain_with_a_gap_is_not_trusted():
     assert Archive(store).chain(SCOPE) == ()
     assert Archive(store).records(SCOPE) == (second,)
     change(store, "records", first.id, packed(first.to_json()))
-    assert archive.records(SCOPE) == (first, second)
+    assert set(map(str, archive.records(SCOPE))) == {str(first), str(second)}
     assert [one.id for one in Archive(store).chain(SCOPE)] == [first.id, second.id]
 
 

@@ -125,7 +125,7 @@ def test_what_compactions_did_is_counted_by_cause_and_outcome():
         assert found.total("conspectus.messages.clipped") == sum(one.clipped for one in both)
         assert found.total("conspectus.compaction.duration", outcome="compacted") == 2
         assert found.total("conspectus.compaction.failures") == 0
-        for operation in ("write", "read_back", "commit"):
+        for operation in ("put", "missing", "commit"):
             assert found.total("conspectus.archive.duration", operation=operation) == 2
 
 

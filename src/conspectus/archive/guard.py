@@ -1,4 +1,4 @@
-"""Call a store: report it, stop with its caller, wait no longer than asked, explain failures."""
+"""Call a store: stop with its caller, wait no longer than asked, explain failures."""
 
 from __future__ import annotations
 
@@ -6,37 +6,14 @@ import errno
 import math
 import re
 import threading
-from collections.abc import Callable
 from contextlib import nullcontext
 from contextvars import ContextVar
-from functools import wraps
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from conspectus.archive.values import Scope
 from conspectus.bridge import StepTimeout, within
 from conspectus.errors import ArchiveError, ArchiveTimeout
-from conspectus.observe import observing
 from conspectus.observe.events import as_text
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-COUNTED = ("write", "read_back", "read")  # Operations on a list of originals
-
-
-def observed(operation: str) -> Callable[[Method], Method]:
-    """Report each call of a method as an event, with the number of originals asked for."""
-
-    def around(method: Method) -> Method:
-        @wraps(method)
-        def reported(self: Any, scope: Any, *args: Any, **kwargs: Any) -> Any:
-            items = len(args[0]) if operation in COUNTED else None
-            place = scope if isinstance(scope, Scope) else None
-            with observing("archive", place, name=operation, messages=items):
-                return method(self, scope, *args, **kwargs)
-
-        return cast("Method", reported)
-
-    return around
 
 
 class Stopped(BaseException):

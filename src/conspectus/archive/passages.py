@@ -38,14 +38,9 @@ MARKS = (
 PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])[\w{MARKS}])+)")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DENSE = re.compile(rf"[{DENSE}]+")
+_HUMPED = re.compile("[a-z0-9][A-Z]")
+_LONG = re.compile(rf"\S{{{LONGEST}}}")
 _DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
-
-_SHAPES = bytes(
-    65 if 65 <= byte <= 90 else 97 if byte > 127 or chr(byte).isalnum() else 32
-    for byte in range(256)
-)
-"""The shape of each byte: a capital, another letter or digit, none. It tells at once whether a text
-may have what the patterns look for, which most have not."""
 
 _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
 """The end of a question, perhaps with a bracket behind it, such as a picture's description."""
@@ -89,10 +84,9 @@ def words(text: str) -> str:
     if not text.isascii():
         whole = text.encode("utf-8", "replace").decode()
         text = _DENSE.sub(_pairs, unicodedata.normalize("NFKC", whole))
-    shape = text.encode().translate(_SHAPES)
-    if b"a" * (LONGEST + 1) in shape.lower():
+    if _LONG.search(text):
         text = _DATA.sub(r"\1", text)
-    if b"aA" in shape:
+    if _HUMPED.search(text):  # most texts are neither
         known = dict.fromkeys(text.split())
         mixed = " ".join(word for word in known if not word.islower())
         humps = dict.fromkeys(HUMP.sub(" ", mixed).split())

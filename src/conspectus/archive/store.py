@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar, cast
 from conspectus._langchain import is_store
 from conspectus._newest import Newest
 from conspectus.archive.address import check_seconds, opened
-from conspectus.archive.guard import Guarded, observed
+from conspectus.archive.guard import Guarded
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
 from conspectus.archive.tables import Tables
@@ -37,9 +37,11 @@ from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
 from conspectus.messages import Message
+from conspectus.observe import observing
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 256, 10_000  # Chains in memory, and their records
+COUNTED = ("put", "missing", "find")  # Operations on originals, whose number is reported
 PAGE = 200  # Originals that are copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 
@@ -116,34 +118,31 @@ class Archive:
         self.close()
 
     async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method, in a thread where an event loop drives the flow."""
-        call = partial(work, *args, **kwargs)
-        if not self.backend.daemon:
-            return cast("T", await in_turn(call))
-        return cast("T", await io(call, partial(in_a_daemon, call)))
+        """Call a method, in a thread where an event loop drives the flow; report it as an event."""
+        call, scope = partial(work, *args, **kwargs), args[0] if args else None
+        counted = len(args[1]) if work.__name__ in COUNTED else None  # type: ignore[arg-type]
+        place = scope if isinstance(scope, Scope) else None
+        with observing("archive", place, name=work.__name__, messages=counted):
+            if not self.backend.daemon:
+                return cast("T", await in_turn(call))
+            return cast("T", await io(call, partial(in_a_daemon, call)))
 
     # Originals
 
-    @observed("write")
     def put(self, scope: Scope, entries: Sequence[Message]) -> None:
         """Write messages as read, all or none; equal ones that are there are left as they are."""
-        missing = set(self._missing(scope, entries))
+        missing = set(self.missing(scope, entries))
         new = {entry.key: entry for entry in entries if entry.key in missing}
         if new:
             items = [original_of(one, body_of(one)) for one in new.values()]
             self.backend.write(scope, {"original": items})
 
-    @observed("read_back")
     def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
         """Return the keys of messages that do not come back equal; empty when all are safe."""
-        return self._missing(scope, entries)
-
-    def _missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
         wanted = {entry.key: entry for entry in entries}
         kept = self.backend.read(scope, "original", list(wanted))
         return tuple(key for key, entry in wanted.items() if not equals(kept.get(key), entry))
 
-    @observed("read")
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
         """Return originals by key, without those that are gone; a damaged one is an error."""
         kept = self.backend.read(scope, "original", list(dict.fromkeys(keys)))
@@ -162,7 +161,6 @@ class Archive:
 
     # Drafts
 
-    @observed("save_draft")
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
         """Keep a finished summary under the hash of its plan, so that it is paid for once.
 
@@ -170,7 +168,6 @@ class Archive:
         """
         self.backend.write(scope, {"draft": [Item(plan, packed(draft.to_json()))]}, durable=False)
 
-    @observed("find_draft")
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """Return the draft of a plan; None if there is none that this version can use."""
         try:
@@ -181,7 +178,6 @@ class Archive:
 
     # Records
 
-    @observed("commit")
     def commit(
         self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None
     ) -> None:
@@ -225,7 +221,6 @@ class Archive:
         head = self.pointer(scope)
         return self.chain_at(scope, head) if head else ()
 
-    @observed("chain")
     def chain_at(self, scope: Scope, head: str) -> Chain:
         """Return the chain up to a record.
 
@@ -265,29 +260,19 @@ class Archive:
         return self.chain_at(scope, head) if isinstance(head, str) else ()
 
     def records(self, scope: Scope) -> Chain:
-        """Return every sound record, abandoned branches too; parents before children."""
+        """Return every sound record, abandoned branches too, in no order."""
         bodies = self.backend.read(scope, "record", None)
-        sound = [one for name in sorted(bodies) if (one := record_in(name, bodies[name]))]
-        names, children = {one.id for one in sound}, dict[str | None, list[Record]]()
-        for one in sound:
-            children.setdefault(one.parent if one.parent in names else None, []).append(one)
-        ordered = children.get(None, [])
-        for one in ordered:  # which grows meanwhile
-            ordered += children.get(one.id, ())
-        return tuple(ordered)
+        return tuple(one for name, body in bodies.items() if (one := record_in(name, body)))
 
-    @observed("move_head")
     def set_head(self, scope: Scope, record_id: str | None) -> None:
         """Point the head to an existing record, or to none: the history was rewound."""
         self.backend.write(scope, _head(record_id or ""))
 
-    @observed("find_head")
     def pointer(self, scope: Scope) -> str | None:
         """Return the id of the head; empty for no record, None without a head."""
         kept = self.backend.read(scope, "head", ["head"])
         return str(unpacked(kept["head"])) if kept else None
 
-    @observed("copy")
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a head, with its originals, into another scope."""
         chain = self.chain_at(source, head)
@@ -374,7 +359,6 @@ class Archive:
                 wrongs.append(str(error))
         return wrongs
 
-    @observed("forget")
     def forget(self, tenant: str, thread: str | None = None) -> int:
         """Delete one thread with all its sessions, or a whole tenant; checkpoints stay.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 
 from conspectus.archive.passages import one_line, spans
@@ -14,15 +13,13 @@ from conspectus.archive.values import Archived, Scope
 from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
-from conspectus.recall.catalog import ON, Row, Rows
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import ranked
+from conspectus.recall.ranking import ON, Match, Rows, ranked
 from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
 AT_ONCE = 10  # Messages read at a time, as the last of them seldom fit
 ROUND = 100  # Messages after a call among which its results are looked for
-READ = 64  # Passages with all words of a name that are read, to see whether it stands there
 
 
 async def recall_flow(
@@ -68,7 +65,7 @@ async def recall_flow(
 
         def search() -> RecallResult:
             room = Packing(tokens, count, cited, most)
-            found = _Search(archive, scope, chain, room, without)
+            found = _Search(archive, Rows(archive, scope, chain, without), room)
             if id is not None:
                 found.by_id(id, at or 0, query)
             elif query is not None:
@@ -98,105 +95,82 @@ def unknown_thread(tenant: str, thread: str) -> NotFoundError:
 class _Search:
     """One recall, which fills the room."""
 
-    def __init__(
-        self,
-        archive: Archive,
-        scope: Scope,
-        chain: Chain,
-        room: Packing,
-        without: Collection[str],
-    ) -> None:
-        self._archive, self._scope, self._room = archive, scope, room
-        self._rows = Rows(archive, scope, chain, without)
-        self._tables = self._rows.tables
-        self._keys, self._places = self._rows.keys_in_order, self._rows.places
+    def __init__(self, archive: Archive, rows: Rows, room: Packing) -> None:
+        self._archive, self._rows, self._room = archive, rows, room
+
+    def _find(self, places: Iterable[int]) -> dict[int, Archived]:
+        """Return originals by their places, without those that are gone."""
+        keys = {place: self._rows.order[place] for place in places}
+        read = self._archive.find(self._rows.scope, [*keys.values()]) if keys else {}
+        return {place: read[key] for place, key in keys.items() if key in read}
 
     def by_query(self, text: str, ends: tuple[str, str] | None = None) -> None:
         """Show the passages that fit words, the best first; with `ends` those of a range."""
-        query, names, rows = _query(text), names_of(text), self._rows
-        total, held = self._tables.holding(self._scope, [*query, *names.values()])
-        start, end = (0, len(self._keys)) if ends is None else self._stretch(ends)
+        names, rows = names_of(text), self._rows
+        query = _query(text) | dict.fromkeys(names.values(), 1.0)
+        total, held = rows.tables.holding(rows.scope, [*query])
+        start, end = (0, len(rows.order)) if ends is None else self._stretch(ends)
         if ends is not None:
-            within = rows.rows(self._keys[start : end + 1])
-            own = {number for row in within for number in row.numbers}
-            held = {word: numbers & own for word, numbers in held.items()}
+            within = {n for row in rows.listed(rows.order[start : end + 1]) for n in row.numbers}
+            held = {word: numbers & within for word, numbers in held.items()}
         # Words that too many passages hold say little.
-        rarer = {word: held[word] for word in query if len(held[word]) < MOST}
-        kept = rarer if any(rarer.values()) else {word: held[word] for word in query}
-        exact = self._exact(rows, names, held)
-        matches = ranked(rows, query | dict.fromkeys(exact, 1.0), total, kept | exact)
+        rarer = {word: numbers for word, numbers in held.items() if len(numbers) < MOST}
+        matches = ranked(rows, query, total, rarer if any(rarer.values()) else held)
         matches = [one for one in matches if start <= one.place <= end]
-        best = [self._keys[one.place] for one in matches]
-        read, said = self._archive.find(self._scope, best[:AT_ONCE]), set[str]()
-        for at, (place, passage, score, direct) in enumerate(matches):
+        named = set[int]().union(*(held[words] for words in names.values()))
+        read = self._find({one.place for one in matches if one.number in named})
+        matches.sort(key=lambda one: -one.score * (1 + self._exact(one, read, names)))
+        for at, (place, number, score, direct) in enumerate(matches):
             if self._room.full:
                 break
-            if at and at % AT_ONCE == 0:
-                read = self._archive.find(self._scope, best[at : at + AT_ONCE])
-            if (one := read.get(self._keys[place])) is None:
+            if at % AT_ONCE == 0:
+                some = {one.place for one in matches[at : at + AT_ONCE]}
+                read |= self._find(some - read.keys())
+            if (one := read.get(place)) is None:
                 continue
-            parts = spans(one.text, one.calls)
-            first = min(passage, len(parts) - 1)
             # What fits best is shown with the passage after it: the words of a question often head
             # what answers it.
-            last = min(first + 1, len(parts) - 1) if at == 0 else first
-            span = None if len(one.text) <= WHOLE_UP_TO else (parts[first][0], parts[last][1])
+            span = _passage(one, number - rows[place].numbers[0], more=at == 0)
             hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
-            if hit.text in said or not self._room.offer(hit):
-                continue
-            said.add(hit.text)
-            # What came of a call says more than the call; of several, each result has its own rank.
-            after = (rows[at] for at in range(place + 1, place + ON + 1) if at in rows)
-            for result in self._results(one, after) if len(one.calls) == 1 else ():
-                if result.key not in said:
-                    # A long one says at its end what came of the call.
-                    begin = spans(result.text, ())[-1][0] if len(result.text) > WHOLE_UP_TO else 0
-                    span, at_result = (begin, len(result.text)), self._places[result.key]
-                    shown = hit_of(result, span, place=at_result, neighbour=True)
-                    self._room.offer(shown)
-                    said |= {result.key, shown.text}
+            if self._room.offer(hit) and len(one.calls) == 1:
+                # What came of a call says more than the call; a long one says it at its end.
+                for at_result, result in self._results(
+                    one, range(place + 1, place + ON + 1)
+                ).items():
+                    span = _passage(result, -1)
+                    self._room.offer(hit_of(result, span, place=at_result, neighbour=True))
 
-    def _exact(
-        self, rows: Rows, names: Mapping[str, str], held: Mapping[str, set[int]]
-    ) -> dict[str, set[int]]:
-        """Return the passages that hold names as they stand, of names that are there.
-
-        Each word of one may be common, as in `10.0.3.17`; so the newest that hold all are read.
-        """
-        newest = {name: rows.at(sorted(held[each])[-READ:]) for name, each in names.items()}
-        keys = {rows[place].key for places in newest.values() for place in places.values()}
-        read = self._archive.find(self._scope, [*keys])
-        parts = {key: spans(one.text, one.calls) for key, one in read.items()}
-        exact: dict[str, set[int]] = {}
-        for name, places in newest.items():
-            words = r"\s+".join(map(re.escape, name.split()))
-            whole = re.compile(rf"(?<!\w){words}(?!\w)")
-            for number, row in ((number, rows[place]) for number, place in places.items()):
-                for begin, end, _ in parts.get(row.key, [])[number - row.numbers[0] :][:1]:
-                    if whole.search(read[row.key].text[begin:end].casefold()):
-                        exact.setdefault(name, set()).add(number)
-        return exact
+    def _exact(self, match: Match, read: Mapping[int, Archived], names: Iterable[str]) -> int:
+        """Return how many names stand in a passage as the query has them."""
+        if (one := read.get(match.place)) is None:
+            return 0
+        begin, end = _passage(one, match.number - self._rows[match.place].numbers[0])
+        text = " ".join(one.text[begin:end].casefold().split())
+        return sum(bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in names)
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         """Show a message, from a character on, or where words stand in it; a call with results."""
         places, call = self._named(name)
-        keys = [self._keys[place] for place in places]
-        read = self._archive.find(self._scope, keys)
+        read = self._find(places)
         if not read:
             raise NotFoundError(
                 f"{_shown(name)} was archived here and is gone: it has expired or was forgotten; "
                 "go on without it"
             )
+        last = max(read)
         if query is not None:
-            return self._within(read.get(keys[-1]) or next(iter(read.values())), name, query)
-        parts = [(one, *_span_of(one, call)) for one in read.values()]
-        hits = [hit_of(one, (begin + at, end)) for one, begin, end in parts]
-        if not at and not call and keys[-1] in read:
-            after = self._keys[places[-1] + 1 :][:ROUND] if read[keys[-1]].calls else []
-            results = self._results(read[keys[-1]], self._rows.rows(after))
-            hits += [hit_of(one, neighbour=True) for one in results]
-        self._take([replace(hit, place=place) for place, hit in enumerate(hits)])
-        return None
+            self._within(read[last], name, query)
+            return
+        if not at and not call and read[last].calls:
+            after = range(last + 1, min(last + 1 + ROUND, len(self._rows.order)))
+            self._rows.read(after)
+            read |= self._results(read[last], after)
+        hits = list[Hit]()
+        for place, one in read.items():
+            begin, end = _span_of(one, call)
+            part = begin + at, end
+            hits.append(hit_of(one, part, place=place, neighbour=place not in places))
+        self._take(hits)
 
     def _within(self, one: Archived, name: str, text: str) -> None:
         """Show the passages of a message that hold words, those with the rarest first."""
@@ -212,12 +186,11 @@ class _Search:
             if not self._room.full:
                 self._room.offer(hit_of(one, span), self._room.tokens)
 
-    def _results(self, one: Archived, after: Iterable[Row]) -> list[Archived]:
+    def _results(self, one: Archived, after: Iterable[int]) -> dict[int, Archived]:
         """Return those of the messages after one that are results of its calls."""
-        made = {one_line(call.id) for call in one.calls}
-        beside = takewhile(lambda row: row.act in "rx", after)
-        keys = [row.key for row in beside if made.intersection(row.links)]
-        return list(self._archive.find(self._scope, keys).values()) if keys else []
+        made, rows = {one_line(call.id) for call in one.calls}, self._rows
+        beside = takewhile(lambda at: rows[at].act in "rx", (at for at in after if at in rows))
+        return self._find(at for at in beside if made.intersection(rows[at].links))
 
     def _stretch(self, ends: tuple[str, str]) -> tuple[int, int]:
         """Return the places of the first and the last message of a range."""
@@ -233,13 +206,11 @@ class _Search:
 
     def by_range(self, ends: tuple[str, str]) -> None:
         """Show all messages from one to another."""
-        (start, end), order = self._stretch(ends), self._keys
+        start, end = self._stretch(ends)
         self._room.until = ends[1].strip(" []")
         for first in range(start, end + 1, AT_ONCE):
-            places = range(first, min(first + AT_ONCE, end + 1))
-            read = self._archive.find(self._scope, [order[place] for place in places])
-            kept = [(read[order[place]], place) for place in places if order[place] in read]
-            hits = [hit_of(one, place=place) for one, place in kept]
+            read = self._find(range(first, min(first + AT_ONCE, end + 1)))
+            hits = [hit_of(one, place=place) for place, one in read.items()]
             if not self._take(hits, more=end + 1 - first - len(hits)):
                 return
         if not self._room.hits:
@@ -259,20 +230,29 @@ class _Search:
         """Return the places that a name means, and the number of a call there (0 for none)."""
         if not isinstance(name, str):
             raise InputError(f"an id must be text, not {type(name).__name__}")
-        bare = name.strip().removeprefix("[").removesuffix("]").strip()
+        rows, bare = self._rows, name.strip().removeprefix("[").removesuffix("]").strip()
         base, _, call = bare.rpartition("/")
         ways = [(name, 0), (bare, 0)]
         ways += [(base, int(call))] if base and call.isascii() and call.isdigit() else []
         for one, number in ways:
             start = len(one) >= 8 and all(c in "0123456789abcdef" for c in one)
-            keys = [key for key in self._keys if key == one or (start and key.startswith(one))]
-            keys += self._tables.named(self._scope, one_line(one))
-            if places := sorted({self._places[key] for key in keys if key in self._places}):
+            keys = [key for key in rows.order if key == one or (start and key.startswith(one))]
+            keys += rows.tables.named(rows.scope, one_line(one))
+            if places := sorted({rows.places[key] for key in keys if key in rows.places}):
                 return places, number
         raise NotFoundError(
             f"no archived message of this branch has the id {_shown(name)}; it may be still in "
             "view, expired, forgotten or of another branch; try a query"
         )
+
+
+def _passage(one: Archived, number: int, more: bool = False) -> tuple[int, int]:
+    """Return where a passage stands in a text, `more`: with the next one; all of a short one."""
+    if len(one.text) <= WHOLE_UP_TO:
+        return 0, len(one.text)
+    parts = spans(one.text, one.calls)
+    first, last = (min(at, len(parts) - 1) for at in (number, number + more))
+    return parts[first][0], parts[last][1]
 
 
 def _span_of(one: Archived, call: int) -> tuple[int, int]:

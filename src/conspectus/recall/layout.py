@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,9 +42,6 @@ class Hit:
     whole: int = 0
     columns: str = ""
     place: int = 0
-
-    def __repr__(self) -> str:
-        return f"<Hit {self.cite} {self.role}, score {self.score:.3f}: {self.text[:80]!r}>"
 
     @property
     def end(self) -> int:
@@ -149,20 +147,24 @@ class Packing:
     def offer(self, hit: Hit, most: float | None = None) -> bool:
         """Add a message, of a long one `most` tokens; False if it does not fit.
 
-        Without `most` only the first is cut, as a smaller one may still fit.
+        Without `most`, for what a query finds, only the first is cut, as a smaller one may still
+        fit, and what is shown already is not shown again.
         """
+        if most is None and any(
+            hit.text == one.text or (hit.key == one.key and one.begin <= hit.begin < one.end)
+            for one in self.hits
+        ):
+            return False
         left, whole = self.tokens - self._used, most is None and bool(self.hits)
         room = min(left, max(1, int(left if most is None else most)))
         size = self._size(hit) if len(hit.text) <= LONGEST * left else left + 1
         part = hit if size <= room else None if whole else self._cut(hit, room)
-        if part is None:
-            self._missed = True
-            self._in_a_row += 1
-            return False
-        self._in_a_row = 0
-        self._used += size if part is hit else self._size(part)
-        self.hits.append(part)
-        return True
+        self._in_a_row = 0 if part else self._in_a_row + 1
+        self._missed = self._missed or not part
+        if part is not None:
+            self._used += size if part is hit else self._size(part)
+            self.hits.append(part)
+        return part is not None
 
     def share(self, hits: Sequence[Hit]) -> float:
         """Return the tokens that each of some messages may take so that all are shown in part."""
@@ -174,21 +176,21 @@ class Packing:
         text = hit.line(self.cited)
         return self.count("\n" + text) - self._nothing if self.hits else self.count(text)
 
-    def _cut(self, hit: Hit, share: int) -> Hit | None:
-        """Return as much of a hit as takes a share; None if that is next to nothing."""
-        text, best = hit.text, 0
-        low, high = min(LEAST, len(text)), min(len(text), LONGEST * share)
-        while low <= high:
-            middle = (low + high) // 2
-            if self._size(replace(hit, text=text[:middle])) <= share:
-                best, low = middle, middle + 1
-            else:
-                high = middle - 1
-        end = best if best == len(text) else last_end(text, best // 2, best)
-        part = replace(hit, text=text[:end])
+    def _cut(self, hit: Hit, room: int) -> Hit | None:
+        """Return as much of a hit as takes a room; None if that is next to nothing."""
+
+        def size(length: int) -> int:
+            return self._size(replace(hit, text=hit.text[:length]))
+
+        longest = len(hit.text)
+        lengths = range(min(LEAST, longest), min(longest, LONGEST * room) + 1)
+        fitting = bisect_right(lengths, room, key=size)
+        if not fitting:
+            return None
+        best = lengths[fitting - 1]
+        end = best if best == longest else last_end(hit.text, best // 2, best)
         # A shorter text may count for more.
-        part = part if self._size(part) <= share else replace(hit, text=text[:best])
-        return part if best else None
+        return replace(hit, text=hit.text[: end if size(end) <= room else best])
 
     def result(self) -> RecallResult:
         """Return the messages in order, and their text; without those that do not fit together."""
@@ -215,23 +217,12 @@ class Packing:
         return RecallResult(tuple(hits), text, size, missing)
 
     def _arranged(self) -> list[Hit]:
-        """Put messages that follow each other together, in their order; the best of them first.
-
-        Parts of one message that touch are one.
-        """
-        ranks, groups = {id(hit): at for at, hit in enumerate(self.hits)}, list[list[Hit]]()
-        best = list[int]()
+        """Put messages that follow each other together, in their order; the best of them first."""
+        ranks, runs = {id(hit): at for at, hit in enumerate(self.hits)}, list[list[Hit]]()
         for hit in sorted(self.hits, key=lambda hit: (hit.place, hit.begin)):
-            last = groups[-1][-1] if groups else None
-            if last is None or hit.place > last.place + 1:
-                groups.append([hit])
-                best.append(ranks[id(hit)])
-                continue
-            best[-1] = min(best[-1], ranks[id(hit)])
-            if last.key == hit.key and last.begin <= hit.begin <= last.end:
-                text = last.text + hit.text[last.end - hit.begin :]
-                groups[-1][-1] = replace(last, text=text)
+            if runs and hit.place <= runs[-1][-1].place + 1:
+                runs[-1].append(hit)
             else:
-                groups[-1].append(hit)
-        order = sorted(range(len(groups)), key=best.__getitem__)
-        return [hit for at in order for hit in groups[at]]
+                runs.append([hit])
+        runs.sort(key=lambda run: min(ranks[id(hit)] for hit in run))
+        return [hit for run in runs for hit in run]

@@ -68,9 +68,11 @@ def names_of(text: str) -> dict[str, str]:
     for at, chunk in enumerate([*quoted, *folded.split()]):
         pieces = [piece for piece in PIECE.finditer(chunk) if piece.lastgroup == "word"]
         words = [piece[0][:LONGEST] for piece in pieces]
-        rare = [word for word in words if word not in ENGLISH]
-        if len(rare if at >= len(quoted) else words) > 1:
-            names[chunk[pieces[0].start() : pieces[-1].end()]] = " ".join(rare or words)
+        if at >= len(quoted):
+            words = [word for word in words if word not in ENGLISH]
+        if len(words) > 1:
+            whole = chunk[pieces[0].start() : pieces[-1].end()]
+            names[" ".join(whole.split())] = " ".join(words)
     return dict(list(names.items())[:MOST_NAMES])
 
 
