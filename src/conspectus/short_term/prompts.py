@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
@@ -79,20 +79,19 @@ class PromptedSummarizer(Steps):
 
     min_tokens = 0  # it has its own measure
 
-    def __init__(
-        self,
-        model: Any,
-        templates: tuple[Prompt, Prompt],
-        most: int,
-        count: Callable[[Any], int],
-    ) -> None:
-        self._model, self._timeout, self._count = _runnable(model), TIMEOUT, count
-        self._templates, self._most = templates, int(most * ONE_MORE)
+    def __init__(self, given: Mapping[str, Any], most: int, count: Callable[[Any], int]) -> None:
+        self._templates = given["initial_summary_prompt"], given["existing_summary_prompt"]
+        self._most, self._count, self._timeout = int(most * ONE_MORE), count, TIMEOUT
+        self._model = model = given["model"]
+        if not isinstance(model, Runnable):  # LangMem asks for `invoke` alone
+            ask = model.invoke
+            # In a daemon: the loop's end does not wait for it.
+            self._model = RunnableLambda(ask, lambda messages: in_a_daemon(partial(ask, messages)))
         self.name = named(model) or type(model).__name__
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
         options = repr(getattr(model, "kwargs", None))
         # All that a draft depends on.
-        self.identity = "\0".join([kind, options, str(most), *map(repr, templates)])
+        self.identity = "\0".join([kind, options, str(most), *map(repr, self._templates)])
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         most = (request.limit if request.most is None else request.most) + SLACK
@@ -110,18 +109,3 @@ class PromptedSummarizer(Steps):
             asked = filled(self._templates[bool(text)], slots)
             text = await caller.ask(asked, check, most=most if piece is pieces[-1] else 0)
         return text
-
-
-def _runnable(model: Any) -> Runnable[Any, Any]:
-    """Return a model as a Runnable; LangMem asks of one for `invoke` and `content` alone."""
-    if isinstance(model, Runnable):
-        return model
-
-    def ask(messages: Any) -> object:
-        answer = model.invoke(messages)
-        content = answer if isinstance(answer, str) else getattr(answer, "content", None)
-        known = isinstance(answer, BaseMessage) or not isinstance(content, (str, list))
-        return answer if known else AIMessage(content)
-
-    # In a daemon: the loop's end does not wait for it.
-    return RunnableLambda(ask, lambda messages: in_a_daemon(partial(ask, messages)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._langchain import hide_from_streams
 from conspectus.archive import Archive, Scope
-from conspectus.core.items import Compact, Stuck, Window
+from conspectus.core.items import Stuck, Window
 from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.policy import SLACK, Policy, TriggerClause
 from conspectus.core.records import Chain, Record
@@ -78,7 +78,7 @@ class Call:
         self.running = read_running(given["running_summary"])
         self.meter = TokenMeter(given["token_counter"])
         self.most: int = max(1, given["max_tokens"] - self.meter.base)
-        before, self.share = given["max_tokens_before_summary"], given["max_summary_tokens"]
+        before = given["max_tokens_before_summary"]
         # tokens that must have gathered
         self.reach: int = self.most if before is None else before - self.meter.base
         self.standing = self._shown(self.running.summary) if self.running else []
@@ -90,39 +90,32 @@ class Call:
         slots = {"system_message": list(system), "summary": summary, "messages": list(rest)}
         return filled(self.given["final_prompt"], slots)
 
-    def _size_of(self, summary: str) -> int:
-        """Return the tokens of the messages that show a summary."""
-        return self.meter.messages(self._shown(summary))
-
     def _engine(self, archive: Archive | None) -> Engine:
-        templates = self.given["initial_summary_prompt"], self.given["existing_summary_prompt"]
-        most, count = max(self.most, self.reach), self.meter.message
-        asked = PromptedSummarizer(self.given["model"], templates, most, count)
+        asked = PromptedSummarizer(self.given, max(self.most, self.reach), self.meter.message)
         policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
         own = Settings.of(self.given, summarizer=asked, archive=archive, notes=False)
+        size = lambda summary: self.meter.messages(self._shown(summary))  # noqa: E731
         engine = Engine.build(own, policy, self.meter)
-        return replace(engine, frame=self._size_of(""), summary_size=self._size_of)
+        return replace(engine, frame=size(""), summary_size=size)
 
     async def made(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
         """Return the running summary now, and the messages that it does not stand for."""
-        running, count = self.running, self.meter.messages
+        running, count, given = self.running, self.meter.messages, self.given
         total, chain = count(self.rest), await self._chain(archive)
         if total < self.reach and total + count([*self.system, *self.standing]) <= self.most:
             return running, self.rest
         thread = Thread(self._engine(archive), self.scope, Window(self.most), chain)
-        history = await self._history(thread.engine, chain)
-        frame, clip = thread.engine.frame, archive is not None
-        slack = min(SLACK, self.share // SLACK_SHARE)
-        room: Any = {"frame": frame, "floor": frame + SUMMARY_FLOOR, "slack": slack}
-        plan = oldest_first(history.items, self.most, self.reach, self.share, clip=clip, **room)
+        history, frame = self._history(thread.engine, chain), thread.engine.frame
+        share: int = given["max_summary_tokens"]
+        room: Any = {"floor": frame + SUMMARY_FLOOR, "slack": min(SLACK, share // SLACK_SHARE)}
+        room |= {"frame": frame, "clip": archive is not None}
+        plan = oldest_first(history.items, self.most, self.reach, share, **room)
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
         if needed > self.most:
             numbers = {"needed": needed, "budget": self.most}
-            if self.given["on_failure"] == "raise":
+            if given["on_failure"] == "raise":
                 raise StuckError(TOO_LARGE.format(**numbers), **numbers)
             log("history_does_not_fit", "%s", TOO_LARGE.format(**numbers))
-        if isinstance(plan, Compact):
-            refuse_equal_ids(m.id for m in self.rest)
         ids = {p.key: p.entry.id for p in history.items if p.entry and not p.summary}
 
         def after(record: Record) -> RunningSummary | None:
@@ -149,14 +142,13 @@ class Call:
         summary = self.running.summary if self.running is not None else ""
         return chain if chain and chain[-1].summary in (summary, "") else ()
 
-    async def _history(self, engine: Engine, chain: Chain) -> History:
+    def _history(self, engine: Engine, chain: Chain) -> History:
         """Read the history with the summary in the form in which the engine knows it."""
         between = list[Any]()
         if self.running is not None:
             head = chain[-1] if chain else None
-            mark = {"mark": head.mark} if head else {}
-            archived = head is not None and head.archived
-            text = summary_text(self.running.summary, archived=archived, **mark)
+            known: Any = {"archived": head.archived, "mark": head.mark} if head else {}
+            text = summary_text(self.running.summary, **{"archived": False, **known})
             between = [summary_message(text, head.id if head else "before")]
         history = look(engine, read_messages([*self.system, *between, *self.rest]), chain)
         size = engine.meter.messages(self.standing)
@@ -219,6 +211,10 @@ def divide(
                 f"messages must be a list of LangChain messages, not of {type(other).__name__}; "
                 "langchain_core.messages.convert_to_messages makes them"
             )
+    # A summary is known by the ids of the messages that it stands for.
+    for name, count in Counter(one.id for one in messages if one.id is not None).most_common(1):
+        if count > 1:
+            raise InputError(f"{count} messages have the ID {name}; give each its own")
     known, system, rest = set(map(_words, standing)), list[BaseMessage](), list(messages)
     covered = running.summarized_message_ids if running else set[str]()
     text = running.summary.strip() if running else ""
@@ -232,15 +228,10 @@ def divide(
                 break
             system = [rest[0]]
         del rest[0]
-    if running is not None:
-        refuse_equal_ids(
-            (m.id for m in rest if m.id in covered),
-            "Message with ID {} has already been summarized, and another has the same ID",
-        )
-        newest = next((m for m in reversed(rest) if is_users(m) and _words(m) not in known), None)
-        # A client has gone back to the newest, or another library's summary has it.
-        rest = [m for m in rest if m is newest or m.id not in covered]
-        rest = [m for m in rest if _words(m) not in known]
+    rest = [m for m in rest if _words(m) not in known]
+    # A client has gone back to the newest, or another library's summary has it.
+    newest = next((m for m in reversed(rest) if is_users(m)), None)
+    rest = [m for m in rest if m is newest or m.id not in covered]
     if any(m.id is None for m in rest):
         raise InputError(
             "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
@@ -251,12 +242,3 @@ def divide(
 
 def _words(message: BaseMessage) -> tuple[type, str]:
     return type(message), str(message.content)
-
-
-def refuse_equal_ids(ids: Iterable[str | None], text: str = "{} is no ID of one message") -> None:
-    """Refuse equal ids: a summary is known by the ids of the messages that it stands for."""
-    for name, count in Counter(ids).most_common(1):
-        if count > 1:
-            raise InputError(
-                f"{text.format(name)}: {count} messages have the ID {name}; give each its own"
-            )
