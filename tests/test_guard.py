@@ -219,21 +219,6 @@ def test_what_was_taken_is_remembered_and_is_no_wall():
     assert bench.refused == refused
 
 
-@pytest.mark.parametrize("stack", ["last", "first", "another's", "alone", "one of two"])
-def test_a_guard_in_the_wrong_place_or_of_another_middleware_is_said_once(stack, caplog):
-    mine, other = summarization(), summarization(name="other")
-    built: dict[str, tuple[list[Any], bool]] = {
-        "last": ([mine, ContextGuard(mine, window=WINDOW)], False),
-        "first": ([ContextGuard(mine, window=WINDOW), mine], True),
-        "another's": ([mine, ContextGuard(other, window=WINDOW)], True),
-        "alone": ([ContextGuard(window=WINDOW, archive="memory:")], False),
-        "one of two": ([mine, other, ContextGuard(mine, window=WINDOW)], False),
-    }
-    middleware, wrong = built[stack]
-    talk(reading(*middleware), 3)
-    assert caplog.text.count("put the guard last") == wrong
-
-
 PICTURE = base64.b64encode(random.Random(3).randbytes(60_000)).decode()
 PAGES = base64.b64encode(b"%PDF-1.7 " + random.Random(4).randbytes(400_000)).decode()
 TEXT = " ".join(f"word-{n}" for n in range(6_000))

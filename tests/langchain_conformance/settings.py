@@ -64,9 +64,9 @@ WRONG: dict[str, tuple[Any, str]] = {
     '("tokens", True)': (("tokens", True), STRICT),
     '("tokens", "70")': (("tokens", "70"), f"{CLEAR}, instead of Python's own"),
     '("tokens",)': (("tokens",), f"{CLEAR}, instead of Python's own"),
-    "7": (7, ""),
-    '"tokens"': ("tokens", ""),
-    "[7]": ([7], ""),
+    "7": (7, CLEAR),
+    '"tokens"': ("tokens", CLEAR),
+    "[7]": ([7], CLEAR),
 }
 for name, (given, why) in WRONG.items():
     add(TRIGGER, f"`{name}`", built({"trigger": given}, lambda: writer(1000)), why)

@@ -21,11 +21,11 @@ from conspectus.archive import Scope
 from conspectus.archive.values import label_hash
 from conspectus.bridge import io
 from conspectus.core.records import Record
-from conspectus.engine.settings import window_of
+from conspectus.engine.settings import model_of, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.settings import DEPRECATED, built_model, model_name
+from conspectus.langchain.settings import DEPRECATED, model_name
 from conspectus.langchain.state import CompactionState
 from conspectus.messages import read_messages
 from conspectus.model.calls import profile_window
@@ -121,7 +121,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 f"deepagents.backends.StateBackend(), not {backend!r}"
             )
         self._backend = backend if mirror else None
-        model = cast("BaseChatModel", built_model(model))
+        model = cast("BaseChatModel", model_of(model, options.get("summarizer")))
         defaults: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
         defaults.update(summarization_defaults(model, window=window))
         for old in DEPRECATED.keys() & options.keys():

@@ -21,6 +21,7 @@ from conspectus.archive.values import manifest
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain
+from conspectus.engine.settings import scope_of
 from conspectus.engine.thread import Memory, Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.history import History
@@ -82,7 +83,7 @@ class Channel:
         return self.setup.archive(self.runtime)
 
     @cached_property
-    def _tenant(self) -> str:
+    def _tenant(self) -> Any:
         return tenant_of(self.setup.tenant, self.runtime)
 
     @cached_property
@@ -97,7 +98,7 @@ class Channel:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self._tenant, self.held.thread, self.held.session)
+        return scope_of(self._tenant, self.held.thread, self.held.session)
 
     @property
     def clips(self) -> bool:

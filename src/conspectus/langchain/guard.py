@@ -38,11 +38,6 @@ NO_WINDOW = (
     "ContextGuard(window=...). What the provider refuses as too long is made smaller all the same"
 )
 
-MISPLACED = (
-    "the SummarizationMiddleware that the ContextGuard was given does not stand before it in this "
-    "agent: put the guard last, middleware=[summarization, ..., ContextGuard(summarization)]"
-)
-
 Request = ModelRequest[Any]
 OnStuck = Literal["raise", "send"]
 
@@ -111,7 +106,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
             )
         self.window, self.reserved_tokens, self.on_stuck = window, reserved_tokens, on_stuck
         self.summarization = summarization or SummarizationMiddleware(None, **settings)
-        self._alone, self._name, self._is_built = summarization is None, str(name), True
+        self._name, self._is_built = str(name), True
 
     @property
     def name(self) -> str:
@@ -141,8 +136,6 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
 
     async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
         call = Call(self.summarization._setup, request)
-        if not self._alone and not call.channel.setup.wraps_calls:
-            call.channel.setup.say_once(MISPLACED)
         await call.begin(self.window, self.reserved_tokens)
         if call.room is None:
             call.channel.setup.say_once(NO_WINDOW)

@@ -23,7 +23,7 @@ from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.bridge import arun, io, run
-from conspectus.core.policy import AnyStale, OnFailure, plain_words
+from conspectus.core.policy import AnyStale, OnFailure, names_embedded, plain_words
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.hooks import BeforeSummarization
 from conspectus.engine.settings import (
@@ -33,6 +33,7 @@ from conspectus.engine.settings import (
     OnEvent,
     Pin,
     Settings,
+    model_of,
 )
 from conspectus.errors import Attributes, PolicyError, spelt
 from conspectus.langchain.channel import Channel
@@ -50,8 +51,6 @@ from conspectus.langchain.settings import (
     Model,
     PreviewChoice,
     Setup,
-    built_model,
-    copied,
     deprecated,
 )
 from conspectus.langchain.state import Asked, CompactionState, Tenant, name_messages
@@ -207,9 +206,9 @@ class SummarizationMiddleware(
             raise PolicyError(f"name must be a text, not {name!r}")
         self._name = name or type(self).__name__
         old = deprecated(deprecated_kwargs)
-        given["trigger"] = copied(old.get("trigger") if trigger is None else trigger)
+        given["trigger"] = deepcopy(old.get("trigger") if trigger is None else trigger)
         given["keep"] = old.get("keep", keep) if keep == Settings.keep else keep
-        given["model"] = built_model(model)
+        given["model"] = None if names_embedded(model) else model_of(model, summarizer)
         self._parameters = tuple(given)
         vars(self).update(given)
         self._begin()

@@ -105,7 +105,7 @@ def size_of(setup: Setup, view: Sequence[BaseMessage]) -> Size:
 def room_for(channel: Channel, tokens: int, view: Sequence[BaseMessage]) -> int:
     """Return the most tokens of recalled text: a share of the room that is free."""
     setup = channel.setup
-    room = setup.room(Requested.of(channel.state))
+    room = Requested.of(channel.state).room(setup.reserved, setup.window)
     if not tokens or room is None:
         return tokens
     newest = newest_user(view)
@@ -121,7 +121,7 @@ class Step:
         setup, messages, meter = channel.setup, channel.messages, channel.setup.engine.meter
         self._channel, self._setup, self._view = channel, setup, view
         self._policy, self._held, self._history = setup.engine.policy, channel.held, channel.history
-        room = setup.room(Requested.of(channel.state))
+        room = Requested.of(channel.state).room(setup.reserved, setup.window)
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = [meter.message] if room is not None and not meter.exact else []
         self._sizes = sizes = self._history.follow("view", view, setup.counting.message, *metered)

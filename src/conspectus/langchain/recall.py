@@ -132,7 +132,6 @@ async def _chosen(channel: Channel) -> Recalled:
 
 def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:
     """Learn the tools of a request, and leave ours out where the model takes none."""
-    setup.wraps_calls = True
     setup.engine.tools.learn(request.tools)
     if not own or getattr(type(request.model), "bind_tools", None) is not BaseChatModel.bind_tools:
         return request
@@ -177,10 +176,8 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
     ) -> str:
         return run(heard(runtime, query=query, id=id, until=until, at=at))
 
-    async def arecall(
-        runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", at: At = 0
-    ) -> str:
-        return await arun(heard(runtime, query=query, id=id, until=until, at=at))
+    async def arecall(runtime: Runtime, **asked: Any) -> str:
+        return await arun(heard(runtime, **asked))
 
     return StructuredTool.from_function(recall, arecall, TOOL, ABOUT_TOOL, handle_tool_error=True)
 

@@ -16,23 +16,14 @@ from langgraph.types import interrupt
 from conspectus._langchain import named
 from conspectus._newest import Newest
 from conspectus.archive import Archive
-from conspectus.core.items import Window
-from conspectus.core.policy import (
-    TRIGGER_FORM,
-    Arguments,
-    TriggerClause,
-    names_embedded,
-    whole,
-)
+from conspectus.core.policy import Arguments, whole
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
-from conspectus.errors import PolicyError, WrongType
+from conspectus.errors import PolicyError
 from conspectus.langchain.history import Counting, History
-from conspectus.langchain.state import Requested
 from conspectus.messages.memory import CHARACTERS, THREADS
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.calls import profile_window
-from conspectus.model.chat_model import chat_model_named
 from conspectus.observe import log
 from conspectus.tokens import TokenMeter
 
@@ -79,32 +70,24 @@ class Setup:
         trigger = None if given["trigger"] == [] else given["trigger"]
         settings = Settings.of(given, trigger=trigger)
         arguments = Arguments.build(given["truncate_args_settings"])
-        policy = replace(
-            settings.policy(), keep_first=True, keep_base=counting.base, arguments=arguments
-        )
+        own: Any = {"keep_first": True, "keep_base": counting.base, "arguments": arguments}
+        policy = replace(settings.policy(), **own)
         if policy.needs_window and self.window is None:
             raise PolicyError(
                 "Model profile information is required to use fractional token limits, and is "
                 "unavailable for the specified model: pass window=<its input limit in tokens> or "
                 'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
             )
-        engine = Engine.build(
-            settings, policy, TokenMeter(None if counting.approximate else counter, model=model)
-        )
-        kept = [policy.keep, *([arguments.keep] if arguments else [])]
-        count = counting.message if any(kind != "messages" for kind, _ in kept) else None
+        meter = TokenMeter(None if counting.approximate else counter, model=model)
+        engine = Engine.build(settings, policy, meter)
+        count = counting.message if arguments or policy.keep[0] != "messages" else None
         self.engine = replace(engine, preview=_asked_of(given["preview"]), keep_count=count)
         self.histories = Newest[tuple[str, str, str], History](
             THREADS, CHARACTERS, attrgetter("characters")
         )
         self.tools = Newest[tuple[int, ...], Any](TOOL_SETS)
-        self.wraps_calls = False  # a request has passed its middleware on the way to the model
         self._said = set[str]()
         self._archives = Newest[int, tuple[BaseStore, Archive]](STORES)
-
-    def room(self, seen: Requested) -> Window | None:
-        """Return the room for messages; None if the window is unknown."""
-        return seen.room(self.reserved, self.window)
 
     def archive(self, runtime: object) -> Archive | None:
         """Return the archive, or one in the store of the graph."""
@@ -134,30 +117,6 @@ def deprecated(given: Mapping[str, Any]) -> dict[str, Any]:
     return read
 
 
-def copied(trigger: Any) -> Any:
-    """Copy a trigger, against later changes of the caller's own."""
-    parts = trigger if isinstance(trigger, list) else [trigger]
-    item = "item " if parts is trigger else ""
-    for part in parts:
-        if part is not None and not isinstance(part, (tuple, TriggerClause, Mapping)):
-            raise WrongType(f"Unsupported trigger {item}type: {type(part)}. {TRIGGER_FORM}.")
-    made = [dict(part) if isinstance(part, Mapping) else part for part in parts]
-    return made if item else made[0]
-
-
-def built_model(model: str | Model | None) -> Model | None:
-    if names_embedded(model):
-        return None
-    if isinstance(model, str):
-        return chat_model_named(model)
-    if model is not None and not isinstance(model, Runnable):
-        raise PolicyError(
-            "model must be a LangChain chat model, a 'provider:model' string or None, not "
-            f"{model!r}"
-        )
-    return model
-
-
 def model_name(model: object) -> str:
     """Return a name that tells a model from others, or an empty text."""
     return "" if model is None else f"{type(model).__name__}:{named(model)}"
@@ -183,8 +142,9 @@ def _interrupt(request: PreviewRequest) -> str | None:
     value = {name: getattr(request, name) for name in ("summary", "evict", "cause", "limit", "by")}
     while True:
         answer = interrupt({"type": PREVIEW, **value, "problem": problem, "answers": ANSWERS})
-        understood, text = _read_answer(answer, request.summary)
-        if understood and text == request.summary and not request.kept:
+        given: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
+        kind = str(given.get("type"))
+        if kind == "approve" and not request.kept:
             # An interrupt answers at once only where it was asked before: about another text.
             log(
                 "approval_lost",
@@ -192,18 +152,7 @@ def _interrupt(request: PreviewRequest) -> str | None:
                 "history was kept as it was: pass archive= or a store, which keep it",
             )
             return None
-        if understood:
-            return text
+        texts = {"approve": request.summary, "edit": given.get("summary")}
+        if kind == "reject" or isinstance(texts.get(kind), str):
+            return texts.get(kind)
         problem = f"{answer!r:.200} is no answer: {ANSWERS}"
-
-
-def _read_answer(answer: object, summary: str) -> tuple[bool, str | None]:
-    """Return whether an answer is understood, and the text that it approves."""
-    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
-        answer = next(iter(answer["decisions"]), None)  # the form of LangChain's own approvals
-    kind: Any = answer.get("type") if isinstance(answer, Mapping) else answer
-    text = answer.get("summary") if isinstance(answer, Mapping) else None
-    if kind == "edit" and isinstance(text, str):
-        return True, text
-    approves = kind in ("approve", True)
-    return approves or kind in ("reject", False), summary if approves else None

@@ -26,8 +26,6 @@ from pydantic.dataclasses import dataclass
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import plain_words
 from conspectus.core.records import Chain, Record
-from conspectus.engine.settings import LOCAL
-from conspectus.errors import InputError
 from conspectus.messages.recalled import recalled_message
 
 FORKED = "_deepagents_forked_context"
@@ -285,18 +283,13 @@ def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage
     return HeadState(thread=thread, session=session)
 
 
-def tenant_of(tenant: Tenant, runtime: object) -> str:
-    """Return the tenant: as configured, else the authenticated user, else `LOCAL`."""
+def tenant_of(tenant: Tenant, runtime: object) -> Any:
+    """Return the tenant: as configured, else the authenticated user; None for the local one."""
     if tenant is None:
         user = getattr(getattr(runtime, "server_info", None), "user", None)
         identity = getattr(user, "identity", None)
-        return identity if isinstance(identity, str) and identity else LOCAL
-    named = tenant(runtime) if callable(tenant) else tenant
-    if named is not None and (not isinstance(named, str) or not named):
-        raise InputError(
-            f"tenant must be a text that names it, or a callable that returns one, not {named!r}"
-        )
-    return LOCAL if named is None else named
+        return identity if isinstance(identity, str) and identity else None
+    return tenant(runtime) if callable(tenant) else tenant
 
 
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:

@@ -90,13 +90,15 @@ class Call:
         slots = {"system_message": list(system), "summary": summary, "messages": list(rest)}
         return filled(self.given["final_prompt"], slots)
 
+    def _size_of(self, summary: str) -> int:
+        return self.meter.messages(self._shown(summary))
+
     def _engine(self, archive: Archive | None) -> Engine:
         asked = PromptedSummarizer(self.given, max(self.most, self.reach), self.meter.message)
         policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
         own = Settings.of(self.given, summarizer=asked, archive=archive, notes=False)
-        size = lambda summary: self.meter.messages(self._shown(summary))  # noqa: E731
         engine = Engine.build(own, policy, self.meter)
-        return replace(engine, frame=size(""), summary_size=size)
+        return replace(engine, frame=self._size_of(""), summary_size=self._size_of)
 
     async def made(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
         """Return the running summary now, and the messages that it does not stand for."""
