@@ -86,7 +86,7 @@ class Channel:
     def _tenant(self) -> Any:
         return tenant_of(self.setup.tenant, self.runtime)
 
-    @cached_property
+    @property
     def asked(self) -> Message | None:
         """The user's newest message as it is now, whose key names the turn under way."""
         place = newest_user(self.messages)

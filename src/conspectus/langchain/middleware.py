@@ -41,9 +41,9 @@ from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
     offered,
     recall_tool,
+    recalled_for_turn,
     shown_in_turn,
     tool_to_compact,
-    with_turn_recall,
 )
 from conspectus.langchain.requests import Send, awaiting, deliver, is_sent_as_it_is
 from conspectus.langchain.settings import (
@@ -289,10 +289,10 @@ class SummarizationMiddleware(
 
     async def _stepped(self, channel: Channel, focus: str | None) -> Update | None:
         update = await step(channel, focus)
-        if self.recall == "auto" and focus is None:
-            update = await with_turn_recall(channel, update)
-        written = await self._written(channel)
-        return {**(update or {}), **written} if written else update
+        turns = self.recall == "auto" and focus is None
+        more = await recalled_for_turn(channel) if turns else {}
+        more |= await self._written(channel)
+        return {**(update or {}), **more} if more else update
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -212,7 +212,8 @@ class Step:
 
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""
-        held, view, preserve = self._held, result.messages, self._channel.preserve
+        held, preserve = self._held, self._channel.preserve
+        view = cast("list[BaseMessage]", result.messages)
         if result.record is None and not result.preparing:
             self._history.tried = (held.head_id, self._over, len(self._view))
         if result.outcome == "stuck":
@@ -228,4 +229,5 @@ class Step:
         if preserve:
             return held.update()
         hide_from_streams(one for one in view if is_summary_message(one))
+        self._channel.messages = view
         return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], **held.update()}

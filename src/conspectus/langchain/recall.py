@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from langchain.agents.middleware.types import ModelRequest
 from langchain.tools import ToolRuntime
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import Command
 
@@ -64,24 +64,33 @@ At = Annotated[int, ABOUT["at"]]
 Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
-async def with_turn_recall(channel: Channel, update: Update | None) -> Update | None:
-    """Add the originals for a turn that begins to the update of a step."""
-    after: dict[str, Any] = {**channel.state, **(update or {})}
-    if update and "messages" in update:
-        after["messages"] = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
-    now = channel if update is None else Channel(channel.setup, after, channel.runtime)
-    if now.held.head is None:  # nothing has left the view
-        return update
-    known, turn = Recalled.read(after), now.turn
-    if not turn:
-        return update
-    if known is not None and known.turn == turn:
-        try:
-            if await _within_reach(known, now):
-                return update
-        except ArchiveError:
-            return update  # it is not shown until that can be checked
-    return {**(update or {}), **(await _chosen(now)).update()}
+async def recalled_for_turn(channel: Channel) -> Update:
+    """Return the update of a turn that begins: the originals that it is shown again."""
+    known, asked, meter = Recalled.read(channel.state), channel.asked, channel.setup.engine.meter
+    if channel.held.head is None or asked is None:  # nothing has left the view
+        return {}
+    turn, found = asked.key, None
+    try:
+        if known is not None and known.turn == turn and await _within_reach(known, channel):
+            return {}
+        if channel.archive is not None and asks_for_something(asked.own):
+            _, view, chain, _ = await channel.folded()
+            found = await unasked_flow(
+                channel.archive,
+                channel.scope,
+                chain,
+                query=asked.own,
+                own=frozenset({asked.id}),
+                tokens=max(1, room_for(channel, channel.setup.recalled, view)),
+                count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
+            )
+    except ArchiveError as error:  # it is tried again at the next step
+        log("recall_failed", "nothing could be recalled for this turn: %s", error)
+        return {}
+    if found is None:
+        return Recalled(turn=turn).update()
+    keys = list(dict.fromkeys(hit.key for hit in found.hits))
+    return Recalled(turn=turn, text=recalled_text(found.text), keys=keys).update()
 
 
 async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -101,33 +110,6 @@ async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Se
 async def _within_reach(known: Recalled, channel: Channel) -> bool:
     """Return whether all that was chosen is still of this branch; an edit may have left it."""
     return not known.keys or (await channel.folded()).keys.issuperset(known.keys)
-
-
-async def _chosen(channel: Channel) -> Recalled:
-    setup, asked, turn = channel.setup, channel.asked, channel.turn
-    nothing = Recalled(turn=turn)
-    if channel.archive is None or asked is None or not asks_for_something(asked.own):
-        return nothing
-    try:
-        _, view, chain, _ = await channel.folded()
-        found = await unasked_flow(
-            channel.archive,
-            channel.scope,
-            chain,
-            query=asked.own,
-            own=frozenset({asked.id}),
-            tokens=max(1, room_for(channel, setup.recalled, view)),
-            count=lambda text: setup.engine.meter.message(
-                recalled_message(recalled_text(text), turn)
-            ),
-        )
-    except ArchiveError as error:
-        log("recall_failed", "nothing could be recalled for this turn: %s", error)
-        return nothing
-    if found is None:
-        return nothing
-    keys = list(dict.fromkeys(hit.key for hit in found.hits))
-    return Recalled(turn=turn, text=recalled_text(found.text), keys=keys)
 
 
 def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:
