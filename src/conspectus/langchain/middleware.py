@@ -289,9 +289,11 @@ class SummarizationMiddleware(
 
     async def _stepped(self, channel: Channel, focus: str | None) -> Update | None:
         update = await step(channel, focus)
-        turns = self.recall == "auto" and focus is None
-        more = await recalled_for_turn(channel) if turns else {}
-        more |= await self._written(channel)
+        more = await self._written(channel)
+        if self.recall == "auto" and focus is None:
+            if update and "messages" in update:
+                channel.messages = update["messages"][1:]
+            more |= await recalled_for_turn(channel)
         return {**(update or {}), **more} if more else update
 
     def compact(

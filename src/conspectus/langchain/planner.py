@@ -229,5 +229,4 @@ class Step:
         if preserve:
             return held.update()
         hide_from_streams(one for one in view if is_summary_message(one))
-        self._channel.messages = view
         return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], **held.update()}
