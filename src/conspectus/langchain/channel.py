@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
-from conspectus.core.items import Size, Window
+from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain
 from conspectus.engine.settings import scope_of
@@ -112,10 +112,8 @@ class Channel:
 
     # Compacting
 
-    def thread(
-        self, room: Window | None, *, trigger_size: Size | None = None, ratio: float | None = None
-    ) -> Thread:
-        """Make the thread of the history; `trigger_size` and `ratio` are those of `Thread`."""
+    def thread(self, room: Window | None, ratio: float | None = None) -> Thread:
+        """Make the thread of the history; `ratio` corrects the estimate."""
         setup, scope, archive = self.setup, self.scope, self.archive
         if archive is not None and scope.thread.startswith(DERIVED):
             setup.say_once(UNNAMED)
@@ -124,8 +122,8 @@ class Channel:
         kept_in = KEPT if setup.preserve else None
         engine = replace(setup.engine, archive=archive, on_event=self._tell, kept_in=kept_in)
         head = self.held.head if isinstance(self.held.head, str) else self.held.records
-        more: Any = {"trigger_size": trigger_size, "last": self.held.after, "ratio": ratio}
-        return Thread(engine, scope, room, head, self.run.saved, **more)
+        last, saved = self.held.after, self.run.saved
+        return Thread(engine, scope, room, head, saved, last=last, ratio=ratio)
 
     def passing_thread(self, room: Window, ratio: float) -> Thread:
         """Make a thread for one request, which commits nothing and asks nobody."""

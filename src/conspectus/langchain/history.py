@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -103,13 +103,9 @@ class Sizes(NamedTuple):
 
     def reports(self, since: int, column: int) -> list[Report]:
         """Return the first and the last usable report from place `since` on."""
-        answers = self.since(since)
-        ends = (self._usable(answers, column), self._usable(reversed(answers), column))
-        return [report for report in ends if report is not None]
-
-    def _usable(self, answers: Iterable[Answer], column: int) -> Report | None:
-        reports = (Report(self.upto(a.place, column), a.input) for a in answers if a.input)
-        return next((one for one in reports if one.estimated >= LEAST_GROWTH), None)
+        answers = self.since(max(since, bisect_left(self.sums[column], LEAST_GROWTH)))
+        ends = [next((a for a in each if a.input), None) for each in (answers, reversed(answers))]
+        return [Report(self.upto(a.place, column), a.input or 0) for a in ends if a is not None]
 
 
 class History:

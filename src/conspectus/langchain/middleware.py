@@ -345,9 +345,6 @@ class SummarizationMiddleware(
 
         Thoughts that a provider refuses behind another beginning are left out of the request.
         """
-        request = offered(request, self.tools, self._setup)
-        if is_sent_as_it_is(request, self._setup):
-            return handler(request)
         return run(self._called(request, lambda shown: io(lambda: handler(shown))))
 
     async def awrap_model_call(
@@ -356,12 +353,12 @@ class SummarizationMiddleware(
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
-        request = offered(request, self.tools, self._setup)
-        if is_sent_as_it_is(request, self._setup):
-            return await handler(request)
         return await arun(self._called(request, awaiting(handler)))
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
+        request = offered(request, self.tools, self._setup)
+        if is_sent_as_it_is(request, self._setup):
+            return await send(request)
         channel, shown = await self._shown(request)
         return await deliver(channel, shown, shown.messages, send)
 

@@ -17,7 +17,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size
-from conspectus.core.policy import Arguments, grown, keep_tokens
+from conspectus.core.policy import Arguments
 from conspectus.engine.background import begin
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
@@ -153,7 +153,7 @@ class Step:
 
     def thread(self) -> Thread:
         ratio = None if self._room is None else self._ratio
-        return self._channel.thread(self._room, trigger_size=self._size, ratio=ratio)
+        return replace(self._channel.thread(self._room, ratio), trigger_size=self._size)
 
     def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
@@ -166,7 +166,7 @@ class Step:
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
-        held, view, policy, limit = self._held, self._view, self._policy, self._limit
+        held, view, policy = self._held, self._view, self._policy
         if focus is not None or held.pending:
             return True
         head, over, tried = self._history.tried
@@ -182,17 +182,7 @@ class Step:
         if after is not None:
             reached = self._setup.counting.reached(self._sizes, self._since)
             after = replace(after, tokens=max(after.tokens, reached))
-        if not self._over and policy.fired(self._size, limit, after) is None:
-            return False
-        own = self._setup.engine.memory.of(self._channel.scope)
-        failed = own.failure(held.head_id or None, len(view), self._over)
-        if self._over:
-            return failed is None or grown(self._tokens, failed.size.tokens)
-        if failed and not policy.fired(self._size, limit, failed.trigger_size):
-            return False
-        if policy.keep[0] == "messages":
-            return len(view) > policy.keep[1]
-        return self._sizes.total() + policy.keep_base > (keep_tokens(policy.keep, limit) or 0)
+        return self._over or policy.fired(self._size, self._limit, after) is not None
 
     def _are_long(self, how: Arguments) -> bool:
         """Return whether old calls have arguments to shorten; each message is checked once."""

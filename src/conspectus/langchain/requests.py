@@ -202,7 +202,7 @@ class Call:
             view = (await channel.folded()).view
             added = max(0, self._size - self._tokens_of(view))
             tight = replace(room, reserved=room.reserved + added)
-            await self.compacted(channel.thread(tight, ratio=self._ratio))
+            await self.compacted(channel.thread(tight, self._ratio))
         except ArchiveError as error:
             if own.settings.on_failure != "degrade" or own.preview is not None:
                 raise
@@ -218,7 +218,7 @@ class Call:
         """Compact the history in the state; without a thread, all but what `keep` asks for."""
         channel, view = self.channel, (await self.channel.folded()).view
         forced = thread is None
-        thread = thread or channel.thread(None, ratio=self._ratio)
+        thread = thread or channel.thread(None, self._ratio)
         result = await compact(thread, channel.messages, forced, "")
         if result.record is not None:
             new = cast("list[BaseMessage]", result.messages)
