@@ -39,7 +39,6 @@ from conspectus.errors import Attributes, PolicyError, spelt
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
-    offered,
     recall_tool,
     recalled_for_turn,
     shown_in_turn,
@@ -47,11 +46,9 @@ from conspectus.langchain.recall import (
 )
 from conspectus.langchain.requests import Send, awaiting, deliver, is_sent_as_it_is
 from conspectus.langchain.settings import (
-    DEPRECATED,
     Model,
     PreviewChoice,
     Setup,
-    deprecated,
 )
 from conspectus.langchain.state import Asked, CompactionState, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
@@ -160,7 +157,7 @@ class SummarizationMiddleware(
 
         def __getattr__(self, name: str) -> Any: ...
 
-    @spelt(*DEPRECATED)
+    @spelt()
     def __init__(
         self,
         model: str | Model | None,
@@ -197,17 +194,14 @@ class SummarizationMiddleware(
         stale_results: AnyStale = None,
         background: AnyBackground = False,
         summary_request: Literal["smallest", "cached"] = "smallest",
-        **deprecated_kwargs: Any,
     ) -> None:
         given = dict(locals())
-        for other in ("self", "name", "deprecated_kwargs", "__class__"):
+        for other in ("self", "name", "__class__"):
             given.pop(other, None)
         if name is not None and not (isinstance(name, str) and name):
             raise PolicyError(f"name must be a text, not {name!r}")
         self._name = name or type(self).__name__
-        old = deprecated(deprecated_kwargs)
-        given["trigger"] = deepcopy(old.get("trigger") if trigger is None else trigger)
-        given["keep"] = old.get("keep", keep) if keep == Settings.keep else keep
+        given["trigger"] = deepcopy(trigger)
         given["model"] = None if names_embedded(model) else model_of(model, summarizer)
         self._parameters = tuple(given)
         vars(self).update(given)
@@ -356,7 +350,7 @@ class SummarizationMiddleware(
         return await arun(self._called(request, awaiting(handler)))
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
-        request = offered(request, self.tools, self._setup)
+        self._setup.engine.tools.learn(request.tools)
         if is_sent_as_it_is(request, self._setup):
             return await send(request)
         channel, shown = await self._shown(request)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import attrgetter
@@ -29,9 +28,6 @@ from conspectus.tokens import TokenMeter
 
 Model = BaseChatModel | Runnable[Any, Any]
 PreviewChoice = bool | Callable[[PreviewRequest], str | None]
-
-DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
-"""LangChain's old names of parameters, and the new ones."""
 
 CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")}
 
@@ -102,19 +98,6 @@ class Setup:
         if text not in self._said:
             self._said.add(text)
             log("setting_missing", text)
-
-
-def deprecated(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read parameters under LangChain's old names; called by a constructor."""
-    kinds, read = {"trigger": "tokens", "keep": "messages"}, {}
-    for old, new in DEPRECATED.items():
-        if old in given:
-            form = f"{new}=('{kinds[new]}', value)"
-            # Of the line that builds or sets the middleware.
-            warnings.warn(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, 4)
-            if given[old] is not None:
-                read[new] = (kinds[new], given[old])
-    return read
 
 
 def model_name(model: object) -> str:
