@@ -45,11 +45,7 @@ from conspectus.langchain.recall import (
     tool_to_compact,
 )
 from conspectus.langchain.requests import Send, awaiting, deliver, is_sent_as_it_is
-from conspectus.langchain.settings import (
-    Model,
-    PreviewChoice,
-    Setup,
-)
+from conspectus.langchain.settings import Model, PreviewChoice, Setup
 from conspectus.langchain.state import Asked, CompactionState, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by

@@ -6,11 +6,7 @@ Example:
     'So far so good.'
 """
 
-from conspectus.short_term.api import (
-    SummarizationNode,
-    asummarize_messages,
-    summarize_messages,
-)
+from conspectus.short_term.api import SummarizationNode, asummarize_messages, summarize_messages
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
