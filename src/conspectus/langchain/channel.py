@@ -33,7 +33,6 @@ from conspectus.langchain.state import (
     Run,
     name_messages,
     read_head,
-    tenant_of,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
 from conspectus.messages.recalled import newest_user
@@ -84,7 +83,13 @@ class Channel:
 
     @cached_property
     def _tenant(self) -> Any:
-        return tenant_of(self.setup.tenant, self.runtime)
+        """The tenant: as configured, else the authenticated user; None for the local one."""
+        tenant = self.setup.given["tenant"]
+        if tenant is not None:
+            return tenant(self.runtime) if callable(tenant) else tenant
+        user = getattr(getattr(self.runtime, "server_info", None), "user", None)
+        identity = getattr(user, "identity", None)
+        return identity if isinstance(identity, str) and identity else None
 
     @property
     def asked(self) -> Message | None:
@@ -227,7 +232,7 @@ class Channel:
         archive, messages = self.archive, self.messages
         if archive is None:
             memory = self.setup.engine.memory.of(self.scope)
-            chain = memory.chain if self.run.is_nested else ()
+            chain = memory.chain if ":" in self.run.caller else ()
         else:
             chain = await archive.flow(archive.chain, self.scope)
         if not chain:
@@ -263,7 +268,7 @@ class Channel:
         held, archive = self.held, self.archive
         try:
             if held.head is not None and self.run.thread != held.thread:
-                source, self.held = self.scope, held.but(thread=self.run.thread)
+                source, self.held = self.scope, replace(held, thread=self.run.thread)
                 if archive is not None and isinstance(held.head, str):
                     await archive.flow(archive.copy, source, self.scope, held.head)
             elif archive is not None:

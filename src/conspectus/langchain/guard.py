@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from inspect import signature
 from typing import Any, Literal, cast
 
@@ -158,7 +159,8 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
             update |= Recalled(turn=call.channel.turn).update()
         requested = call.requested
         if refused.tries:
-            requested = requested.having_learned(requested.overhead + refused.most)
+            learned = {**requested.learned, requested.model: requested.overhead + refused.most}
+            requested = replace(requested, learned=learned)
         if requested != call.before:
             update |= requested.update()
         if not update:
@@ -169,7 +171,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
 
     async def _fit(self, call: Call, room: Window) -> None:
         # What was learned is an estimate: where it alone says no, the provider is asked.
-        known = call.requested.but(learned={}).room(call.channel.setup.reserved)
+        known = replace(call.requested, learned={}).room(call.channel.setup.reserved)
         stuck = await call.fit(room, most=math.inf if known is None else known.budget)
         if stuck is None or known is None or call.tokens <= known.budget:
             return

@@ -87,7 +87,7 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
         held, view, *_ = await channel.folded()
         if held is not channel.held:  # an edit has dropped records
             after = size_of(setup, view) if held.head is not None else None
-            channel.held = held.but(after=after)
+            channel.held = replace(held, after=after)
             # Whoever recalls without a state goes by the archive's pointer: it follows.
             await channel.follow(turn=False)
     now = Step(channel, view)
@@ -212,7 +212,7 @@ class Step:
         rest = bool(result.dropped) and not preserve
         if result.record is None and not held.pending and not rest:
             return held.update() if held is not begun else None
-        self._channel.held = held = held.but(pending=False)
+        self._channel.held = held = replace(held, pending=False)
         if result.record is not None:
             chain, after = (*held.records, result.record), size_of(self._setup, view)
             self._channel.held = held = held.with_chain(chain, after, whole=preserve)

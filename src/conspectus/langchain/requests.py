@@ -130,7 +130,8 @@ class Call:
         window = window or setup.given["window"] or profile_window(request.model)
         if answer is None:
             answer = reserved_for_answer((request.model_settings, request.model), window)
-        self.requested = self.before.but(
+        self.requested = replace(
+            self.before,
             overhead=_beside(request, setup),
             reserved=answer,
             window=window,

@@ -54,7 +54,7 @@ class Setup:
             if given[name] not in choices:
                 raise PolicyError(f"{name} must be one of {choices}, not {given[name]!r}")
         counter, model, window = given["token_counter"], given["model"], given["window"]
-        self.given, self.tenant, self.reserved = given, given["tenant"], given["reserved_tokens"]
+        self.given, self.reserved = given, given["reserved_tokens"]
         self.preserve = given["history"] == "preserve"  # the channel keeps every message
         tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
         self.recalled = tokens if given["recall"] == "auto" else 0  # of the originals for a turn

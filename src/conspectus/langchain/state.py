@@ -32,7 +32,6 @@ FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
 
 SNAPSHOT = 50  # updates after which a preserved channel is written whole
-LEARNED = 3  # other models whose limits are remembered
 FOCUS = 2_000  # most characters of a focus
 MAIN = "main"  # the session of a graph that no other graph has called
 DERIVED = "unnamed-"  # prefix of an id that is derived from its message
@@ -108,10 +107,6 @@ class Stored:
         plain = {name: asdict(part) if isinstance(part, Size) else part for name, part in parts}
         return {self.CHANNEL: plain}
 
-    def but(self, **changes: Any) -> Self:
-        """Return it with changes."""
-        return replace(self, **changes)
-
 
 def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not records or not all(isinstance(one.get("id"), str) for one in records):
@@ -155,12 +150,12 @@ class HeadState(Stored):
     ) -> Self:
         """Put records in force; those before the newest notes only if the channel is `whole`."""
         if chain and chain[-1].archived:
-            return self.but(head=chain[-1].id, after=after, pending=pending)
+            return replace(self, head=chain[-1].id, after=after, pending=pending)
         # The newest notes hold all, as no archive has the earlier ones.
         noted = max((at for at, one in enumerate(chain) if one.segment), default=len(chain) - 1)
         before = [replace(one, segment={}) for one in chain[:noted]] if whole else []
         head = [one.to_json() for one in (*before, *chain[max(noted, 0) :])]
-        return self.but(head=head or None, after=after, pending=pending)
+        return replace(self, head=head or None, after=after, pending=pending)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,10 +185,6 @@ class Requested(Stored):
         if self.model in self.learned:  # a limit of the request; the answer is no part of it
             rooms.append(Window(self.learned[self.model], self.overhead))
         return min(rooms, key=lambda room: room.budget, default=None)
-
-    def having_learned(self, limit: int) -> Self:
-        others = [one for one in self.learned.items() if one[0] != self.model][-LEARNED:]
-        return self.but(learned={**dict(others), self.model: limit})
 
 
 NOT_MEASURED = Requested()
@@ -252,11 +243,6 @@ class Run(NamedTuple):
         saver = own.get("__pregel_checkpointer") or None
         return cls("" if thread is None else str(thread), caller, bool(saver) and ":" not in caller)
 
-    @property
-    def is_nested(self) -> bool:
-        """Whether this is a subgraph's, whose state ends with the run."""
-        return ":" in self.caller
-
     def session(self, messages: Sequence[BaseMessage]) -> str:
         """Return the session of a history, the same in a retried step and in the next run."""
         caller = self.caller
@@ -281,15 +267,6 @@ def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage
     session = MAIN if state.get(FORKED) else run.session(messages)
     thread = run.thread or f"{DERIVED}{_digest_of_first(messages)}"
     return HeadState(thread=thread, session=session)
-
-
-def tenant_of(tenant: Tenant, runtime: object) -> Any:
-    """Return the tenant: as configured, else the authenticated user; None for the local one."""
-    if tenant is None:
-        user = getattr(getattr(runtime, "server_info", None), "user", None)
-        identity = getattr(user, "identity", None)
-        return identity if isinstance(identity, str) and identity else None
-    return tenant(runtime) if callable(tenant) else tenant
 
 
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
