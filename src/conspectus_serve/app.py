@@ -56,17 +56,14 @@ class Reply:
         self._send, self.begun, self.alive = send, False, False
         self.status, self.note = 0, ""
 
-    async def start(self, status: int, headers: Raw) -> None:
-        """Send status and headers, unless they have been sent."""
+    async def send(self, status: int, headers: Raw, piece: bytes, *, more: bool = True) -> None:
+        """Send a piece of the body; before the first one status and headers."""
         if not self.begun:
             if not 200 <= status < 600:  # which no server can send
                 raise Refusal(502, f"the upstream has answered with status {status}; try again")
             self.begun, self.status = True, status
             start = {"type": "http.response.start", "status": status, "headers": headers}
             await self._send(start)
-
-    async def body(self, piece: bytes, *, more: bool = True) -> None:
-        """Send a piece of the body."""
         await self._send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
@@ -150,26 +147,20 @@ class Endpoint:
         self, request: Request, reply: Reply, route: Route | None, error: Refusal
     ) -> None:
         """Send an error in the protocol's form; an answer that has begun breaks off."""
-        path, status = request.scope["path"], error.status
-        body = protocols.error_body(path, status, str(error), error.code)
+        reply.status, path = error.status, request.scope["path"]
+        body = protocols.error_body(path, error.status, str(error), error.code)
+        headers = [(b"content-type", b"application/json"), *own_headers(error=True)]
+        headers.append((b"content-length", str(len(body)).encode()))
         if reply.alive and route is not None:
-            await reply.body(protocols.error_event(route.protocol, body), more=False)
-        elif not reply.begun:
-            headers = [(b"content-type", b"application/json"), *own_headers(error=True)]
-            headers.append((b"content-length", str(len(body)).encode()))
-            await reply.start(status, headers)
-            await reply.body(body, more=False)
-        reply.status = status
+            body = protocols.error_event(route.protocol, body)
+        if reply.alive or not reply.begun:
+            await reply.send(error.status, headers, body, more=False)
 
     async def _pass_on(self, request: Request, raw: bytes, reply: Reply) -> None:
         """Send a request on as it came, with a note for one that may hold a history."""
         path, own = request.scope["path"], Raw()
         posted = request.method == "POST" and "json" in request.headers.get("content-type", "")
-        if (
-            posted
-            and self._enabled
-            and not (WITHOUT_HISTORY.search(path) or protocols.route_of(path))
-        ):
+        if posted and self._enabled and not WITHOUT_HISTORY.search(path):
             reply.note, own = NOT_READ, own_headers(note=NOT_READ)
         headers = to_upstream(request.headers.raw)
         answer = await self._upstream.send(request.method, *_where(request), headers, raw)
@@ -188,20 +179,19 @@ class Endpoint:
         try:
             while not (await asyncio.wait((opening,), timeout=self._settings.keep_alive))[0]:
                 if x.streamed:
-                    await reply.start(200, EVENTS)
                     reply.alive = True
-                    await reply.body(x.route.protocol.alive)
+                    await reply.send(200, EVENTS, x.route.protocol.alive)
         finally:
             opening.cancel()
         answer = opening.result()
         if answer is None:
             kind = b"text/event-stream" if x.streamed else b"application/json"
-            await reply.start(200, [(b"content-type", kind), *x.own_headers()])
-            await reply.body(x.answer, more=False)
+            head = [(b"content-type", kind), *x.own_headers()]
+            await reply.send(200, head, x.answer, more=False)
         elif reply.alive and answer.status != 200:
             reply.status = answer.status
             body = protocols.error_event(x.route.protocol, await answer.whole())
-            await reply.body(body, more=False)
+            await reply.send(200, EVENTS, body, more=False)
         else:
             await self._relay(answer, reply, x.own_headers(), x)
 
@@ -285,22 +275,20 @@ class Endpoint:
         keeps = x is not None and good and self._fitter.keeps(x)
         try:
             async for piece in answer.pieces():
-                await reply.start(answer.status, head)
                 # The end is held back until the response is kept: a client that has it may
                 # continue at once.
                 if keeps and answer.closing:
                     held.append(piece)
                 else:
-                    await reply.body(piece)
+                    await reply.send(answer.status, head, piece)
         finally:
             answer.close()
-        await reply.start(answer.status, head)
         # With the end of the answer its client may go, and what is under way then is cancelled.
         if x is not None and keeps and (ended := answer.response()) is not None:
             await self._to_its_end(asyncio.to_thread(self._fitter.keep_response, x, *ended))
         if x is not None and good and x.trail and (reported := answer.reported()) is not None:
             x.learned.see_usage(x.sent + x.recalled + x.fixed, reported)
-        await reply.body(b"".join(held), more=False)
+        await reply.send(answer.status, head, b"".join(held), more=False)
 
 
 def _where(request: Request) -> tuple[str, str]:

@@ -20,7 +20,6 @@ ANTHROPIC_KINDS = {
 }
 """Types of Anthropic's errors by status (its API reference); others: `api_error`."""
 
-
 LONGEST = 80  # maximum characters of a client's text in the log
 
 
@@ -179,14 +178,14 @@ def target_of(upstream: str, path: str) -> str:
 
 def error_body(path: str, status: int, message: str, code: str | None = None) -> bytes:
     """Write an error in the form of the protocol of a path."""
-    error: dict[str, Any]
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    made: dict[str, Any] = {
+        "error": {"message": message, "type": kind, "param": None, "code": code}
+    }
     if re.search(r"/messages(?:/|$)", path):
         kind = ANTHROPIC_KINDS.get(status, "api_error")
-        error = {"type": "error", "error": {"type": kind, "message": message}}
-    else:
-        kind = "invalid_request_error" if status < 500 else "server_error"
-        error = {"error": {"message": message, "type": kind, "param": None, "code": code}}
-    return json.dumps(error).encode()
+        made = {"type": "error", "error": {"type": kind, "message": message}}
+    return json.dumps(made).encode()
 
 
 def error_event(protocol: Protocol, body: bytes) -> bytes:
@@ -201,7 +200,6 @@ def error_event(protocol: Protocol, body: bytes) -> bytes:
         return f"data: {json.dumps({'error': error})}\n\ndata: [DONE]\n\n".encode()
     event: dict[str, Any] = {"type": "error", "error": error}
     if protocol is RESPONSES:
-        message = str(error.get("message") or "the upstream has refused the request")
-        event = {"type": "error", "code": error.get("code"), "message": message}
-        event |= {"param": error.get("param"), "sequence_number": 0}
+        told = {key: error.get(key) for key in ("code", "message", "param")}
+        event = {"type": "error", **told, "sequence_number": 0}
     return f"event: error\ndata: {json.dumps(event)}\n\n".encode()

@@ -63,25 +63,24 @@ class Recall:
         said, own = "\n".join(one.own for one in asked), frozenset(one.id for one in asked)
         name = "\n".join([*sorted(own), said]).encode("utf-8", "replace")
         key = (scope, head, hashlib.sha256(name).hexdigest())
-        text = self._chosen.get(key)
-        try:
-            if text is None:
-                flow = unasked_flow(
-                    self._archive,
-                    scope,
-                    self._archive.chain_at(scope, head),
-                    query=said,
-                    own=own,
-                    tokens=most,
-                    count=lambda text: meter.message(_message(recalled_text(text))),
+        if (text := self._chosen.get(key)) is None and most >= LEAST_RECALL:
+            try:
+                found = run(
+                    unasked_flow(
+                        self._archive,
+                        scope,
+                        self._archive.chain_at(scope, head),
+                        query=said,
+                        own=own,
+                        tokens=most,
+                        count=lambda text: meter.message(_message(recalled_text(text))),
+                    )
                 )
-                found = run(flow) if most >= LEAST_RECALL else None
                 text = recalled_text(found.text) if found is not None else ""
                 self._chosen.put(key, text)
-        except ArchiveError as error:
-            logger.warning("nothing could be recalled for a request: %s", error)
-            text = ""
-        size = meter.message(_message(text))
+            except ArchiveError as error:
+                logger.warning("nothing could be recalled for a request: %s", error)
+        size = meter.message(_message(text)) if text else 0
         if not text or (spare is not None and size > spare):
             return [*view], 0
         made: list[Any] = with_recalled(view, _message(text))

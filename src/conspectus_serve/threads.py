@@ -16,7 +16,7 @@ import json
 import marshal
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_, itemgetter
 from typing import Any
@@ -34,8 +34,8 @@ _WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _PASSING = ("system-reminder", "think", "thinking", "thought", "reasoning")
 """Tags around parts of texts that clients add to messages, or take out, from request to request."""
 
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
-_ARGUMENTS = ("name", "input", "arguments", "function")
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details")
+"""Types of blocks and items, and fields of messages."""
 
 _PART = re.compile(r"[A-Za-z0-9]{8,}+")
 """A part of an id; one of letters and digits is of no other conversation."""
@@ -145,25 +145,21 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
     """Read what a message is known by, without its number among equal ones."""
     if not isinstance(message, dict):
         raise TypeError("a message is no object")
-    read, bare = _read(message), without_cache_marks(message)
-    parts: dict[str, list[str]] = {"said": [], "result": [], "id": [], "arguments": []}
-    for kind, value in _parts(bare):
-        parts[kind].append(value)
-    role, type_ = bare.get("role"), str(bare.get("type") or "")
-    ids, said = [*parts["id"], *parts["result"]], list(filter(None, parts["said"]))
-    if role is None and not (ids or said) and type_ not in ("reasoning", ""):
-        said = [str(bare.get("id") or _WRITE(bare))]
+    read = _read(message)
+    lasting = {name: part for name, part in read.items() if name not in _THOUGHTS}
+    if isinstance(content := read.get("content"), list):
+        lasting["content"] = [one for one in content if not _is_thought(one)]
+    [entry] = read_messages([lasting])
+    ids, said = [*(call.id for call in entry.calls), *entry.answers], [_plain(entry.own)]
     unique = bool(ids) and all(map(_is_random, ids))
     if not unique:  # then the arguments tell a call from another one
-        said += parts["arguments"]
-    by_model = role in ("assistant", "model")
-    if role is None:
-        by_model = not type_.endswith(("_output", "_response", "_reference", "_trigger"))
+        said += [f"{call.name} {call.args}" for call in entry.calls]
+    said = [] if _is_thought(message) else list(filter(None, said))
     mark = Mark(
-        name=_hashed([protocol, role or type_, *said, *ids]) if said or ids else "",
-        size=len(_WRITE(bare)),
-        said=bool(parts["id"] or said) and role not in ("system", "developer"),
-        by_model=by_model,
+        name=_hashed([protocol, entry.role, *said, *ids]) if said or ids else "",
+        size=len(_WRITE(read)),
+        said=bool(entry.calls or said) and entry.role != "system",
+        by_model=entry.role == "assistant",
         unique=unique,
         as_is=read is message,
         tokens=meter.message(read),
@@ -174,30 +170,12 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
     return mark
 
 
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in _THOUGHTS
+
+
 def _hashed(values: Sequence[Any]) -> str:
     return hashlib.sha256(_WRITE(values).encode()).hexdigest()[:24]
-
-
-def _parts(part: Any) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a message that clients leave alone, with their kind."""
-    if isinstance(part, str):
-        yield "said", _plain(part)
-    elif isinstance(part, list):
-        for one in part:
-            yield from _parts(one)
-    elif isinstance(part, Mapping) and part.get("type") not in _THOUGHTS:
-        kind = str(part.get("type") or "")
-        answered = part.get("tool_call_id") or part.get("tool_use_id")
-        if answered or (kind.endswith("_output") and part.get("call_id")):
-            yield "result", str(answered or part["call_id"])
-            return
-        calls = kind.endswith("tool_use") or "function" in part
-        if called := part.get("call_id") or (calls and part.get("id")):
-            yield "id", str(called)
-            yield "arguments", _WRITE([part.get(name) for name in _ARGUMENTS])
-            return
-        for name in ("text", "content", "tool_calls"):
-            yield from _parts(part.get(name))
 
 
 def _is_random(name: str) -> bool:
