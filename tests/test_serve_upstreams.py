@@ -236,12 +236,14 @@ def test_histories_are_compacted_at_every_path_of_providers_and_clients(
 
 def test_a_history_at_an_unknown_path_goes_on_and_that_is_said(tmp_path, caplog):
     caplog.set_level(logging.INFO, "conspectus.serve")
+    paths = ("/v1beta/models/gemini:generateContent", "/v1/completions")
     with before(lambda asked: chat(), tmp_path) as (_upstream, endpoint):
-        for path in ("/v1beta/models/gemini:generateContent", "/v1/completions"):
+        for path in paths:
             got = post(endpoint, path, {"contents": talk()})
             assert "not read" in (own(got, "note") or "")
-            assert "not read" in next(line for line in caplog.messages if path in line)
         assert own(post(endpoint, "/v1/embeddings", {"input": "x"}), "note") is None
+    lines = [line for line in caplog.messages if "not read" in line]
+    assert [line.split()[1] for line in lines] == [*paths]
 
 
 def test_what_a_client_asks_to_have_counted_is_what_would_be_sent(tmp_path):

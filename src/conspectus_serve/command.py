@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import logging
 import socket
@@ -124,9 +123,6 @@ def _listening(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as error:
-        why, cure = str(error.strerror), "choose another address with --listen"
-        if error.errno == errno.EADDRINUSE:
-            why = "another program listens there"
-            cure = "end that program, or choose another with --listen"
-        typer.echo(f"conspectus: error: cannot listen on {host}:{port}: {why}; {cure}", err=True)
+        cure = "if another program listens there, end it; else choose another with --listen"
+        typer.echo(f"conspectus: error: cannot listen on {host}:{port} ({error}); {cure}", err=True)
         raise typer.Exit(CANNOT_LISTEN) from None

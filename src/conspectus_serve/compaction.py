@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus.core.records import Cost
+from conspectus.messages.blocks import at_path
 from conspectus_serve.protocols import COMPACT, Refusal
 
 MARK = "conspectus.v1."  # before the content of our items; a provider's own begins otherwise
@@ -54,15 +55,14 @@ def asked_of(name: str, body: dict[str, Any]) -> Asked:
         rest = {key: value for key, value in body.items() if key != "compaction"}
         return Asked(rest, 0, name == "messages", str(wanted.get("instructions") or ""))
     edits = management.get("edits") if isinstance(management, Mapping) else None
-    edits = edits if isinstance(edits, list) else []
-    ours = [one for one in edits if isinstance(one, Mapping) and one.get("type") == EDIT]
+    listed = [one for one in edits if isinstance(one, Mapping)] if isinstance(edits, list) else []
+    ours = [one for one in listed if one.get("type") == EDIT]
     if not ours:
         return Asked(body)
     rest = {key: value for key, value in body.items() if key != "context_management"}
-    if others := [one for one in edits if one not in ours]:
+    if others := [one for one in listed if one not in ours]:
         rest["context_management"] = {**body["context_management"], "edits": others}
-    trigger = ours[-1].get("trigger")
-    value = trigger.get("value") if isinstance(trigger, Mapping) else None
+    value = at_path(ours[-1], "trigger.value")
     at = value if isinstance(value, int) and not isinstance(value, bool) else EDIT_FROM
     pauses = ours[-1].get("pause_after_compaction") is True and name == "messages"
     return Asked(rest, max(0, at), pauses, str(ours[-1].get("instructions") or ""))
@@ -109,11 +109,11 @@ class Items:
                 continue
             blocks = message.get("content") if isinstance(message, Mapping) else None
             blocks = blocks if isinstance(blocks, list) else []
-            if ours := [place for place, block in enumerate(blocks) if _ours(block) is not None]:
-                # All before the block stands in it.
-                thread, made = self.read(tenant, blocks[ours[-1]][CONTENT])
-                message = {**message, "content": blocks[ours[-1] + 1 :]}
-            if not ours or message["content"]:
+            places = [place for place, block in enumerate(blocks) if _ours(block) is not None]
+            if places:  # all before the block stands in it
+                thread, made = self.read(tenant, blocks[places[-1]][CONTENT])
+                message = {**message, "content": blocks[places[-1] + 1 :]}
+            if not places or message["content"]:
                 made.append(message)
         return made, thread
 

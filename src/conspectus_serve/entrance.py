@@ -18,8 +18,7 @@ from starlette.requests import Request
 from conspectus_serve.protocols import Refusal
 from conspectus_serve.settings import ServeSettings, is_loopback
 
-CODINGS = ("gzip", "x-gzip", "deflate", "zstd", "br")
-"""Codings of bodies that are read."""
+CODINGS = ("gzip", "x-gzip", "deflate", "zstd", "br")  # of bodies that are read
 
 _DOTS = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\?#]|%2f|%5c)|\\", re.IGNORECASE)
 """Dot segments: the upstream would resolve the path to another than the one checked."""

@@ -107,7 +107,6 @@ WITHOUT_HISTORY = re.compile(
 )
 """Paths whose requests hold no history that a window could be too small for."""
 
-_VERSION = re.compile(r"/v\d\w*+$")
 _VERSIONED = re.compile(r"/(?:v\d\w*+|openai|openapi|inference|compat\w*+)$")
 """The end of an upstream's path behind which OpenAI's paths follow without `/v1`."""
 
@@ -167,13 +166,11 @@ def target_of(upstream: str, path: str) -> str:
         return path
     bare = path.removeprefix("/v1") if path.startswith("/v1/") else path
     known = bare != path or BARE.match(path) is not None
-    if base.endswith("/v1"):
-        return base + bare
-    if known and bare.startswith("/messages") and not _VERSION.search(base):
-        return f"{base}/v1{bare}"
     if _VERSIONED.search(base):
         return base + bare
-    return f"{base}/v1{bare}" if known and not base else base + path
+    if known and (not base or bare.startswith("/messages")):
+        return f"{base}/v1{bare}"
+    return base + path
 
 
 def error_body(path: str, status: int, message: str, code: str | None = None) -> bytes:
