@@ -299,6 +299,16 @@ def test_a_users_statement_is_found_beside_long_answers_about_the_same(archive):
     assert "$12.99/month" in recall(archive, query=query, tokens=300, count=len).text
 
 
+def test_among_short_messages_no_speaker_is_preferred(archive):
+    others = [f"Note number {n} of the day." for n in range(10, 20)]
+    told = said("assistant", "The boat leaves at ten.")
+    keep(archive, [*others, "The boat leaves at two.", *others, told, *others])
+    hits = recall(archive, query="when does the boat leave").hits
+    scores = {hit.text: hit.score for hit in hits if "boat" in hit.text}
+    assert len(scores) == 2
+    assert len({round(score, 6) for score in scores.values()}) == 1
+
+
 def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
     cities = ["Lisbon", "Oslo", "Quito"]
     asked = assistant("", *((city, f"weather in {city}") for city in cities))

@@ -72,11 +72,12 @@ class Run:
 
     def among(self, sql: str, *values: Any, keys: Iterable[str]) -> Iterator[tuple[str, Any]]:
         """Yield keys, and the rest of their rows, of a statement for those that it finds."""
-        asked = [*map(key_bytes, keys)]
-        for at in range(0, len(asked), AT_ONCE):
-            part = asked[at : at + AT_ONCE]
+        asked = {key_bytes(key): key for key in keys}
+        every = [*asked]
+        for at in range(0, len(every), AT_ONCE):
+            part = every[at : at + AT_ONCE]
             rows = self(f"{sql} AND key IN ({', '.join('?' * len(part))})", *values, *part)
-            yield from ((key_text(bytes(key)), row) for key, *row in rows)
+            yield from ((asked[bytes(key)], row) for key, *row in rows)
 
 
 class Tables(ABC):

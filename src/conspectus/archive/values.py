@@ -7,7 +7,6 @@ import json
 import time
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
@@ -140,10 +139,12 @@ def unpacked(body: bytes) -> Any:
 
 def key_bytes(key: str) -> bytes:
     """Return a key as bytes, a hexadecimal one in half its length."""
-    with suppress(ValueError):
+    try:
         raw = bytes.fromhex(key)
-        if raw.hex() == key and raw[:1] != b"\0":
-            return raw
+    except ValueError:
+        raw = b""
+    if raw.hex() == key and raw[:1] > b"\0":
+        return raw
     return b"\0" + key.encode("utf-8", "surrogatepass")
 
 

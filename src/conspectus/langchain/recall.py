@@ -28,7 +28,6 @@ from conspectus.recall.for_agents import (
     ABOUT_TOOL,
     TOOL,
     answer_flow,
-    asks_for_something,
     unasked_flow,
     unreadable,
 )
@@ -62,7 +61,7 @@ async def recalled_for_turn(channel: Channel) -> Update:
     try:
         if known is not None and known.turn == turn and await _within_reach(known, channel):
             return {}
-        if channel.archive is not None and asks_for_something(asked.own):
+        if channel.archive is not None:
             _, view, chain, _ = await channel.folded()
             found = await unasked_flow(
                 channel.archive,

@@ -48,11 +48,6 @@ merci oui non bien parfait bonjour salut continue vas-y d'accord s'il te vous pl
 """Words that continue a conversation and carry no subject."""
 
 
-def asks_for_something(turn: str) -> bool:
-    """Return whether a turn holds anything to search for."""
-    return bool(query_of(turn).keys() - COURTESIES)
-
-
 async def unasked_flow(
     archive: Archive,
     scope: Scope,
@@ -74,11 +69,9 @@ async def unasked_flow(
         archive, scope, chain, query=query, tokens=tokens, without=own, cited=False, count=count
     )
     text = "\n".join(hit.text for hit in result.hits).casefold()
-    said = words_of(text)
-    held = [word for word in wanted if any(one.startswith(stem(word)) for one in said)]
-    # A number is a name.
-    held += [word for word in held if any(map(str.isdigit, word))]
-    return result if text and len(held) >= min(COMMON, len(wanted)) else None
+    # A number is a name, and counts for two words.
+    held = sum(1 + any(map(str.isdigit, word)) for word in wanted if stem(word) in text)
+    return result if held >= min(COMMON, len(wanted)) else None
 
 
 async def answer_flow(

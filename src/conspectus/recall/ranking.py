@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from conspectus._newest import Newest
@@ -18,9 +19,8 @@ from conspectus.archive.store import Archive
 from conspectus.archive.values import Listed, Scope, manifest
 from conspectus.core.records import Chain
 
-POOL = 160  # Passages that hold most of the words by rarity, among which the candidates are
-CANDIDATES = 40  # Passages with words of a query that are ranked with their surroundings
-SURROUNDED = 24  # Candidates, the best, whose short neighbours are ranked too
+POOL = 100  # Passages that hold most of the words by rarity, among which the candidates are
+CANDIDATES = 30  # Passages that are ranked, with the short messages around them
 K1, B = 1.2, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
 
@@ -53,28 +53,21 @@ _ORDERS: Newest[str, tuple[Sequence[str], Mapping[str, int]]] = Newest(
 class Row:
     """One message as the index knows it."""
 
-    __slots__ = ("act", "asks", "key", "length", "links", "name", "numbers", "users")
-
     def __init__(self, listed: Listed) -> None:
         self.key, first, count, words, self.name, about = listed
         fields = about.split("\t")
         self.act, self.asks, self.users = about[0].lower(), about[0] == "S", about[1] == "u"
-        self.links = fields[2:]
+        self.links, self.calls = fields[2:], dict[str, int]()
         # Passages that can be found, and their words on average.
         self.numbers = range(first, first + count * (self.act != "x"))
         self.length = words / max(1, count)
-
-    def lent(self, answers: Collection[str]) -> list[int]:
-        """Return the passages that it lends: its first one, and the start of each call.
-
-        A long text of a speaker is about everything around it, so it lends nothing. A result, which
-        `answers` calls, has its own.
-        """
-        if self.act != "c":
-            return [] if len(self.numbers) > 1 and self.act == "s" else [*self.numbers[:1]]
-        calls = [link.partition(":") for link in self.links]
-        own = [int(at) for at, _, call in calls if call in answers]
-        return [self.numbers[0] + at for at in own or [int(at) for at, _, _ in calls]]
+        # It lends its first passage, and the start of each call. A long text of a speaker is about
+        # everything around it, so it lends nothing.
+        self.lends: Sequence[int] = self.numbers[: self.act != "s" or count == 1]
+        if self.act == "c" and self.links:
+            calls = (link.partition(":") for link in self.links)
+            self.calls = {call: first + int(at) for at, _, call in calls}
+            self.lends = [*self.calls.values()]
 
 
 class Rows(dict[int, Row]):
@@ -159,12 +152,13 @@ def ranked(
     whole = sum(worth) + unknown * sum(query[word] for word in query if not held.get(word))
     found = _candidates(rows, [numbers for _, numbers in sets], worth)
     rows.surround(found.values())
-    around = {at for place in [*found.values()][:SURROUNDED] for at in rows.near(place)}
+    around = {at for place in found.values() for at in rows.near(place)}
     # A call without a word of the query says less than what came of it.
     short = [at for at in around if len(rows[at].numbers) == 1 and rows[at].act != "c"]
     found |= {rows[at].numbers[0]: at for at in short}
     rows.surround(found.values())
 
+    @cache
     def words(number: int) -> list[int]:
         return [at for at, (_, numbers) in enumerate(sets) if number in numbers]
 
@@ -175,7 +169,10 @@ def ranked(
         lent, size, weight = [(own, 1.0)], row.length, 1.0
         answers = row.links if row.act == "r" else ()
         for other, share in near.items():
-            if passages := rows[other].lent(answers):
+            lender = rows[other]
+            # A result, which `answers` calls, has its own.
+            own_call = [lender.calls[call] for call in answers if call in lender.calls]
+            if passages := own_call or lender.lends:
                 lent += [(words(one), share) for one in passages]
                 size += share * rows[other].length * len(passages)
                 weight += share
