@@ -136,7 +136,7 @@ URL = {"upstream": "http://h"}
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "serve.upstream is missing: name the provider, with --upstream"),
+        ({}, "'upstream' is missing; add 'upstream: ...' (the provider, such as"),
         ({**URL, "listne": "x"}, "did you mean 'listen'"),
         ({**URL, "window": "many"}, "line 2: serve.window: should be a valid integer"),
         ({**URL, "hosts": "me"}, "should be a valid list"),

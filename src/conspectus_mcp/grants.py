@@ -15,7 +15,6 @@ from conspectus.errors import ConfigError
 
 SHORTEST = 16  # Minimum characters of a token; `openssl rand -hex 32` gives 64
 
-
 Grant = Mapping[str, frozenset[str] | None]
 """The threads that one client may read: by tenants the names of theirs, None for all of them."""
 
@@ -23,8 +22,8 @@ Grant = Mapping[str, frozenset[str] | None]
 class _Client(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    token: Annotated[str, Field(min_length=SHORTEST)] | None = None
-    token_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    token: Annotated[str, Field(min_length=SHORTEST)] | None = Field(None, repr=False)
+    token_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = Field(None, repr=False)
     tenants: list[str] = []
     threads: dict[str, list[str]] = {}
 
@@ -51,8 +50,7 @@ def read_grants(path: Path) -> dict[str, Grant]:
     try:
         clients = TypeAdapter(dict[str, _Client]).validate_python(section or {})
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False)
-        raise ConfigError(source.problems({one["loc"]: one["msg"] for one in found})) from None
+        raise ConfigError(source.problems(source.mistakes(error, _Client))) from None
     grants = dict[str, Grant]()
     for one in clients.values():
         threads = {tenant: frozenset(names) for tenant, names in one.threads.items() if names}

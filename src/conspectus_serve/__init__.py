@@ -4,9 +4,7 @@ Requests go through; a history that does not fit the model's window is replaced 
 tail. The engine knows nothing of this package.
 """
 
-from typing import TYPE_CHECKING
-
-from conspectus._imports import lazily, places_of
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from conspectus_serve.app import make_app
@@ -14,9 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ServeSettings", "load_settings", "make_app"]
 
-# The command is found here without the extra, so that it can say which one it needs.
-_MODULES = {
-    "conspectus_serve.app": "make_app",
-    "conspectus_serve.settings": "ServeSettings load_settings",
-}
-__getattr__ = lazily(__name__, places_of(_MODULES))
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'conspectus_serve' has no attribute {name!r}")
+    # The command is found here without the extra, so that it can say which one it needs.
+    from conspectus_serve import app, settings
+
+    return getattr(app if name == "make_app" else settings, name)

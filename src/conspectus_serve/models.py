@@ -13,14 +13,14 @@ from typing import Any
 from conspectus._newest import Newest
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import counter_of, declared_window, pin_of, sizes_of, summarizer_of
-from conspectus.config.schema import redactor
+from conspectus.config.building import declared_window, settings_of
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.engine.settings import Engine, Settings, predicate
 from conspectus.errors import PolicyError
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import REFUSED, without_stale_thoughts
+from conspectus.model.chat_model import chat_model_named
 from conspectus.model.windows import profile_of, reserved_for_answer
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
@@ -76,15 +76,13 @@ class Models:
         self.engine = lru_cache(KNOWN)(self._engine)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
-        self._counter = None if config.token_counter is None else counter_of(config)
-        self._pin, self._redact = predicate(pin_of(config)), redactor(config.redact)
-        if "trim_tokens_to_summarize" not in config.model_fields_set:
-            # DeerFlow's default is for its own loop: here a summary waits in a request, and reads
-            # as much at once as its model takes.
-            self._config = config.model_copy(update={"trim_tokens_to_summarize": None})
+        made = settings_of(config)
+        self._counter = made["token_counter"] if config.token_counter else None
+        self._pin = predicate(made["pin"])
+        self._given = {**made, "skills": None, "summarizer": config.model_name or EMBEDDED}
         if config.model_name and not names_embedded(config.model_name):
             # Its library takes seconds to load, which no request shall wait for.
-            summarizer_of(self._config, config.model_name)
+            chat_model_named(config.model_name)
 
     def learned(self, tenant: str, model: str) -> Learned:
         """Return what is to be remembered of a model."""
@@ -143,24 +141,17 @@ class Models:
         A client may ask for a compaction from `at` tokens on; where it is all that it asks for, all
         leaves that may, for at most so many tokens of notes, `max_notes`.
         """
-        config = self._config
-        sizes = sizes_of(config, window)
+        config, sizes = self._config, dict[str, Any]()
         if at:
-            sizes["trigger"] = [("tokens", at), *(sizes["trigger"] or ())]
+            sizes["trigger"] = [("tokens", at), *(config.trigger or ())]
         if max_notes is not None:
             most = config.max_summary_tokens or max_notes
             sizes |= {"keep": ("messages", 1), "max_summary_tokens": most}
-        first, *others = (
-            summarizer_of(config, EMBEDDED if names_embedded(one) else one)
-            for one in (config.model_name or EMBEDDED, *config.fallback_models)
-        )
         settings = Settings.of(
-            {**dict(config), **sizes},
-            summarizer=first,
-            fallbacks=others,
+            {**self._given, **sizes},
+            fallbacks=config.fallback_models,
             archive=self._archive,
             pin=lambda one: isinstance(one, Odd) or bool(self._pin and self._pin(one)),
-            redact=self._redact,
             background=None,
             summary_request="smallest",
         )

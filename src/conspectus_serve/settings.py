@@ -22,7 +22,7 @@ from pydantic import (
 
 from conspectus.config import SummarizationConfig, load_config
 from conspectus.config.reading import Source, read_section
-from conspectus.errors import ConfigError, did_you_mean
+from conspectus.errors import ConfigError
 from conspectus.model.windows import limit_of
 
 SECTION = "serve"
@@ -36,6 +36,7 @@ PLAINLY = {
 """Summarization settings without a `summarization:` section: compactions are few, as each makes the
 provider's cache of the history invalid."""
 
+PROVIDER = "the provider, such as https://api.openai.com; also as --upstream"
 SHORTEST_TOKEN = 16  # characters: a shorter one can be guessed
 
 CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal", "gateway.docker.internal")
@@ -83,7 +84,7 @@ class ServeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    upstream: Upstream
+    upstream: Annotated[Upstream, Field(description=PROVIDER)]
     listen: Listen = "127.0.0.1:8377"
     token: Secret | None = Field(None, repr=False)
     tenants: Tenants | None = None
@@ -179,7 +180,7 @@ def load_settings(
     """
     options = {name: value for name, value in (given or {}).items() if value is not None}
     section: Any = {}
-    config, source = SummarizationConfig.model_validate(PLAINLY), None
+    config, source = SummarizationConfig.model_validate(PLAINLY), Source(section=SECTION)
     if path is not None:
         file = Path(path).expanduser()
         read = load_config(file)
@@ -196,23 +197,4 @@ def load_settings(
     try:
         return ServeSettings.model_validate(wanted), config
     except ValidationError as error:
-        listed = error.errors(include_url=False, include_input=False)
-        raise ConfigError(tuple(_problem(one, options, source) for one in listed)) from None
-
-
-def _problem(error: Any, options: Mapping[str, Any], source: Source | None) -> str:
-    """Say what is wrong with a setting, where it stands, and what to write."""
-    where, kind = error["loc"], error["type"]
-    option = bool(where) and where[0] in options
-    name = f"--{where[0].replace('_', '-')}" if option else ".".join(map(str, (SECTION, *where)))
-    text = re.sub("^Value error, |^Input |, unable.*", "", error["msg"])
-    if kind == "missing":
-        cure = "name the provider, with --upstream https://api.openai.com or in the file of"
-        return f"{name} is missing: {cure} --config"
-    if kind == "extra_forbidden":
-        known = ServeSettings.model_fields
-        meant = did_you_mean(str(where[-1]), known) or f" known are {', '.join(known)}"
-        text = f"{name} is no setting;{meant}"
-    elif where:
-        text = f"{name}: {text}"
-    return source.problem(where, text) if source and where and not option else text
+        raise ConfigError(source.problems(source.mistakes(error, ServeSettings))) from None

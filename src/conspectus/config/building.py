@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -10,17 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from conspectus._langchain import is_runnable
 from conspectus.config.reading import Location, Source
-from conspectus.config.schema import (
-    VOCABULARIES,
-    SummarizationConfig,
-    contradictions,
-    imported,
-    redactor,
-)
+from conspectus.config.schema import SummarizationConfig, loaded
 from conspectus.core.policy import EMBEDDED, names_embedded
-from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
+from conspectus.errors import ArchiveError, ConfigError, InputError, PolicyError
 from conspectus.model.calls import profile_window
-from conspectus.model.chat_model import ChatModelSummarizer, chat_model_named
+from conspectus.model.chat_model import chat_model_named
 from conspectus.model.windows import profile_of
 from conspectus.observe import log
 
@@ -70,22 +63,21 @@ def create_summarization_middleware(
         >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": 6000})
         >>> own = FakeListChatModel(responses=["hello"])
         >>> create_summarization_middleware(config, model=own).trigger
-        [('tokens', 6000)]
+        [{'tokens': 6000}]
     """
     if not isinstance(config, SummarizationConfig):
         raise PolicyError(f"config must be what load_config gives, not {config!r}")
-    from conspectus.langchain import SummarizationMiddleware
-
     if not config.enabled:
         return None
-    given = {key: value for key, value in settings.items() if value is not None}
+    from conspectus.langchain import SummarizationMiddleware
+
+    made = {**settings_of(config), **_models_of(config, model_registry, model)}
+    made |= {key: value for key, value in settings.items() if value is not None}
+    known = signature(SummarizationMiddleware).parameters.keys() | settings
     try:
-        return SummarizationMiddleware(**{**_settings_of(config, model_registry, model), **given})
-    except ConfigError:
-        raise
-    except ConspectusError as error:
-        where = ("archive",) if config.archive and not isinstance(error, PolicyError) else ()
-        raise type(error)(config.source.problem(where, str(error))) from error
+        return SummarizationMiddleware(**{key: made[key] for key in made if key in known})
+    except (ArchiveError, InputError) as error:  # of its archive
+        raise type(error)(config.source.problem(("archive",), str(error))) from error
 
 
 def create_middleware(
@@ -115,23 +107,29 @@ def create_middleware(
     from conspectus.langchain import ContextGuard
 
     others: tuple[object, ...] = between
-    for one in others:
-        if not isinstance(one, AgentMiddleware):
-            taken = f"{type(one).__name__} was taken as one of your own middleware, and is none"
-            raise PolicyError(f"{taken}; pass the agent's model as model=")
+    if wrong := [one for one in others if not isinstance(one, AgentMiddleware)]:
+        text = "was taken as one of your own middleware, and is none; pass the agent's model as"
+        raise PolicyError(f"{type(wrong[0]).__name__} {text} model=")
     summarization = create_summarization_middleware(config, **settings)
     if summarization is None:
-        why = "summarisation is switched off: the section has no enabled: true"
-        log("switched_off", why, level=logging.INFO)
         return list(between)
     return [summarization, *between, ContextGuard(summarization, on_stuck=on_stuck)]
 
 
-def _settings_of(
+def settings_of(config: SummarizationConfig) -> dict[str, Any]:
+    """Return all settings but models and window, in the form that the engine takes."""
+    from langchain_core.messages.utils import count_tokens_approximately
+
+    made = {**dict(config), "keep": config.keep.pair, "skills": config.skills}
+    made |= {name: loaded(made[name]) for name in ("token_counter", "pin", "redact")}
+    return {**made, "token_counter": made["token_counter"] or count_tokens_approximately}
+
+
+def _models_of(
     config: SummarizationConfig, registry: ModelRegistry | None, model: ChatModel | str | None
 ) -> dict[str, Any]:
-    """Make the arguments of `SummarizationMiddleware` that the file decides."""
-    own = model_of(config, registry, model, None) if isinstance(model, str) else model
+    """Return the model that answers, its window, and the models that write, in turn."""
+    own = model_of(config, registry, model) if isinstance(model, str) else model
     if own is None and not config.model_name:
         text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
         raise config.source.error(("model_name",), text)
@@ -139,42 +137,32 @@ def _settings_of(
     for i, name in enumerate((config.model_name, *config.fallback_models)):
         where: Location = ("fallback_models", i - 1) if i else ("model_name",)
         try:
-            writers.append(model_of(config, registry, name, where) if name else own)
+            writers.append(model_of(config, registry, name) if name else own)
         except ConfigError as error:
+            problem = config.source.problem(where, str(error))
             if own is None:
-                raise
-            log("model_left_out", "%s; until then the agent's own model stands in", error)
+                raise ConfigError((problem,)) from error
+            log("model_left_out", "%s; until then the agent's own model stands in", problem)
     if own is not None and own not in writers and EMBEDDED not in writers:
         writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
     answers = writers[0] if own is None else own
-    named = model if isinstance(model, str) else config.model_name or ""
-    window = named_window(config, named if answers is not model else "", profile_window(answers))
-    check_window(config, window)
-    from conspectus.langchain import SummarizationMiddleware
-
-    parameters = signature(SummarizationMiddleware).parameters
+    named = model if isinstance(model, str) else config.model_name if own is None else None
+    window = window_of(config, named or "", profile_window(answers))
     return {
-        **{name: getattr(config, name) for name in parameters if hasattr(config, name)},
-        **sizes_of(config, window),
-        "model": None if answers == EMBEDDED else answers,
-        "summarizer": summarizer_of(config, writers[0]),
-        "fallbacks": [summarizer_of(config, writer) for writer in writers[1:]],
-        "token_counter": counter_of(config),
-        "pin": pin_of(config),
-        "redact": redactor(config.redact),
+        "model": answers,
+        "summarizer": None if writers[0] is answers else writers[0],
+        "fallbacks": writers[1:],
         "window": window,
     }
 
 
-def model_of(
-    config: SummarizationConfig,
-    registry: ModelRegistry | None,
-    name: str,
-    where: Location | None = ("model_name",),  # None for a name that was passed as `model=`
-) -> Any:
-    """Return a model by its name: of the registry, of `models` in the file, or of LangChain."""
+def model_of(config: SummarizationConfig, registry: ModelRegistry | None, name: str) -> Any:
+    """Return a model by its name: of the registry, of `models` in the file, or of LangChain.
+
+    Raises:
+        ConfigError: there is no such model, or it cannot be built.
+    """
     defined, listed = config.source.models, registry if isinstance(registry, Mapping) else {}
-    known = [*listed, *defined]
     if names_embedded(name) and name not in listed:
         return EMBEDDED
     try:
@@ -184,86 +172,47 @@ def model_of(
         elif name not in listed and name in defined:
             model = _built(defined[name], config.source)
         elif name not in listed and registry is not None:
-            raise LookupError(f"no such name; known are {', '.join(known) or 'none'}")
+            known = ", ".join([*listed, *defined]) or "none"
+            raise LookupError(f"no such name; known are {known}")
         model = chat_model_named(model) if isinstance(model, str) else model
         if not is_runnable(model):
             raise TypeError(f"{type(model).__name__} is no chat model")
     except Exception as error:
-        text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200})"
-        fix = " define it in the registry or under 'models', or check its package and its key"
-        text = f"{text};{(name not in known and did_you_mean(name, known)) or fix}"
-        if where is None:
-            raise ConfigError((f"model={name!r}: {config.source.hidden(text)}",)) from error
-        raise config.source.error(where, text) from error
+        text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200}); define"
+        fix = "it in the registry or under 'models', or check its package and its key"
+        raise ConfigError((config.source.hidden(f"{text} {fix}"),)) from error
     return model
 
 
 def _built(entry: Mapping[str, Any], source: Source) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
-    entry_source = Source(secrets=source.secrets)
-    filled = entry_source.filled(dict(entry))
-    for missing in entry_source.missing.values():
+    variables = Source(secrets=source.secrets)
+    filled = variables.filled(dict(entry))
+    for missing in variables.missing.values():
         raise LookupError(missing)
-    kind = imported(str(filled["use"]))
     settings = {**filled, **(filled.get("when_thinking_disabled") or {})}
-    if "api_base" in settings and "api_base" not in getattr(kind, "model_fields", {}):
-        settings["base_url"] = settings.pop("api_base")
     given = {key: one for key, one in settings.items() if one is not None and key not in ABOUT}
-    return kind(**given)
+    return loaded(filled["use"])(**given)
 
 
-def check_window(config: SummarizationConfig, window: int | None) -> None:
-    """Raise a `ConfigError` for what contradicts itself with this window of the answering model."""
-    for where, text in contradictions(config, window, answers=True):
-        raise config.source.error(where, text)
+def window_of(config: SummarizationConfig, name: str, profile: int | None = None) -> int | None:
+    """Return the window of a model: of the file, of its entry in `models`, or of its profile.
 
-
-def named_window(config: SummarizationConfig, name: str, profile: int | None = None) -> int | None:
-    """Return the window of a model: of the file, of its entry in `models`, or of its profile."""
+    Raises:
+        ConfigError: it is unknown, and the file asks for a fraction of it.
+    """
     entry = config.source.models.get(name, {})
     provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
-    known = config.window or declared_window(entry) or profile
-    return known or (profile_of(str(entry.get("model", name)), provider) if name else None)
+    window = config.window or declared_window(entry) or profile
+    window = window or (profile_of(str(entry.get("model", name)), provider) if name else None)
+    if window is None and config.enabled and config.policy.needs_window:
+        text = "a fraction means nothing, as the window of the answering model is unknown; write "
+        text += "'window: <its input limit in tokens>', or use tokens or messages"
+        raise config.source.error(("keep" if config.keep.type == "fraction" else "trigger",), text)
+    return window
 
 
 def declared_window(entry: Mapping[str, Any]) -> int | None:
     """Return the window that an entry of `models` declares, in tokens."""
     limit = entry.get("context_window") or entry.get("max_input_tokens")
     return limit if isinstance(limit, int) and limit > 0 else None
-
-
-def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
-    """Return trigger and keep of the middleware, without shares of an unknown window."""
-    share = window is None and config.keep.type == "fraction"
-    known = [one for one in config.conditions if window is not None or "fraction" not in one]
-    return {
-        "trigger": [next(iter(one.items())) if len(one) == 1 else one for one in known] or None,
-        "keep": ("messages", 20) if share else config.keep.pair,
-    }
-
-
-def summarizer_of(config: SummarizationConfig, model: Any) -> Any:
-    """Return the summariser of a chat model, or of the name of one, with the file's settings."""
-    if model == EMBEDDED:
-        return EMBEDDED
-    return ChatModelSummarizer(
-        model,
-        prompt=config.summary_prompt,
-        trim_tokens_to_summarize=config.trim_tokens_to_summarize,
-        timeout=config.summarizer_timeout,
-    )
-
-
-def counter_of(config: SummarizationConfig) -> Any:
-    """Return the token counter in the middleware's form."""
-    if config.token_counter is None:
-        from langchain_core.messages.utils import count_tokens_approximately
-
-        return count_tokens_approximately
-    named = config.token_counter.startswith(VOCABULARIES)
-    return config.token_counter if named else imported(config.token_counter)
-
-
-def pin_of(config: SummarizationConfig) -> Any:
-    """Return the marker or the function that marks messages that stay."""
-    return imported(config.pin) if config.pin and ":" in config.pin else config.pin

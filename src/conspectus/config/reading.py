@@ -1,7 +1,8 @@
-"""A section of a YAML file as plain values, the line of each, and what must not be shown."""
+"""A section of a YAML file as plain values; each mistake with its line, and without secrets."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import textwrap
@@ -12,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
+from pydantic import BaseModel, ValidationError
 
 from conspectus.archive import without_password
-from conspectus.errors import ConfigError
+from conspectus.errors import ConfigError, did_you_mean
 
 SECTION = "summarization"  # the section that is ours; the rest of a file belongs to others
 OTHERS = ("models", "skills")  # sections of others that are made use of
-LONG = 2_000  # characters of a mistake that are shown
+LONG, QUOTED = 2_000, 60  # characters that are shown of a mistake, and of a wrong value in it
 
 Location = tuple[str | int, ...]  # keys, and indexes of lists, from the section on
 
@@ -57,12 +59,48 @@ class Source:
         return prefix + textwrap.shorten(self.hidden(text), LONG, placeholder=" …")
 
     def error(self, where: Location, text: str) -> ConfigError:
+        """Make the error of one mistake."""
         return ConfigError((self.problem(where, text),))
 
     def problems(self, found: Mapping[Location, str]) -> tuple[str, ...]:
         """Describe mistakes by their places, in the order of the file."""
         names = {at: ".".join(map(str, (self.section, *at))) for at in sorted(found, key=self.line)}
         return tuple(self.problem(at, f"{name}: {found[at]}") for at, name in names.items())
+
+    def mistakes(self, error: ValidationError, *models: type[BaseModel]) -> dict[Location, str]:
+        """Say for each wrong place what is wrong, and what to write.
+
+        The first of `models` is that of the section, the last that of mappings in it.
+        """
+        found: dict[Location, str] = {}
+        for mistake in error.errors(include_url=False):
+            at: Location = ()
+            for step in mistake["loc"]:  # what is in no file is pydantic's name of an alternative
+                at = (*at, step) if not at or (*at, step) in self.lines else at
+            found.setdefault(at, self._sentence(mistake, *models))
+        around = {at[:end] for at in found for end in range(len(at))}
+        return {at: text for at, text in found.items() if at not in around}
+
+    def _sentence(self, mistake: Any, *models: type[BaseModel]) -> str:
+        """Say what a mistake of pydantic means, with the description of its key."""
+        kind, place = mistake["type"], mistake["loc"]
+        fields = {name: one for model in models for name, one in model.model_fields.items()}
+        named = place[:-1] if kind == "extra_forbidden" else place
+        key = next((fields[step] for step in reversed(named) if step in fields), None)
+        about = f" ({key.description})" if key and key.description else ""
+        if kind == "extra_forbidden":
+            known = models[-1 if len(place) > 1 else 0].model_fields
+            meant = did_you_mean(place[-1], known) or f" known are {', '.join(known)}{about}"
+            return f"unknown key;{meant}"
+        if kind == "missing":
+            return f"'{place[-1]}' is missing; add '{place[-1]}: ...'{about}"
+        noise = "^Value error, |^(Input|String) |, (got|unable to) .*| or instance .*"
+        text = re.sub(noise, "", mistake["msg"]).replace("valid dictionary", "mapping")
+        text = text.replace("a valid boolean", "true or false")
+        if kind != "value_error" and (key is None or key.repr):
+            value = json.dumps(self.hidden(mistake["input"]), ensure_ascii=False, default=str)
+            text += f", not {value if len(value) <= QUOTED else value[: QUOTED - 1] + '…'}"
+        return text + about
 
     def hidden(self, value: Any) -> Any:
         """Return plain values without passwords, and with variables in place of their values."""
@@ -101,23 +139,22 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
     Raises:
         ConfigError: the file cannot be read, is no YAML, or nothing can be made of the section.
     """
-    names: dict[str, int] = {}
-    sections: dict[str, Any] = {}
-    section, lines = None, dict[Location, int]()
+    keys: dict[str, tuple[int, Any]] = {}
     try:
         loader = yaml.SafeLoader(file.read_bytes())
         root = loader.get_single_node() or yaml.MappingNode("", [])
         if not isinstance(root, yaml.MappingNode):
             text = f"a configuration is made of sections, such as '{SECTION}:'"
             raise Refused(problem=text, problem_mark=root.start_mark)
-        nodes = _keys(root)
-        names |= {key: line for key, (line, _) in nodes.items()}
-        if name in nodes:
-            lines = {**dict(_lines(nodes[name][1], ())), (): names[name]}
-            section = loader.construct_document(nodes[name][1])
-        for other in set(OTHERS) & set(nodes):
+        keys = _keys(root)
+        line, node = keys.get(name, (1, None))
+        lines = dict(_lines(node, line)) if node else {}
+        section = loader.construct_document(node) if node else None
+        sections = dict[str, Any]()
+        for other in set(OTHERS) & set(keys):
             with suppress(Exception):  # what others write is theirs to check
-                sections[other] = loader.construct_document(nodes[other][1])
+                sections[other] = loader.construct_document(keys[other][1])
+        names = {key: line for key, (line, _) in keys.items()}
         source = Source(file, name, lines, sections=sections, names=names)
         section = source.filled(section)
     except OSError as error:
@@ -129,10 +166,10 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         if type(error) is not Refused:
             what = f"YAML cannot read this ({' '.join(what.split())}); check the indentation "
             what += "(spaces, no tabs), colons, quotes, brackets and aliases, and save it as UTF-8"
-        line = mark.line + 1 if mark else names.get(name, 1)
+        line = mark.line + 1 if mark else keys.get(name, (1,))[0]
         raise ConfigError((f"{file}, line {line}: {what}",)) from None
     if source.missing and name != SECTION:  # ours may be switched off
-        raise ConfigError(tuple(source.problem(*one) for one in source.missing.items()))
+        raise ConfigError(source.problems(source.missing))
     return section, source
 
 
@@ -142,20 +179,19 @@ def _keys(node: Any) -> dict[str, tuple[int, Any]]:
     for key, value in node.value:
         name = str(key.value)
         if name in found:
-            first = f"first in line {found[name][0]}"
-            text = f"'{name}' is there twice, {first}; delete one, or join them"
+            text = f"'{name}' is there twice, first in line {found[name][0]}"
+            text += "; delete one, or join them"
             raise Refused(problem=text, problem_mark=key.start_mark)
         found[name] = key.start_mark.line + 1, value
     return found
 
 
-def _lines(node: Any, where: Location) -> Iterator[tuple[Location, int]]:
+def _lines(node: Any, line: int, where: Location = ()) -> Iterator[tuple[Location, int]]:
     """Yield the line of each value, that of its key if it has one."""
-    yield where, node.start_mark.line + 1
+    yield where, line
     if isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
-            yield from _lines(item, (*where, i))
+            yield from _lines(item, item.start_mark.line + 1, (*where, i))
     elif isinstance(node, yaml.MappingNode):
-        for name, (line, value) in _keys(node).items():
-            yield from _lines(value, (*where, name))
-            yield (*where, name), line
+        for name, (below, value) in _keys(node).items():
+            yield from _lines(value, below, (*where, name))

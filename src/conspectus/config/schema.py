@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -16,20 +17,17 @@ from pydantic import (
     Field,
     PrivateAttr,
     Tag,
+    ValidationError,
     ValidationInfo,
-    field_validator,
+    create_model,
+    model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema
 
-from conspectus.config.reading import SECTION, Location, Source
-from conspectus.core.policy import (
-    HOUR,
-    SMALLEST_SUMMARY,
-    Policy,
-    StaleResults,
-    parse_trigger,
-)
-from conspectus.engine.settings import Settings
+from conspectus.config.reading import SECTION, Source, read_section
+from conspectus.core.policy import HOUR, SMALLEST_SUMMARY, Policy, StaleResults, parse_trigger
+from conspectus.engine.settings import Settings, window_of
+from conspectus.errors import ConfigError, did_you_mean
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.tools import FOLDER, Skills
@@ -39,31 +37,30 @@ from conspectus.tokens import TokenMeter
 MOST = 10**12  # more tokens than any window has
 ARCHIVES = ("sqlite:///", "postgresql://", "postgres://", "memory:", ":memory:")
 VOCABULARIES = ("tiktoken:", "tokenizers:")
+OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic reads them
+EARLIER = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
+OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no names of sections
 
 Kind = Literal["tokens", "messages", "fraction"]
 
 
-def imported(name: str) -> Any:
-    """Import what `package.module:name` names; a dot may stand for the colon.
+def loaded(setting: Any) -> Any:
+    """Import the function that `package.module:name` names; other settings stay as they are.
 
     Raises:
         ValueError: it cannot be imported or called.
     """
+    if not isinstance(setting, str) or ":" not in setting or setting.startswith(VOCABULARIES):
+        return setting
     try:
-        value = resolve_name(name)
-        if not callable(value):
+        function = resolve_name(setting)
+        if not callable(function):
             raise TypeError("it is not callable")
     except Exception as error:
-        why = f"'{name}' cannot be imported ({type(error).__name__}: {error!s:.200})"
+        why = f"'{setting}' cannot be imported ({type(error).__name__}: {error!s:.200})"
         fix = "write package.module:function, of a package that is installed or on PYTHONPATH"
         raise ValueError(f"{why}; {fix}") from error
-    return value
-
-
-def redactor(setting: Any) -> Any:
-    """Return a redactor in the middleware's form."""
-    made = imported(setting) if isinstance(setting, str) and setting != "secrets" else setting
-    return made() if isinstance(made, type) else made
+    return function
 
 
 def _checked(check: Callable[[Any], Any]) -> AfterValidator:
@@ -71,22 +68,13 @@ def _checked(check: Callable[[Any], Any]) -> AfterValidator:
     return AfterValidator(lambda value: (check(value), value)[1])
 
 
-def _no_switch(value: Any) -> Any:
-    """Refuse `true` and `false` where a number is due: pydantic takes them for 1 and 0."""
-    if isinstance(value, bool):
-        raise ValueError(f"should be a number, not {str(value).lower()}")
-    return value
-
-
-def _amount(kind: object, value: float) -> int | float:
-    """Return a size's number, a whole one as it is meant; refuse what is no size of this kind."""
-    value = int(value) if isinstance(value, float) and value.is_integer() else value
-    if kind == "fraction" and not 0 < value <= 1:
-        raise ValueError(f"a fraction is above 0 and at most 1, such as 0.8, not {value}")
-    if kind != "fraction" and not (isinstance(value, int) and 1 <= value <= MOST):
-        meant = "a share of the window is written 'type: fraction'"
-        raise ValueError(f"{kind} are a whole number from 1 to {MOST:,}, not {value}; {meant}")
-    return value
+def _check_sizes(sizes: Mapping[Kind, int | float]) -> None:
+    """Refuse a number that is no size of its kind."""
+    for kind, value in sizes.items():
+        share = kind == "fraction"
+        if not (0 < value <= 1 if share else isinstance(value, int) and 1 <= value <= MOST):
+            form = "tokens and messages are whole numbers from 1 on, and a fraction is above 0 and "
+            raise ValueError(f"{form}at most 1, such as 'type: fraction, value: 0.8', not {value}")
 
 
 def _archive(value: str, info: ValidationInfo) -> str:
@@ -105,18 +93,18 @@ def _counter(value: str, info: ValidationInfo) -> str:
     library, _, name = value.partition(":")
     file = (info.context or {}).get("folder", Path()) / name
     value = f"tokenizers:{file}" if library == "tokenizers" and file.is_file() else value
-    TokenMeter(value) if value.startswith(VOCABULARIES) else imported(value)
+    if ":" not in value:
+        raise ValueError(f"'{value}' is no vocabulary and no function")
+    TokenMeter(loaded(value))
     return value
 
 
-Number = BeforeValidator(_no_switch)
-Whole = Annotated[int, Field(ge=1, le=MOST), Number]
-Amount = Annotated[int | float, Number]
+Whole = Annotated[int, Field(ge=1, le=MOST)]
+Amount = Annotated[int | float, AfterValidator(lambda one: one if one % 1 else int(one))]
 Text = Annotated[str, Field(min_length=1)]
 Redact = Annotated[bool | Text, Field(union_mode="left_to_right")]
 Recall = Literal["off", "tool", "auto"]
-Share = Annotated[float, Field(gt=0, le=1), Number]
-Sizes = dict[Kind, Amount]  # that must all be reached
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Part(BaseModel):
@@ -139,10 +127,10 @@ class Size(Part):
     value: Amount
     """a whole number above 0; for a fraction, above 0 and at most 1"""
 
-    @field_validator("value")
-    @classmethod
-    def _suits(cls, value: float, info: ValidationInfo) -> float:
-        return _amount(info.data["type"], value) if "type" in info.data else value
+    @model_validator(mode="after")
+    def _suits(self) -> Self:
+        _check_sizes({self.type: self.value})
+        return self
 
     @property
     def pair(self) -> tuple[Kind, int | float]:
@@ -155,11 +143,12 @@ def _form(value: Any) -> str:
     return "all" if sizes else "size"
 
 
-AllOf = Annotated[Sizes, _checked(lambda sizes: [_amount(*one) for one in sizes.items()])]
+Sizes = Annotated[dict[Kind, Amount], _checked(_check_sizes)]  # that must all be reached
+OneSize = Annotated[Size, AfterValidator(lambda size: dict([size.pair]))]
 Condition = Annotated[
-    Annotated[Size, Tag("size")] | Annotated[AllOf, Tag("all")], Discriminator(_form)
+    Annotated[OneSize, Tag("size")] | Annotated[Sizes, Tag("all")], Discriminator(_form)
 ]
-Conditions = Annotated[
+Trigger = Annotated[
     list[Condition],
     BeforeValidator(
         lambda value: value if isinstance(value, (list, tuple)) else [value],
@@ -178,7 +167,7 @@ class SummarizationConfig(Part):
 
     Example:
         >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": "6000"})
-        >>> config.conditions, config.keep.pair
+        >>> config.trigger, config.keep.pair
         ([{'tokens': 6000}], ('messages', 20))
     """
 
@@ -186,7 +175,7 @@ class SummarizationConfig(Part):
     """whether anything is summarised"""
     model_name: Text | None = None
     """the writer: of `models`, provider:model, embedded for none; null for the agent's own"""
-    trigger: Conditions | None = None
+    trigger: Trigger | None = None
     """when: {type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}"""
     keep: Size = Size(type="messages", value=20)
     """how much of the newest history stays in view, such as {type: messages, value: 20}"""
@@ -200,13 +189,11 @@ class SummarizationConfig(Part):
     """the folder of skills; null for skills.container_path, else /mnt/skills"""
     token_counter: Annotated[Text, AfterValidator(_counter)] | None = None
     """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate"""
-    max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), Number] | None = None
+    max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST)] | None = None
     """the most that the text of a summary takes, in tokens"""
     notes: bool = Settings.notes
     """whether the user's words and one line a call stand beside the summary"""
-    summarizer_timeout: Annotated[float, Field(gt=0, le=HOUR), Number] | None = (
-        Settings.summarizer_timeout
-    )
+    summarizer_timeout: Annotated[float, Field(gt=0, le=HOUR)] | None = Settings.summarizer_timeout
     """seconds for one call of a summariser; null for no limit"""
     fallback_models: list[Text] = []
     """models to try in turn when the first one fails"""
@@ -214,17 +201,17 @@ class SummarizationConfig(Part):
     """without a summary: degrade (keep the history while it fits, then quote it), keep or raise"""
     recall: Annotated[Recall, BeforeValidator(lambda one: "off" if one is False else one)] = "off"
     """how originals come back: off, by a tool, or by themselves (auto)"""
-    recall_tokens: Annotated[int, Field(ge=LEAST_RECALL, le=MOST), Number] = 512
+    recall_tokens: Annotated[int, Field(ge=LEAST_RECALL, le=MOST)] = 512
     """the most that is recalled for a turn, in tokens"""
     history: Literal["replace", "preserve"] = "replace"
     """whether the messages in the state are rewritten, or all stay there"""
-    redact: Annotated[Redact, _checked(lambda one: Redaction.of(redactor(one)))] = False
+    redact: Annotated[Redact, _checked(lambda one: Redaction.of(loaded(one)))] = False
     """takes secrets out of what is kept: true, or package.module:function from text to text"""
-    pin: Annotated[Text, _checked(lambda name: imported(name) if ":" in name else 0)] | None = None
+    pin: Annotated[Text, _checked(loaded)] | None = None
     """a marker in the additional_kwargs of messages that stay, or package.module:function"""
     window: Whole | None = None
     """input limit of the answering model, in tokens; null for its profile's"""
-    reserved_tokens: Annotated[int, Field(ge=0, le=MOST), Number] = 0
+    reserved_tokens: Annotated[int, Field(ge=0, le=MOST)] = 0
     """tokens of the window that messages cannot have"""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
     """old results of tools are truncated: true, or some of over, newest, least, tools, exclude"""
@@ -236,20 +223,23 @@ class SummarizationConfig(Part):
     """where originals go: sqlite:///FILE, postgresql://... or memory:; null for the graph's"""
     _source: Source = PrivateAttr(default_factory=Source)
 
+    @model_validator(mode="after")
+    def _is_of_use(self) -> Self:
+        if self.enabled and not self.trigger:
+            fix = "add 'trigger: {type: tokens, value: 6000}', or messages, or fraction"
+            raise ValueError(f"enabled without a trigger never summarises; {fix}")
+        window_of(self.window, self.reserved_tokens)
+        return self
+
     @property
     def source(self) -> Source:
         """The file's lines and secrets; empty for a configuration made in Python."""
         return self._source
 
     @property
-    def conditions(self) -> list[Sizes]:
-        """The trigger as alternatives, each of sizes that must all be reached."""
-        listed = self.trigger or ()
-        return [dict([one.pair]) if isinstance(one, Size) else one for one in listed]
-
-    def __repr_args__(self) -> list[tuple[str, Any]]:
-        written = self.model_dump(mode="json", exclude_unset=True)
-        return list(self._source.hidden(written).items())
+    def policy(self) -> Policy:
+        """When the file asks for a compaction, and what stays then."""
+        return Policy(parse_trigger(self.trigger or None), self.keep.pair)
 
     @property
     def skills(self) -> Skills | None:
@@ -259,46 +249,67 @@ class SummarizationConfig(Part):
         tools = tuple(self.skill_file_read_tool_names)
         return Skills(tools, str(self.skills_path or named or FOLDER)) if tools else None
 
-    def plain(self) -> dict[str, Any]:
-        """Return all settings as plain values, without secrets."""
-        settings: dict[str, Any] = self._source.hidden(self.model_dump(mode="json"))
-        return settings
+    def plain(self, *, only_set: bool = False) -> dict[str, Any]:
+        """Return settings as plain values, without secrets: all, or those that were set."""
+        return dict(self._source.hidden(self.model_dump(mode="json", exclude_unset=only_set)))
+
+    def __repr_args__(self) -> list[tuple[str, Any]]:
+        return list(self.plain(only_set=True).items())
 
 
-def contradictions(
-    config: SummarizationConfig, window: int | None = None, *, answers: bool = False
-) -> Iterator[tuple[Location, str]]:
-    """Yield what contradicts itself in the settings of an agent; nothing while it is off.
+def load_config(path: str | Path) -> SummarizationConfig:
+    """Read the `summarization:` section of a YAML file, and check all of it.
 
-    With `answers`, the window of the model that answers counts, too; None if nobody knows it.
+    Without the section nothing is summarised. Values such as `$ARCHIVE_URL` are those of
+    environment variables. Other sections are ignored, except `skills.container_path` and `models`.
+    With `enabled: false` a file with mistakes is read as an empty one; `config.source.notes` lists
+    them.
+
+    Raises:
+        ConfigError: it cannot be read, or is invalid; each mistake with its line.
+
+    Example:
+        >>> made = Path("config.yaml").write_text('''
+        ... summarization:
+        ...   enabled: true
+        ...   trigger: {type: tokens, value: 6000}
+        ... ''')
+        >>> load_config("config.yaml").trigger
+        [{'tokens': 6000}]
     """
-    conditions, own = config.conditions, config.window
-    if not config.enabled:
-        return
-    if not conditions:
-        text = "enabled without a trigger never summarises; add 'trigger: {type: tokens, value: "
-        yield ("enabled",), text + "6000}', or messages, or fraction"
-    if own and config.reserved_tokens >= own:
-        text = f"that leaves nothing of the window of {own:,} tokens; lower it"
-        yield ("reserved_tokens",), text
-    share = any("fraction" in sizes for sizes in conditions)
-    if answers and window is None and (share or config.keep.type == "fraction"):
-        text = "a fraction means nothing, as the window of the answering model is unknown; write "
-        text += "'window: <its input limit in tokens>', or use tokens or messages"
-        yield ("trigger" if share else "keep",), text
-    policy = Policy(parse_trigger(conditions or None), config.keep.pair)
-    for text in policy.caveats(own):
-        is_kept = text.startswith("keep") and "keep" in config.model_fields_set
-        yield ("keep" if is_kept else "trigger",), text
+    file = Path(path).expanduser()
+    section, source = read_section(file)
+    section = {} if section is None else section
+    _check_form(section, source)
+    section = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
+    try:
+        folder = {"folder": file.absolute().parent}
+        config, problems = SummarizationConfig.model_validate(section, context=folder), {}
+    except ValidationError as error:
+        problems = source.mistakes(error, SummarizationConfig, Size)
+    notes = source.problems(problems | source.missing)
+    if notes:
+        if str(section.get("enabled")).lower() not in OFF:
+            raise ConfigError(notes)
+        config = SummarizationConfig()
+    config._source = replace(source, notes=notes)
+    return config
+
+
+def _check_form(section: Any, source: Source) -> None:
+    """Refuse a section of another form, one that is misspelt, and keys that stand outside of it."""
+    form = f"write '{SECTION}:' on a line of its own, and its keys below, two spaces further in"
+    if not isinstance(section, dict):
+        raise source.error((), f"'{SECTION}' holds keys such as 'enabled: true'; {form}")
+    for name, line in source.names.items() if not section else ():
+        meant = did_you_mean(name, [SECTION]) if name != SECTION else ""
+        if meant or name.strip() in OURS:  # a no-break space looks like indentation
+            said = f"'{name.strip()}' is no section;{meant} {form}"
+            raise ConfigError((f"{source.file}, line {line}: {said}",))
 
 
 def json_schema() -> dict[str, Any]:
     """Make the JSON Schema of a file with our section, for editors; others may hold anything."""
-    section = SummarizationConfig.model_json_schema()
-    defined = section.pop("$defs")
-    return {
-        "$schema": GenerateJsonSchema.schema_dialect,
-        "type": "object",
-        "properties": {SECTION: {"anyOf": [section, {"type": "null"}]}},
-        "$defs": defined,
-    }
+    section: Any = {SECTION: (SummarizationConfig | None, None)}
+    file = create_model("File", **section)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **file.model_json_schema()}

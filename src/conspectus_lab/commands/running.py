@@ -29,8 +29,9 @@ ENDINGS = (".json", ".jsonl")
 
 STDIN = "-"
 MOST_WARNINGS = 5
-CONFIGURED = "stale_results history max_summary_tokens trim_tokens_to_summarize notes".split()
-"""Settings of a YAML section that the middleware has by the same names; no model is asked."""
+CONFIGURED = """trigger keep token_counter pin skills stale_results history max_summary_tokens
+    trim_tokens_to_summarize notes""".split()
+"""Settings of a YAML section that count for a recording, in which no model is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +136,16 @@ def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
     Left out is what a recording cannot show: background, recall, redaction.
     """
     from conspectus.cli.config import read
-    from conspectus.config.building import counter_of, pin_of, sizes_of
+    from conspectus.config.building import settings_of
     from conspectus_lab.replay import ours
 
     policies = []
     for file in files:
-        section, limit = read(file, window)
+        section, _ = read(file, window)
         if not section.enabled:
             raise InputError(f"{file} switches nothing on; write 'enabled: true', and a trigger")
-        settings = {
-            "token_counter": counter_of(section),
-            "pin": pin_of(section),
-            "skills": section.skills,
-            **sizes_of(section, limit),
-            **{name: getattr(section, name) for name in CONFIGURED},
-        }
-        policies.append(ours(file.stem, file.stem, **settings))
+        made = settings_of(section)
+        policies.append(ours(file.stem, file.stem, **{name: made[name] for name in CONFIGURED}))
     return policies
 
 
