@@ -60,18 +60,17 @@ def test_words_find_the_message_that_holds_them(archive):
     assert [hit["id"] for hit in stretch] == ["u2", "a2", "u3", "a3"]
 
 
-def test_an_unknown_thread_is_an_error_and_the_command_line_names_those_there_are(archive):
+def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(archive):
     compactor = Compactor(archive=archive)
     args = ["recall", "--archive", archive, "--thread", "trap", "Reykjavik"]
     for way in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
         with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'"):
             compactor.recall(thread_id="trap", **way)
-    assert "of 'local'; known are 'trip'; did you mean 'trip'?" in refused(*args)
+    assert "no thread 'trap' of 'local'; 'conspectus archive list' names those" in refused(*args)
     assert "check --archive and --tenant" in refused(*args, "--tenant", "bob")
     args[4] = "trip"
-    assert "no session 'mian' of 'local'; known are 'main'; did you" in refused(
-        *args, "--session", "mian"
-    )
+    told = refused(*args, "--session", "mian")
+    assert "no thread 'trip' (session 'mian') of 'local'" in told
     with pytest.raises(NotFoundError, match="keeps no thread 'trap'"):
         asyncio.run(compactor.arecall("Reykjavik", thread_id="trap"))
     with pytest.raises(NotFoundError, match="keeps no thread 'trip' of 'bob'"):

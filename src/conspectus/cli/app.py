@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from conspectus import __version__
 from conspectus.cli import archive, compact, config, recall, tokens
 from conspectus.cli.failures import EXIT_CODES, Program
 
@@ -28,9 +29,7 @@ app.add_typer(config.app, name="config")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"conspectus {version('conspectus')}")
+        typer.echo(f"conspectus {__version__}")
         raise typer.Exit
 
 

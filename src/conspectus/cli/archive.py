@@ -33,12 +33,10 @@ app = typer.Typer(help="List, show, export, check or forget archived originals."
 
 
 @contextmanager
-def _reading(
-    where: str, tenant: str, thread: str | None = None, session: str | None = None
-) -> Iterator[Archive]:
-    with options.opened(where, existing=True) as kept, output.working("Reading …"):
-        if thread is not None:
-            options.check_thread(kept, tenant, thread, session)
+def _reading(archive: str | None, tenant: str, *of: str | None) -> Iterator[Archive]:
+    """Open the archive to read `of` a thread and a session, or all of a tenant."""
+    where = options.archive_of(archive)
+    with output.working("Reading …"), options.opened(where, tenant, *of, existing=True) as kept:
         yield kept
 
 
@@ -47,12 +45,11 @@ def list_threads(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
     """Name the conversations of which originals are kept: how many, how large, from when."""
-    where = options.archive_of(archive)
-    with _reading(where, tenant) as kept:
+    with _reading(archive, tenant) as kept:
         rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
         note = kept.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
     others = [name for name in note.get("names", ()) if name != tenant]
-    address = without_password(where)
+    address = without_password(options.archive_of(archive))
     if as_json:
         more = {"other_tenants": others} if others else {}
         output.print_json({"archive": address, "tenant": tenant, "threads": rows, **more})
@@ -63,9 +60,7 @@ def list_threads(
         nothing = f"{address} keeps nothing of {tenant}"
         output.say(f"{nothing}; compact something first, or check --tenant")
     if others:  # they came through `conspectus serve`
-        rest = f" and {len(others) - 20:,} more" if len(others) > 20 else ""
-        names = f"{', '.join(others[:20])}{rest}"
-        output.say(f"--tenant lists another tenant: {names}", err=True)
+        output.say(f"--tenant lists another tenant: {', '.join(others)}", err=True)
 
 
 def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
@@ -99,7 +94,7 @@ def show(
 ) -> None:
     """Show the chain of a conversation: what each compaction did, the first one first."""
     scope = Scope(tenant, thread, session)
-    with _reading(options.archive_of(archive), tenant, thread, session) as kept:
+    with _reading(archive, tenant, thread, session) as kept:
         chain = kept.chain(scope)
         dates = [_date(kept, scope, record.covers[-1:]) for record in chain]
     rows = [
@@ -129,7 +124,7 @@ def check(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
     """Read all that a tenant's conversations answer for, and say what is damaged or gone."""
-    with _reading(options.archive_of(archive), tenant) as kept:
+    with _reading(archive, tenant) as kept:
         wrong = [f"the store: {problem}" for problem in kept.check()]
         scopes = kept.scopes(tenant)
         for one in scopes:
@@ -153,14 +148,13 @@ def export(
 ) -> None:
     """Write the originals of one --thread, or of all, as JSON lines, oldest first."""
     output.check_output(out)
-    with _reading(options.archive_of(archive), tenant, thread, session) as kept:
+    with _reading(archive, tenant, thread, session) as kept:
         rows = [
             {"tenant": tenant, "thread": name, "session": session, **row}
             for name in (kept.threads(tenant) if thread is None else (thread,))
             for row in kept.export(Scope(tenant, name, session))
         ]
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    output.write_text(out, "".join(lines))
+    output.write_text(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 @app.command("forget", epilog=EXIT_CODES)
@@ -179,9 +173,7 @@ def forget(
     if not (yes or sys.stdin.isatty()):
         raise InputError(f"nobody is there to confirm that {what} is deleted; give --yes")
     where = options.archive_of(archive)
-    with options.opened(where, existing=True) as kept:
-        if thread is not None:
-            options.check_thread(kept, tenant, thread)
+    with options.opened(where, tenant, thread, existing=True) as kept:
         question = f"Delete {what} in {without_password(where)}?"
         if not yes and not typer.confirm(output.printable(question), err=True):
             print("Nothing was deleted.", file=sys.stderr)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Exit, Option
 
@@ -19,10 +19,6 @@ from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, com
 from conspectus.cli.options import LOCAL
 from conspectus.cli.output import STDOUT
 from conspectus.errors import InputError
-
-if TYPE_CHECKING:
-    from conspectus.engine import CompactionResult
-    from conspectus.transcripts import HistoryFile
 
 KEEP = "How much of the newest history stays in view, in the same form."
 RESERVE = "Tokens of the window for the answer, the system prompt and tools."
@@ -71,51 +67,35 @@ def compact(
         raise InputError("--thread is empty; name the conversation, or leave the option out")
     if out == STDOUT and as_json:
         raise InputError("-o - and --json both want standard output; give -o a file")
-    settings: dict[str, Any] = {
-        "summarizer": model,
-        "trigger": options.triggers(trigger or []),
-        "keep": options.size(keep, "--keep"),
-        "reserved_tokens": reserve,
-        "max_summary_tokens": max_summary_tokens,
-        "on_failure": on_failure,
-        "redact": redact,
-    }
+    triggers, kept_size = options.triggers(trigger or []), options.size(keep, "--keep")
     where = None if no_archive else options.archive_of(archive)
-    if out is not None and out != STDOUT:
-        output.check_output(out)
-        kept_in = None if where is None else options.file_of(where)
-        for read in (Path(file), kept_in):
-            if read is not None and output.target_of(out) == output.target_of(read):
-                raise InputError(f"-o names {read}, which is only read; give -o another name")
+    output.check_output(out, Path(file), None if where is None else options.file_of(where))
     from conspectus.engine import Compactor
     from conspectus.model.windows import profile_of
     from conspectus.transcripts import mend, read_history, write_history
 
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
     caught = warnings.catch_warnings(record=True, action="always")
-    with output.working("Reading …") as progress, caught as warned, ExitStack() as stack:
+    with output.working("Compacting …"), caught as warned, ExitStack() as stack:
         history = read_history(file)
         mended = mend(history.messages)
         window = window or history.window or profile_of(history.model)
-        if window is None and any("fraction" in value for value in (*(trigger or ()), keep)):
-            raise InputError(
-                "a fraction is a share of the window; give --window, the input limit of the model "
-                "that will answer, or write tokens:8000 or messages:50"
-            )
-        settings |= {"window": window, "token_counter": options.known_model(history.model)}
-
-        def on_event(event: str, data: Mapping[str, Any]) -> None:
-            if event == "start":
-                progress(f"Archiving and summarising {data['evict']:,} messages …")
-            elif event == "attempt_failed":
-                progress(f"Trying again: {data['reason']}")
-
+        settings: dict[str, Any] = {
+            "summarizer": model,
+            "trigger": triggers,
+            "keep": kept_size,
+            "window": window,
+            "reserved_tokens": reserve,
+            "token_counter": options.known_model(history.model),
+            "max_summary_tokens": max_summary_tokens,
+            "on_failure": on_failure,
+            "redact": redact,
+        }
         Compactor(**settings)  # wrong settings make no archive
         kept = None if where is None else stack.enter_context(options.opened(where))
-        progress(f"Compacting {len(mended.messages):,} messages …")
         name = history.thread_hint if thread is None else thread
         is_new = kept is None or not kept.chain(Scope(tenant, name, "main"))
-        result = Compactor(**settings, archive=kept, on_event=on_event).compact(
+        result = Compactor(**settings, archive=kept).compact(
             mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
         )
     if out is not None:
@@ -129,9 +109,13 @@ def compact(
             "was compacted last; to search both, give each a --thread of its own"
         )
     if result.outcome == "kept" and not (force or result.failed or result.cause):
-        all_kept = settings["keep"][0] == "messages" and result.kept <= settings["keep"][1]
-        force_too = "--force --keep messages:2" if all_kept else "--force"
-        notes.append(_what_would_compact(result, trigger, window, history, force_too))
+        size = result.tokens_before
+        at = "170,000 tokens" if window is None else f"85% of the window, {window:,} tokens"
+        smaller = f", or --window {size // 1000 * 1000}" if size > 999 else ""
+        notes.append(
+            f"it has {size:,} tokens, and the trigger is at {' or '.join(trigger or ()) or at}; to "
+            f"compact it now, give --force, with --keep messages:2 where it is short{smaller}"
+        )
     data = {
         **{key: getattr(result, key) for key in SAME},
         "messages_before": len(history.messages),
@@ -161,28 +145,6 @@ def compact(
     raise Exit(code)
 
 
-def _what_would_compact(
-    result: CompactionResult,
-    trigger: list[str] | None,
-    window: int | None,
-    history: HistoryFile,
-    options: str,
-) -> str:
-    """Name the options that would compact a history below the trigger."""
-    size = result.tokens_before
-    if not history.messages:
-        return "the file holds no messages, so there is nothing to compact; check which file it is"
-    at = " or ".join(trigger or ()) or "170,000 tokens"
-    if not trigger and window is not None:
-        whose = f" of {history.model}" if history.model else ""
-        at = f"85% of the window{whose}, {window:,} tokens"
-    text = f"it has {size:,} tokens"
-    if result.dropped:
-        text = f"an earlier run has compacted this conversation; its view has {size:,} tokens"
-    smaller = f", or --window {size // 1000 * 1000}, as of a smaller model" if size > 999 else ""
-    return f"{text}, and the trigger is at {at}; to compact it now, give {options}{smaller}"
-
-
 def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     """Print the report; the reason only if no error message says it."""
     line = partial(output.say, err=err)
@@ -201,9 +163,8 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     if data["budget"] is not None:
         line(f"budget {data['budget']:>30,} tokens")
     if data["evicted"] or data["clipped"] or dropped:
-        line(
-            f"{output.many(data['evicted'], 'message')} evicted now, {data['clipped']:,} truncated"
-        )
+        evicted = output.many(data["evicted"], "message")
+        line(f"{evicted} evicted now, {data['clipped']:,} truncated")
     if data["redacted"]:
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {kinds}")

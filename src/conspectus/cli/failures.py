@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -54,8 +53,7 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List all commands: own, then joined."""
-        own, joined = super().list_commands(ctx), _imports.names(_imports.COMMANDS)
-        return list(dict.fromkeys([*own, *joined]))
+        return [*super().list_commands(ctx), *_imports.names(_imports.COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name, or None."""
@@ -121,14 +119,9 @@ def _report(error: Exception, as_json: bool) -> int:
     kind, text = type(error).__name__, str(error)
     code = next(code for known, code in CODES if isinstance(error, known))
     if hasattr(error, "format_message"):  # Typer's own: a wrong option or a missing argument
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context is not None else "conspectus"
+        command = getattr(getattr(error, "ctx", None), "command_path", "conspectus")
         kind, code = "UsageError", BAD_INPUT
-        text = error.format_message().replace("Input should be", "write")
-        text = re.sub(", unable.*", "", text).rstrip(".")
-        if "'--thread'" in text:
-            text += "; 'conspectus archive list' names the threads"
-        text = f"{text}{'' if text.endswith('?') else '.'} See '{command} --help'."
+        text = f"{error.format_message().rstrip('.')}. See '{command} --help'."
     elif isinstance(error, OSError):
         named = error.filename or "standard output"
         text = f"{named} cannot be used: {error.strerror or error}"

@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
-from conspectus.errors import InputError, NotFoundError, did_you_mean
+from conspectus.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
     from conspectus.archive import Archive
 
-NAMED = 10  # threads that an error names
 LOCAL = "local"  # the tenant of a single user
 IN_MEMORY = ("memory:", ":memory:")  # archives that end with the command
-FORM = "write tokens:8000, messages:50 or fraction:0.8"
 
 UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-_COUNT = re.compile(r"(\d{1,12})([kKmM]?)")
 
 FileArgument = Annotated[str, Argument(metavar="FILE", help="The history; - for standard input.")]
 JsonOption = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
@@ -38,7 +35,7 @@ TenantOption = Annotated[str, Option("--tenant", help="Whose conversation it is.
 
 def token_count(text: str | int) -> int:
     """Read a number of tokens, such as 8000, 8k or 1M."""
-    match = _COUNT.fullmatch(str(text))
+    match = re.fullmatch(r"(\d{1,12})([kKmM]?)", str(text))
     count = int(match[1]) * UNITS[match[2].lower()] if match else 0
     if not count:
         raise BadParameter(f"{text!r} is no number of tokens; write it as 8000, 8k or 1M")
@@ -68,7 +65,8 @@ def size(value: str, option: str) -> tuple[str, int | float]:
         number = float(amount) if kind == "fraction" else token_count(amount)
         return check_size((kind, number), option)
     except (ValueError, BadParameter) as error:
-        raise InputError(f"{option} cannot be {value!r}; {FORM}") from error
+        form = "write tokens:8000, messages:50 or fraction:0.8"
+        raise InputError(f"{option} cannot be {value!r}; {form}") from error
 
 
 def known_model(model: str | None) -> str | None:
@@ -90,10 +88,18 @@ def archive_of(address: str | None) -> str:
 
 
 @contextlib.contextmanager
-def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
+def opened(
+    where: str,
+    tenant: str = LOCAL,
+    thread: str | None = None,
+    session: str | None = None,
+    *,
+    existing: bool = False,
+) -> Iterator[Archive]:
     """Open an archive, and close it at the end.
 
-    With `existing`, a missing file is an error, so that reading creates none.
+    With `existing`, a missing file is an error, so that reading creates none. An unknown thread, or
+    session of one, is an error, too.
     """
     from conspectus.archive import Archive, check_address
 
@@ -102,21 +108,14 @@ def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
     if existing and file is not None and not file.exists():
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
     with Archive.open(where) as archive:
+        kept = ((one.thread, one.session) for one in archive.scopes(tenant)) if thread else ()
+        if thread and not any(thread == name and session in (None, own) for name, own in kept):
+            which = f" (session {session!r})" if session not in (None, "main") else ""
+            raise NotFoundError(
+                f"the archive keeps no thread {thread!r}{which} of {tenant!r}; 'conspectus archive "
+                "list' names those that it keeps; check --archive and --tenant, or compact first"
+            )
         yield archive
-
-
-def check_thread(archive: Archive, tenant: str, thread: str, session: str | None = None) -> None:
-    """Refuse an unknown thread or session, and name those that are kept."""
-    scopes = archive.scopes(tenant)
-    threads = sorted({one.thread for one in scopes})
-    sessions = [one.session for one in scopes if one.thread == thread]
-    for what, name, known in (("thread", thread, threads), ("session", session, sessions)):
-        if name is not None and name not in known:
-            more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
-            named = f"known are {', '.join(map(repr, known[:NAMED]))}{more}"
-            meant = did_you_mean(name, known) or " 'conspectus archive list' shows all"
-            fix = f"{named};{meant}" if known else "check --archive and --tenant, or compact first"
-            raise NotFoundError(f"the archive keeps no {what} {name!r} of {tenant!r}; {fix}")
 
 
 def file_of(where: str) -> Path | None:

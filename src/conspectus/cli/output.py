@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import json
 import os
@@ -10,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,9 @@ import typer
 
 from conspectus.errors import InputError
 
-ESCAPED = "conspectus.json"  # writes characters that an encoding does not have as JSON does
+ESCAPED = "backslashreplace"  # what becomes of characters that an encoding does not have
 STDOUT = Path("-")
 PATIENCE, PACE = 2.0, 5.0  # seconds until progress is said, and between two lines of it
-
-
-def _escaped(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
-
-
-codecs.register_error(ESCAPED, _escaped)
 
 
 def printable(text: str) -> str:
@@ -60,26 +50,25 @@ def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
 
 
 def print_json(data: Any) -> None:
-    print(json.dumps(data, indent=2, ensure_ascii=False))
+    print(json.dumps(data, indent=2))  # in ASCII, which every encoding has
 
 
 @contextlib.contextmanager
-def working(label: str) -> Iterator[Callable[[str], None]]:
-    """Say on standard error what takes longer than `PATIENCE`; yield a function to relabel it."""
-    start, ended, labels = time.monotonic(), threading.Event(), [label]
+def working(label: str) -> Iterator[None]:
+    """Say on standard error what takes longer than `PATIENCE`."""
+    start, ended = time.monotonic(), threading.Event()
 
     def remind() -> None:
         wait = PATIENCE
         while not ended.wait(wait):
-            line = f"conspectus: {labels[-1]} ({time.monotonic() - start:.0f} s)"
             with contextlib.suppress(OSError, ValueError):  # nobody need listen
-                say(line, err=True)
+                say(f"conspectus: {label} ({time.monotonic() - start:.0f} s)", err=True)
             wait = PACE
 
     thread = threading.Thread(target=remind, daemon=True)
     thread.start()
     try:
-        yield labels.append
+        yield
     finally:
         ended.set()
         thread.join()
@@ -93,10 +82,14 @@ def target_of(path: Path) -> Path:
     return target
 
 
-def check_output(path: Path | None) -> None:
-    """Refuse a path that cannot be written to, before anything is paid for."""
-    target = None if path in (None, STDOUT) else target_of(path)
-    if target is None or (target.exists() and not target.is_file() and not target.is_dir()):
+def check_output(path: Path | None, *read: Path | None) -> None:
+    """Refuse a path that cannot be written to, or that is `read`, before anything is paid for."""
+    if path is None or path == STDOUT:
+        return
+    target = target_of(path)
+    if target in [target_of(one) for one in read if one is not None]:
+        raise InputError(f"{path} is only read; give -o another name")
+    if target.exists() and not target.is_file() and not target.is_dir():
         return  # a device or a pipe, which no folder has to take in
     if target.is_dir() or not os.access(target.parent, os.W_OK):
         need = "the name of a file, in a folder that exists and that you may write to"

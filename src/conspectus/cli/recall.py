@@ -31,10 +31,10 @@ def recall(
     stretch = None if first is None or last is None else (first, last)
     from conspectus.engine import Compactor
 
-    whose = {"thread_id": thread, "tenant": tenant, "session": session}
-    where = options.archive_of(archive)
-    with options.opened(where, existing=True) as kept, output.working("Searching …"):
-        options.check_thread(kept, tenant, thread, session)
+    names = tenant, thread, session
+    opening = options.opened(options.archive_of(archive), *names, existing=True)
+    with output.working("Searching …"), opening as kept:
+        whose = {"thread_id": thread, "tenant": tenant, "session": session}
         result = Compactor(archive=kept).recall(
             query, **whose, id=id, at=at, range=stretch, tokens=tokens
         )
@@ -44,8 +44,7 @@ def recall(
     for hit in result.hits:
         note = f"({hit.note})" if hit.note else ""
         parts = (f"[{hit.cite}]", hit.role, hit.name, hit.date, note)
-        head = " ".join(part for part in parts if part)
-        output.say(head, "bold")
+        output.say(" ".join(part for part in parts if part), "bold")
         output.say(f"{hit.text}\n")
     if result.truncated:
         last = result.text.rpartition("\n")[2]

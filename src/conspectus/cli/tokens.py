@@ -39,14 +39,14 @@ def tokens(
         print(f"conspectus: note: {UNKNOWN.format(model)}", file=sys.stderr)
     with output.working("Counting …"):
         history = read_history(file)
-        counted = count(history, model or history.model)
+        counted = _count(history, model or history.model)
     if as_json:
         output.print_json(counted)
     else:
         _print(counted, history)
 
 
-def count(history: HistoryFile, model: str = "") -> dict[str, Any]:
+def _count(history: HistoryFile, model: str) -> dict[str, Any]:
     """Return the numbers of one history for a model, as plain data."""
     from conspectus.messages import read_messages
     from conspectus.model.windows import profile_of
@@ -62,6 +62,7 @@ def count(history: HistoryFile, model: str = "") -> dict[str, Any]:
         row["messages"] += 1
         row["tokens"] += size
     largest = sorted(range(len(entries)), key=lambda i: (-sizes[i], i))[:LARGEST]
+    starts = (" ".join(entries[i].reading[: 2 * START].split())[:START] for i in largest)
     return {
         "format": history.form.name,
         "messages": len(entries),
@@ -72,13 +73,8 @@ def count(history: HistoryFile, model: str = "") -> dict[str, Any]:
         "by_family": {name: sum(map(TokenMeter(model=name).entry, entries)) for name in KNOWN},
         "by_role": by_role,
         "largest": [
-            {
-                "index": i,
-                "role": entries[i].role,
-                "tokens": sizes[i],
-                "start": " ".join(entries[i].reading[: 2 * START].split())[:START],
-            }
-            for i in largest
+            {"index": i, "role": entries[i].role, "tokens": sizes[i], "start": start}
+            for i, start in zip(largest, starts, strict=True)
         ],
         "exchanges": sum(bool(entry.calls) for entry in entries),
         "calls_without_result": list(pairs.unanswered),
@@ -88,6 +84,7 @@ def count(history: HistoryFile, model: str = "") -> dict[str, Any]:
 
 
 def _print(counted: dict[str, Any], history: HistoryFile) -> None:
+    """Print the numbers for a person."""
     many, say, window = output.many, output.say, counted["window"]
     size, messages = many(counted["tokens"], "token"), many(counted["messages"], "message")
     exchanges = many(counted["exchanges"], "tool exchange")
@@ -100,13 +97,12 @@ def _print(counted: dict[str, Any], history: HistoryFile) -> None:
         say(f"By family of tokenizers: {each}; --model names one")
     if counted["messages"]:
         output.print_rows([{"role": role, **row} for role, row in counted["by_role"].items()])
-        output.print_rows(
-            [{"largest": f"message {row.pop('index')}", **row} for row in counted["largest"]]
-        )
+        largest = [{"largest": f"message {row.pop('index')}", **row} for row in counted["largest"]]
+        output.print_rows(largest)
     for key in ("calls_without_result", "results_without_call"):
         if counted[key]:
-            what = f"Tool {key.replace('_without_', ' without a ')}"
-            say(f"{what}: message {', '.join(map(str, counted[key]))}", "yellow")
+            places = ", ".join(map(str, counted[key]))
+            say(f"Tool {key.replace('_without_', ' without a ')}: message {places}", "yellow")
     for remark in history.remarks:
         say(remark)
     file = "-" if history.path is None else shlex.quote(str(history.path))

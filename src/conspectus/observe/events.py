@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -49,12 +49,12 @@ class Event:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+FIELDS = frozenset(part.name for part in dataclasses.fields(Event))
+
 Listener = Callable[[Event], object]
 """Called with each event at its end, on the thread where it happened. One that raises changes
 nothing. If it has a method `begin`, that is called with the event as known at its beginning, and
 returns what is called at the end instead; so spans are made."""
-
-FIELDS = frozenset(part.name for part in dataclasses.fields(Event)) - {"extra"}
 
 _listeners: tuple[Listener, ...] = ()
 _failed: set[tuple[int, str]] = set()
@@ -69,7 +69,7 @@ def listen(listener: Listener) -> None:
         PolicyError: it cannot be called with an event.
     """
     global _listeners
-    _listeners = (*(other for other in _listeners if other != listener), *listeners_of(listener))
+    _listeners = tuple(dict.fromkeys((*_listeners, *listeners_of(listener))))
 
 
 def unlisten(listener: Listener) -> None:
@@ -84,14 +84,13 @@ def listeners_of(setting: object) -> tuple[Listener, ...]:
     Raises:
         PolicyError: one of them cannot be called with an event.
     """
-    several = tuple(setting) if isinstance(setting, (list, tuple)) else (setting,)
     if setting is None:
         return ()
-    if not all(callable(each) and not isinstance(each, type) for each in several):
-        raise PolicyError(
-            "a listener is a callable that takes an event, such as a function or "
-            f"conspectus.observe.OpenTelemetry(), not {setting!r}"
-        )
+    several = tuple(setting) if isinstance(setting, (list, tuple)) else (setting,)
+    for each in several:
+        if not callable(each) or isinstance(each, type):
+            form = "a listener is a callable that takes an event, such as a function or"
+            raise PolicyError(f"{form} conspectus.observe.OpenTelemetry(), not {each!r}")
     return several
 
 
@@ -102,8 +101,6 @@ def listening() -> bool:
 
 async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
     """Do work whose events these listeners hear too, beside those of the process."""
-    if not listeners:
-        return await work
     token = _context.set((*_context.get(), *listeners))
     try:
         return await work
@@ -131,8 +128,9 @@ class Observation:
         self._scope: Any = scope or (outer._scope if outer else None)
         self.hides_errors: bool = outer is not None and outer.hides_errors
         self.spent = Cost()
-        everyone = dict.fromkeys((*_listeners, *_context.get()))
-        self._ends: list[tuple[Listener, Listener]] = [(each, each) for each in everyone]
+        self._ends: dict[Listener, Listener] = {
+            each: each for each in (*_listeners, *_context.get())
+        }
 
     def add(self, **facts: Any) -> None:
         """Add fields of the event; those that it does not have go into `extra`."""
@@ -140,24 +138,22 @@ class Observation:
 
     def __enter__(self) -> Observation:
         self._token: Token[Observation | None] = _around.set(self)
-        for index, (listener, _) in enumerate(self._ends):
+        for listener in self._ends:
             if hasattr(listener, "begin"):
-                with _guarding(listener):
-                    self._ends[index] = (listener, listener.begin(self._event({})))
+                begun = _tell(listener, listener.begin, self._event({}))
+                self._ends[listener] = begun or listener
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        ended: dict[str, Any] = {"seconds": time.perf_counter() - self._start}
-        if error is not None:
-            ended |= _ended_by(error)
+        ended = {"seconds": time.perf_counter() - self._start, **_ended_by(error)}
         with contextlib.suppress(ValueError):
             _around.reset(self._token)
         if self.hides_errors:
             ended.pop("error_message", None)
         event = self.end(ended)
         if error is None and self._kind in ("compaction", "preparation"):
-            log_event(event)
+            _log_event(event)
 
     def end(self, ended: Mapping[str, Any]) -> Event:
         """Tell the listeners how it ended."""
@@ -165,22 +161,21 @@ class Observation:
         while outer is not None and event.kind == "model_call":
             outer.spent += event.cost
             outer = outer._around
-        for listener, end in reversed(self._ends):
-            with _guarding(listener):
-                end(event)
+        for listener, end in reversed(self._ends.items()):
+            _tell(listener, end, event)
         return event
 
     def _event(self, ended: Mapping[str, Any]) -> Event:
         facts = {"cost": self.spent, **ended, **self._facts}
         if ended.get("outcome", "error") != "error":
             facts["outcome"] = ended["outcome"]
-        known = {name: facts.pop(name) for name in FIELDS & facts.keys()}
-        if known.get("money") is not None or known["cost"].calls:
+        if facts["cost"].calls or facts.get("money") is not None:
             from conspectus.observe.prices import currency, price_of  # which log
 
-            if known.setdefault("money") is None:
-                known["money"] = price_of(known["cost"])
-            known["currency"] = currency() if known["money"] is not None else ""
+            if facts.setdefault("money") is None:
+                facts["money"] = price_of(facts["cost"])
+            facts["currency"] = currency() if facts["money"] is not None else ""
+        known = {name: facts.pop(name) for name in FIELDS & facts.keys()}
         return Event(kind=self._kind, scope=self._scope, extra=facts, **known)
 
 
@@ -193,8 +188,10 @@ def is_way_out(error: BaseException) -> bool:
     return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
 
 
-def _ended_by(error: BaseException) -> dict[str, Any]:
+def _ended_by(error: BaseException | None) -> dict[str, Any]:
     """Return the fields of an event that describe how work ended."""
+    if error is None:
+        return {}
     if is_way_out(error):
         return {"outcome": "interrupted"}
     if isinstance(error, ArchiveOvertaken):
@@ -211,11 +208,10 @@ def error_fields(error: BaseException) -> dict[str, str]:
     return {"error": type(cause).__qualname__, "error_message": message}
 
 
-@contextlib.contextmanager
-def _guarding(listener: Listener) -> Iterator[None]:
-    """Log a listener's failure, once for each class of error, and go on."""
+def _tell(listener: Listener, call: Listener, event: Event) -> Any:
+    """Call a listener; log its failure, once for each class of error, and go on."""
     try:
-        yield
+        return call(event)
     except Exception as error:
         key = (id(listener), type(error).__qualname__)
         if key not in _failed:
@@ -259,59 +255,54 @@ def as_text(value: object) -> str:
         return f"a {type(value).__name__} without a text"
 
 
-def escaped(value: object, most: int = LONGEST) -> str:
+def _escaped(value: object) -> str:
     """Return a text on one line, cut to a length."""
     text = as_text(value)
-    if len(text) > most:
-        text = text[: most - 1] + "…"
+    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
-class OneLine(logging.Filter):
+def _on_one_line(record: logging.LogRecord) -> bool:
     """Keep texts of others from beginning a line of the log, whoever wrote the sentence."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Escape the parts of a sentence, and indent the lines of a traceback."""
-        if isinstance(record.args, tuple):
-            plain = (int, float)
-            record.args = tuple(x if isinstance(x, plain) else escaped(x) for x in record.args)
-        if record.exc_info and not record.exc_text:
-            text = logging.Formatter().formatException(record.exc_info)
-            record.exc_text = "\n".join("    " + escaped(line) for line in text.splitlines())
-        return True
+    if isinstance(record.args, tuple):
+        plain = (int, float)
+        record.args = tuple(x if isinstance(x, plain) else _escaped(x) for x in record.args)
+    if record.exc_info and not record.exc_text:
+        text = logging.Formatter().formatException(record.exc_info)
+        record.exc_text = "\n".join("    " + _escaped(line) for line in text.splitlines())
+    return True
 
 
-logger.addFilter(OneLine())
+logger.addFilter(_on_one_line)
 
 
-def log_event(event: Event) -> None:
-    """Log the line of an event, if it has one."""
+def _log_event(event: Event) -> None:
+    """Log the line of a compaction, or of a failure with what to do."""
     if event.outcome == "failed":
         work = "compaction" if event.kind == "compaction" else "preparing the next notes"
         remedy = "; " + REMEDIES[event.extra.get("failure", "summary")]
         if "; " in event.error_message:  # many errors of ours end with a remedy of their own
             remedy = ""
         text = "%s: %s failed, nothing has changed: %s%s"
-        log(f"{event.kind}_failed", text, _who(event), work, event.error_message, remedy)
+        log(f"{event.kind}_failed", text, _thread(event), work, event.error_message, remedy)
     elif event.kind == "compaction" and event.outcome == "compacted":
         # Another summariser than was asked for has written: somebody should know why.
-        why = f", as {escaped(event.error_message)}" if event.error_message else ""
+        why = f", as {event.error_message}" if event.error_message else ""
         level = logging.WARNING if why else logging.INFO
-        if logger.isEnabledFor(level):
-            log("compacted", "%s: %s%s", _who(event), _compacted(event), why, level=level)
+        log("compacted", "%s: %s%s", _thread(event), _compacted(event), why, level=level)
 
 
-def _who(event: Event) -> str:
+def _thread(event: Event) -> str:
     if event.scope is None:
         return "a thread"
     names = (event.scope.tenant, event.scope.thread, event.scope.session)
-    tenant, thread, session = (escaped(name, LONGEST_NAME) for name in names)
+    tenant, thread, session = (f"{name:.{LONGEST_NAME}}" for name in names)
     before = "" if tenant == "local" else f"{tenant}/"
     return f"thread {before}{thread}" + ("" if session == "main" else f" ({session})")
 
 
 def _compacted(event: Event) -> str:
-    extra, by = event.extra, escaped(event.name.partition(":")[2] or event.name, LONGEST_NAME)
+    extra, by = event.extra, (event.name.partition(":")[2] or event.name)[:LONGEST_NAME]
     by = "without a model " if by == "embedded" else f"by {by} " if by else ""
     gone = "archived" if extra.get("archived") else "out of view, not archived"
     tries = extra.get("tries_failed")
@@ -329,6 +320,5 @@ def _compacted(event: Event) -> str:
 def _money(event: Event) -> str:
     if event.money is None:
         return "price unknown"
-    amount = event.money
-    text = f"{amount:.2f}" if amount >= 1 or not amount else f"{max(amount, 1e-6):.2g}"
+    text = f"{event.money:.2f}" if event.money >= 1 else f"{max(event.money, 1e-6):.2g}"
     return f"${text}" if event.currency == "USD" else f"{text} {event.currency}"

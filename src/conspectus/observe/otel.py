@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from conspectus.core.records import COUNTS
@@ -16,21 +16,10 @@ if TYPE_CHECKING:
 BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
 """Outcomes that are errors of their span."""
 
-NAMES = {
-    "compaction": "by",
-    "preparation": "step",
-    "model_call": "model",
-    "recall": "kind",
-    "step": "step",
-    "archive": "operation",
-    "guard": "reason",
-}
-"""What the name of an event says, by its kind."""
-
-PLAIN = "error outcome seconds tokens_before tokens_after messages money currency".split()
+PLAIN = "name error outcome seconds tokens_before tokens_after messages money currency".split()
 
 GEN_AI = {
-    "model": "gen_ai.request.model",
+    "name": "gen_ai.request.model",
     "provider": "gen_ai.provider.name",
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",
@@ -49,7 +38,7 @@ class Metric(NamedTuple):
     """One series of an instrument: of a histogram where there are bounds, else of a counter.
 
     It counts 1, or the attribute `value`, of events of a kind, with these outcomes (empty for all).
-    A label with a value, as `type=input`, is always so.
+    A label is an attribute; `operation:name` calls one by another name, `type=input` is always so.
     """
 
     name: str
@@ -74,13 +63,13 @@ METRICS = (
     ),
     Metric("summarizer.cost", "model_call", "summarizer currency", "money"),
     Metric("archive.failures", "archive", outcomes="error"),
-    Metric("guard.fits", "guard", "reason outcome"),
+    Metric("guard.fits", "guard", "reason:name outcome"),
     Metric("stuck", "stuck"),
     Metric("compaction.duration", "compaction", "outcome", "seconds", bounds=SECONDS),
     Metric("summarizer.duration", "model_call", "summarizer outcome", "seconds", bounds=SECONDS),
-    Metric("archive.duration", "archive", "operation outcome", "seconds", bounds=SECONDS),
-    Metric("recall.duration", "recall", "kind outcome", "seconds", bounds=SECONDS),
-    Metric("recall.results", "recall", "kind", "messages", "ok", RESULTS),
+    Metric("archive.duration", "archive", "operation:name outcome", "seconds", bounds=SECONDS),
+    Metric("recall.duration", "recall", "kind:name outcome", "seconds", bounds=SECONDS),
+    Metric("recall.results", "recall", "kind:name", "messages", "ok", RESULTS),
     Metric("request.window_share", "request", "", "share", bounds=SHARES),
 )
 
@@ -100,8 +89,8 @@ ALERTS: tuple[tuple[str, dict[str, str]], ...] = (
 class OpenTelemetry:
     """A listener that makes spans and metrics, by the global providers unless others are given.
 
-    `thread` is the form of tenant, thread and session in spans; `error_messages` writes texts of
-    errors into them, in which providers quote requests.
+    Spans have hashes of tenant, thread and session, or with `thread="plain"` their names;
+    `error_messages` writes texts of errors into them, in which providers quote requests.
 
     Raises:
         ImportError: OpenTelemetry is not installed; names the extra.
@@ -118,7 +107,7 @@ class OpenTelemetry:
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         *,
-        thread: Literal["hashed", "plain", "off"] = "hashed",
+        thread: Literal["hashed", "plain"] = "hashed",
         error_messages: bool = False,
     ) -> None:
         from importlib.metadata import version
@@ -167,7 +156,7 @@ class OpenTelemetry:
 
     def _span(self, event: Event) -> Span:
         scope, names = event.scope, dict[str, Any]()
-        if scope is not None and self._thread != "off":
+        if scope is not None:
             for label, hashed in zip(("tenant", "thread", "session"), scope.hashes, strict=True):
                 plain = getattr(scope, label)
                 public = self._thread == "plain" or plain == "main"
@@ -196,15 +185,19 @@ class OpenTelemetry:
             amount = facts.get(metric.value) if metric.value else 1
             counts = event.outcome in metric.outcomes.split() or not metric.outcomes
             if metric.kind == event.kind and counts and amount is not None:
-                pairs = (label.partition("=") for label in metric.labels.split())
-                labels = {name: value or facts.get(name, "other") for name, _, value in pairs}
+                labels = dict(_label(one, facts) for one in metric.labels.split())
                 self._record[metric.name](amount, labels)
+
+
+def _label(label: str, facts: Mapping[str, Any]) -> tuple[str, Any]:
+    name, _, value = label.partition("=")
+    name, _, fact = name.partition(":")
+    return name, value or facts.get(fact or name, "other")
 
 
 def facts_of(event: Event) -> dict[str, Any]:
     """Return the known fields of an event, flat, without whose it is and what its error says."""
     facts = {
-        NAMES.get(event.kind, "name"): event.name,
         **{name: getattr(event, name) for name in PLAIN},
         **{name: getattr(event.cost, name) or None for name in COUNTS},
         **event.extra,
@@ -216,9 +209,10 @@ def facts_of(event: Event) -> dict[str, Any]:
 
 def attributes_of(event: Event) -> dict[str, Any]:
     """Return the attributes of a span."""
-    facts = facts_of(event)
+    facts, named = facts_of(event), dict[str, Any]()
     del facts["seconds"]
-    named = {"error.type": facts.pop("error")} if event.error else {}
+    if event.error:
+        named["error.type"] = facts.pop("error")
     if event.kind == "model_call":
         named["gen_ai.operation.name"] = "chat"
         named |= {name: facts.pop(key) for key, name in GEN_AI.items() if key in facts}

@@ -21,10 +21,11 @@ _currency = USD
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of a model for a million tokens; those of the cache are by default as `input`.
+    """Prices of a model for a million tokens.
 
-    `cached` is input read from the provider's cache, `written` what is written to it, and
-    `written_hour` for an hour. What is no number of at least 0 is a `PolicyError`.
+    `cached` is input read from the provider's cache, `written` what is written to it, both by
+    default as `input`; `written_hour` what is written for an hour, by default as `written`. What is
+    no number of at least 0 is a `PolicyError`.
 
     Example:
         >>> Price(2.0, 8.0, cached=0.5).of(Cost(1, 1_000_000, cached_tokens=400_000))
@@ -38,8 +39,8 @@ class Price:
     written_hour: float | None = None
 
     def __post_init__(self) -> None:
-        cache = (self.cached, self.written, self.written_hour)
-        for price in (self.input, self.output, *(one for one in cache if one is not None)):
+        cache = (self.cached or 0, self.written or 0, self.written_hour or 0)
+        for price in (self.input, self.output, *cache):
             if type(price) not in (int, float) or not price >= 0:
                 raise PolicyError(
                     f"a price must be a number of at least 0, for a million tokens, not {price!r}"
