@@ -7,73 +7,50 @@ Example:
     'kept'
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from conspectus._imports import lazily, places_of
+from conspectus.archive import Archive as Archive
+from conspectus.core.records import Record as Record
+from conspectus.engine import CompactionResult as CompactionResult
+from conspectus.engine import Compactor as Compactor
+from conspectus.errors import ArchiveError as ArchiveError
+from conspectus.errors import ArchiveOvertaken as ArchiveOvertaken
+from conspectus.errors import ArchiveTimeout as ArchiveTimeout
+from conspectus.errors import ArchiveUnconfirmed as ArchiveUnconfirmed
+from conspectus.errors import ConspectusError as ConspectusError
+from conspectus.errors import InputError as InputError
+from conspectus.errors import MessageError as MessageError
+from conspectus.errors import NotFoundError as NotFoundError
+from conspectus.errors import PolicyError as PolicyError
+from conspectus.errors import RedactionError as RedactionError
+from conspectus.errors import StuckError as StuckError
+from conspectus.errors import SummarizerOverflow as SummarizerOverflow
+from conspectus.errors import SummarizerTimeout as SummarizerTimeout
+from conspectus.errors import SummaryError as SummaryError
+from conspectus.errors import SummaryRejected as SummaryRejected
+from conspectus.messages import SUMMARY_LINE as SUMMARY_LINE
+from conspectus.messages import is_summary_message as is_summary_message
+from conspectus.model import CallableSummarizer as CallableSummarizer
+from conspectus.model import ChatModelSummarizer as ChatModelSummarizer
+from conspectus.model import EmbeddedSummarizer as EmbeddedSummarizer
+from conspectus.model import Summarizer as Summarizer
+from conspectus.model import Summary as Summary
+from conspectus.model import SummaryRequest as SummaryRequest
+from conspectus.notes import Tool as Tool
+from conspectus.recall import RecallResult as RecallResult
+from conspectus.redaction import Redacted as Redacted
+from conspectus.redaction import Redactor as Redactor
 
 if TYPE_CHECKING:
-    from conspectus.archive import Archive as Archive
-    from conspectus.core.records import Record as Record
-    from conspectus.engine import CompactionResult as CompactionResult
-    from conspectus.engine import Compactor as Compactor
-    from conspectus.errors import ArchiveError as ArchiveError
-    from conspectus.errors import ArchiveOvertaken as ArchiveOvertaken
-    from conspectus.errors import ArchiveTimeout as ArchiveTimeout
-    from conspectus.errors import ArchiveUnconfirmed as ArchiveUnconfirmed
-    from conspectus.errors import ConspectusError as ConspectusError
-    from conspectus.errors import InputError as InputError
-    from conspectus.errors import MessageError as MessageError
-    from conspectus.errors import NotFoundError as NotFoundError
-    from conspectus.errors import PolicyError as PolicyError
-    from conspectus.errors import RedactionError as RedactionError
-    from conspectus.errors import StuckError as StuckError
-    from conspectus.errors import SummarizerOverflow as SummarizerOverflow
-    from conspectus.errors import SummarizerTimeout as SummarizerTimeout
-    from conspectus.errors import SummaryError as SummaryError
-    from conspectus.errors import SummaryRejected as SummaryRejected
     from conspectus.langchain import ContextGuard as ContextGuard
     from conspectus.langchain import SummarizationMiddleware as SummarizationMiddleware
-    from conspectus.messages import SUMMARY_LINE as SUMMARY_LINE
-    from conspectus.messages import is_summary_message as is_summary_message
-    from conspectus.model import CallableSummarizer as CallableSummarizer
-    from conspectus.model import ChatModelSummarizer as ChatModelSummarizer
-    from conspectus.model import EmbeddedSummarizer as EmbeddedSummarizer
-    from conspectus.model import Summarizer as Summarizer
-    from conspectus.model import Summary as Summary
-    from conspectus.model import SummaryRequest as SummaryRequest
-    from conspectus.notes import Tool as Tool
-    from conspectus.recall import RecallResult as RecallResult
-    from conspectus.redaction import Redacted as Redacted
-    from conspectus.redaction import Redactor as Redactor
 
 __version__ = "0.1.0"
 
-_MODULES = {
-    "conspectus.core.records": "Record",
-    "conspectus.archive": "Archive",
-    "conspectus.engine": "CompactionResult Compactor",
-    "conspectus.errors": (
-        "ArchiveError ArchiveOvertaken ArchiveTimeout ArchiveUnconfirmed ConspectusError "
-        "InputError MessageError NotFoundError PolicyError RedactionError "
-        "StuckError SummarizerOverflow SummarizerTimeout SummaryError SummaryRejected"
-    ),
-    "conspectus.messages": "SUMMARY_LINE is_summary_message",
-    "conspectus.recall": "RecallResult",
-    "conspectus.redaction": "Redacted Redactor",
-    "conspectus.model": (
-        "CallableSummarizer ChatModelSummarizer EmbeddedSummarizer Summarizer Summary "
-        "SummaryRequest"
-    ),
-    "conspectus.notes": "Tool",
-    "conspectus.langchain": "ContextGuard SummarizationMiddleware",
-}
-_PLACES = places_of(_MODULES)
 
-__all__ = sorted(["__version__", *_PLACES])
+def __getattr__(name: str) -> Any:
+    if name not in ("ContextGuard", "SummarizationMiddleware"):
+        raise AttributeError(f"module 'conspectus' has no attribute {name!r}")
+    import conspectus.langchain  # only now, as LangChain takes two seconds
 
-__getattr__ = lazily(__name__, _PLACES)
-"""All names together take two seconds to import."""
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return getattr(conspectus.langchain, name)

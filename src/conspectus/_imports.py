@@ -1,6 +1,4 @@
-"""Import the public names of a package at their first use, and what other packages add.
-
-The entry points of other packages:
+"""Import what other packages add, by their entry points.
 
 conspectus.commands    commands of the command line: as `eval`
 conspectus.redactors   the redactor of `redact=True`: `default`
@@ -8,10 +6,8 @@ conspectus.redactors   the redactor of `redact=True`: `default`
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,24 +15,6 @@ if TYPE_CHECKING:
 
 COMMANDS = "conspectus.commands"
 REDACTORS = "conspectus.redactors"
-
-
-def places_of(modules: Mapping[str, str]) -> dict[str, str]:
-    """Map each name to its module, given the names of each module in one text."""
-    return {name: module for module, names in modules.items() for name in names.split()}
-
-
-def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a package."""
-
-    def get(name: str) -> Any:
-        if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(places[name]), name)
-        setattr(sys.modules[package], name, value)
-        return value
-
-    return get
 
 
 def names(group: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -19,8 +18,7 @@ class Newest(Generic[K, V]):
 
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
         self._most, self._largest, self._size = most, largest, size
-        self._values: OrderedDict[K, V] = OrderedDict()
-        self._sizes, self._total = dict[K, int](), 0
+        self._values: dict[K, V] = {}
         self._lock = threading.RLock()
 
     def get(self, key: K) -> V | None:
@@ -28,18 +26,14 @@ class Newest(Generic[K, V]):
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value as the newest; it and the one before it are measured, as both may grow."""
+        """Keep a value as the newest."""
         with self._lock:
-            before = next(reversed(self._values), key)
+            self._values.pop(key, None)
             self._values[key] = value
-            self._values.move_to_end(key)
-            if self._size is not None:
-                for one in {before, key}:
-                    self._total -= self._sizes.get(one, 0)
-                    self._sizes[one] = self._size(self._values[one])
-                    self._total += self._sizes[one]
-            while len(self._values) > (self._most if self._total <= self._largest else 1):
-                self.drop(next(iter(self._values)))
+            total = sum(map(self._size, self._values.values())) if self._size else 0
+            while len(self._values) > (self._most if total <= self._largest else 1):
+                oldest = self._values.pop(next(iter(self._values)))
+                total -= self._size(oldest) if self._size else 0
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if there is none, as the newest."""
@@ -53,21 +47,13 @@ class Newest(Generic[K, V]):
         """Drop the value of a key, if there is one."""
         with self._lock:
             self._values.pop(key, None)
-            self._total -= self._sizes.pop(key, 0)
 
     def values(self) -> list[V]:
         """Return all values, the oldest first."""
         with self._lock:
             return list(self._values.values())
 
-    def keys(self) -> list[K]:
-        """Return all keys, the oldest first."""
-        with self._lock:
-            return list(self._values)
-
     def clear(self) -> None:
         """Drop all values."""
         with self._lock:
             self._values.clear()
-            self._sizes.clear()
-            self._total = 0

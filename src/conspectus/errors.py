@@ -5,25 +5,8 @@ Each message names a remedy. Catch `ConspectusError` to catch them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from functools import wraps
-from inspect import signature
-from typing import Any, ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-# Names that other libraries, and other parts of this one, have for the same thing
-ALIASES = {
-    "context_length": "window",
-    "max_input_tokens": "window",
-    "max_tokens": "window",
-    "max_tokens_before_summary": "trigger",
-    "messages_to_keep": "keep",
-    "summarizer": "model_name",
-    "summary_prompt": "summarizer",
-    "thread": "thread_id",
-}
+from collections.abc import Iterable
+from typing import Any
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -35,13 +18,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     import difflib
 
-    choices = {one.lower(): one for one in known}
-    folded = word.lower().replace("-", "_").replace(" ", "_")
-    alias = ALIASES.get(folded, "")
-    folded = alias if alias in choices else folded
-    found = difflib.get_close_matches(folded, choices, n=1, cutoff=0.6)
-    odd = "" if word.isascii() or not found else f" {word!a} has letters that only look right;"
-    return f"{odd} did you mean '{choices[found[0]]}'?" if found else ""
+    words = {one.lower(): one for one in known}
+    similar = difflib.get_close_matches(word.lower().replace("-", "_"), words, n=1)
+    return f" did you mean '{words[similar[0]]}'?" if similar else ""
 
 
 def install_command(extra: str) -> str:
@@ -52,21 +31,20 @@ def install_command(extra: str) -> str:
         True
     """
     import json
+    from contextlib import suppress
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote, urlsplit
 
-    name = "conspectus"
-    try:
-        origin = json.loads(distribution(name).read_text("direct_url.json") or "{}")
-        url = urlsplit(origin.get("url", ""))
-        if url.scheme == "file":  # a checkout or a wheel; the index may know no such package
-            option = "-e " if origin.get("dir_info", {}).get("editable") else ""
-            return f"pip install {option}'{unquote(url.path)}[{extra}]'"
-        if origin.get("vcs_info"):
-            return f"pip install '{name}[{extra}] @ {origin['vcs_info']['vcs']}+{origin['url']}'"
-    except (PackageNotFoundError, ValueError, OSError):
-        pass
-    return f"pip install '{name}[{extra}]'"
+    origin, what = dict[str, Any](), f"conspectus[{extra}]"
+    with suppress(PackageNotFoundError, ValueError, OSError):
+        origin = json.loads(distribution("conspectus").read_text("direct_url.json") or "{}")
+    url = urlsplit(origin.get("url", ""))
+    if url.scheme == "file":  # a checkout or a wheel; the index may know no such package
+        option = "-e " if origin.get("dir_info", {}).get("editable") else ""
+        return f"pip install {option}'{unquote(url.path)}[{extra}]'"
+    if vcs := origin.get("vcs_info"):
+        what = f"{what} @ {vcs['vcs']}+{origin['url']}"
+    return f"pip install '{what}'"
 
 
 class ConspectusError(Exception):
@@ -84,39 +62,7 @@ class PolicyError(ConspectusError, ValueError):
 
 
 class WrongType(PolicyError, TypeError):
-    """A setting of a type that it cannot have."""
-
-
-class UnknownParameter(WrongType):
-    """A parameter that a constructor or a function does not have."""
-
-
-def check_names(function: str, words: Iterable[str], known: Collection[str]) -> None:
-    """Raise `UnknownParameter`, with the likely name, for one that a function does not have."""
-    for word in words:
-        if word not in known:
-            meant = did_you_mean(word, known) or f" help({function}) lists them"
-            raise UnknownParameter(f"{function} has no parameter {word!r};{meant}")
-
-
-def spelt(*more: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let a function refuse parameters that it does not have; its `**kwargs` may be `more`."""
-
-    def decorated(function: Callable[P, T]) -> Callable[P, T]:
-        own = signature(function).parameters.values()
-        known = [*(one.name for one in own if one.kind is not one.VAR_KEYWORD), *more]
-        # Python's own errors have this name too: of the class, or of the public method.
-        function.__qualname__ = function.__qualname__.removesuffix(".__init__").replace("._", ".")
-
-        @wraps(function)
-        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-            if not kwargs.keys() <= set(known):
-                check_names(function.__qualname__, kwargs, known)
-            return function(*args, **kwargs)
-
-        return checked
-
-    return decorated
+    """A setting that does not exist, or of a type that it cannot have."""
 
 
 class Attributes:

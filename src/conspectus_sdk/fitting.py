@@ -24,7 +24,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import PolicyError, StuckError, install_command, spelt
+from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.reading import as_messages
@@ -70,7 +70,6 @@ class Fitter(Closing):
         'kept'
     """
 
-    @spelt()
     def __init__(
         self,
         *,
@@ -117,7 +116,6 @@ class Fitter(Closing):
         """Fit on an event loop; see `fit`."""
         return await arun(self._fit(messages, **request))
 
-    @spelt()
     async def _fit(
         self,
         messages: Sequence[Source],

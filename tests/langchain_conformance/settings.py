@@ -114,12 +114,15 @@ def _(side: Side) -> Any:
     return told
 
 
-for name in ("max_tokens_before_summary", "messages_to_keep"):
+for name, form in {
+    "max_tokens_before_summary": 'trigger=("tokens", 3)',
+    "messages_to_keep": 'keep=("messages", 3)',
+}.items():
     add(
         "Deprecated names",
         f"`{name}=3`",
         built({name: 3}),
-        "an error that names the new parameter: LangChain warns, and takes it",
+        f"write `{form}`, as LangChain's own warning says; LangChain still takes the old name",
     )
 
 

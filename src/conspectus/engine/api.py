@@ -34,7 +34,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError, spelt
+from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
@@ -142,7 +142,6 @@ class Compactor(Attributes, Closing):
         'kept'
     """
 
-    @spelt()
     def __init__(
         self,
         model: AnySummarizer | None = None,
@@ -186,7 +185,7 @@ class Compactor(Attributes, Closing):
                 "window=<its input limit in tokens>, or use tokens or messages instead"
             )
         for caveat in policy.caveats(window):
-            warnings.warn(caveat, UserWarning, stacklevel=3)
+            warnings.warn(caveat, UserWarning, stacklevel=2)
         meter = meter_of(token_counter, tokenizer, model)
         if room is not None and meter.base:
             room = replace(room, reserved=room.reserved + meter.base)
@@ -203,7 +202,6 @@ class Compactor(Attributes, Closing):
             log("no_archive", why, level=logging.INFO)
         self._is_built = True
 
-    @spelt()
     def compact(
         self,
         messages: Sequence[Source],
@@ -240,7 +238,6 @@ class Compactor(Attributes, Closing):
         scope = scope_of(tenant, thread_id, session)
         return run(self._compact(scope, messages, force, focus))
 
-    @spelt()
     async def acompact(
         self,
         messages: Sequence[Source],
@@ -273,7 +270,6 @@ class Compactor(Attributes, Closing):
             engine.memory.of(scope).last_request = last
         return result
 
-    @spelt()
     def prepare(
         self,
         messages: Sequence[Source],
@@ -313,7 +309,6 @@ class Compactor(Attributes, Closing):
         entries = read_messages(list(as_messages(messages)))
         return begin(Thread(self._engine, scope, self._room), entries)
 
-    @spelt()
     def recall(
         self,
         query: str | None = None,
@@ -345,7 +340,6 @@ class Compactor(Attributes, Closing):
         scope = scope_of(tenant, thread_id, session)
         return run(self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens))
 
-    @spelt()
     async def arecall(
         self,
         query: str | None = None,

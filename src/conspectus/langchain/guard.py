@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from inspect import signature
 from typing import Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -26,7 +25,7 @@ from langgraph.types import Command
 from conspectus.bridge import arun, io, run
 from conspectus.core.items import Window
 from conspectus.engine.settings import window_of
-from conspectus.errors import Attributes, PolicyError, spelt
+from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong
 from conspectus.langchain.requests import Call, Send, awaiting
@@ -80,7 +79,6 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
     transformers = (InternalCallTransformer,)
     trace_policy = TracePolicy(process_inputs=omit_payload)
 
-    @spelt(*signature(SummarizationMiddleware).parameters)
     def __init__(
         self,
         summarization: SummarizationMiddleware | None = None,

@@ -35,7 +35,7 @@ from conspectus.engine.settings import (
     Settings,
     model_of,
 )
-from conspectus.errors import Attributes, PolicyError, spelt
+from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
@@ -153,7 +153,6 @@ class SummarizationMiddleware(
 
         def __getattr__(self, name: str) -> Any: ...
 
-    @spelt()
     def __init__(
         self,
         model: str | Model | None,
@@ -203,7 +202,7 @@ class SummarizationMiddleware(
         vars(self).update(given)
         self._begin()
         for caveat in self._setup.engine.policy.caveats(window):
-            warnings.warn(caveat, UserWarning, stacklevel=3)
+            warnings.warn(caveat, UserWarning, stacklevel=2)
 
     def _begin(self) -> None:
         own, self._made = vars(self), cast("Setup | None", None)

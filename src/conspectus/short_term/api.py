@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import OnFailure, whole
 from conspectus.engine.settings import AnyArchive, Settings, open_archive
-from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError, check_names, spelt
+from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.observe import log
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
@@ -38,7 +38,6 @@ RUNNING = "running_summary"  # a parameter, and a key in `context` of a node's s
 SIZES = ("max_tokens", "max_summary_tokens", "max_tokens_before_summary")
 
 
-@spelt()
 def summarize_messages(
     messages: Sequence[AnyMessage],
     *,
@@ -117,7 +116,6 @@ PARAMETERS = signature(summarize_messages)
 @wraps(summarize_messages, assigned=())  # the signature
 async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model that is no `Runnable` gets a thread."""
-    check_names("asummarize_messages", kwargs, PARAMETERS.parameters)
     bound = PARAMETERS.bind(*args, **kwargs)
     bound.apply_defaults()
     return await arun(_summarized(bound.arguments, ensure_config()))
@@ -209,7 +207,6 @@ class SummarizationNode(Attributes, RunnableCallable):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    @spelt()
     def __init__(
         self,
         *,
