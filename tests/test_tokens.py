@@ -96,10 +96,6 @@ def test_what_a_counter_adds_to_any_list_is_left_free_on_each_surface():
     assert 1_100 < counts_tools(fitted.messages) <= 1_800
 
 
-def test_what_was_before_a_report_of_something_else_lowers_nothing():
-    assert correction([Report(1_000, 900), Report(3_000, 901)]) == 1.0
-
-
 @pytest.mark.parametrize(("share", "counts"), [(0.75, 0.75), (1.5, 1.5), (9, 2), (10**6, 1)])
 def test_what_models_reported_corrects_the_size_of_a_history_within_bounds(share, counts):
     messages = talk(20, share)

@@ -12,39 +12,27 @@ Role = Literal["system", "user", "assistant", "tool", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One message in view, as far as plans go by it; the engine adds the message itself.
+    """One message in view, as far as plans go by it; the engine adds the message itself."""
 
-    Attributes:
-        key: identity and version of the original; equal keys mean equal bytes.
-        floor: the fewest tokens it can be clipped to; -1 if it cannot be.
-        calls, answers, needs: ids of calls that it makes, answers, or needs before it.
-        joined: it continues the answer of the message before it; a provider takes both or none.
-        pinned: the user said that it stays.
-        summary: it is a summary of earlier messages, ours or another library's.
-        clipped: it is a clip already.
-        counted: its size by the caller's count, for `keep`; -1 if that is `tokens`.
-        marked: it has the mark of a summary, so it is no user's, even if treated as a message.
-        brief: its tokens with its large arguments shortened; -1 without any.
-        tools: names of the tools whose results it holds.
-        expendable: a tool marked its result as not needed again.
-    """
-
-    key: str
+    key: str  # identity and version of the original; equal keys mean equal bytes
     role: Role
     tokens: int
-    floor: int = -1
+    floor: int = -1  # the fewest tokens it can be clipped to; -1 if it cannot be
+    # calls, answers, needs: ids of calls that it makes, answers, or needs before it
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    # it continues the answer of the message before it; a provider takes both or none
     joined: bool = False
-    pinned: bool = False
-    summary: bool = False
-    clipped: bool = False
-    counted: int = -1
+    pinned: bool = False  # the user said that it stays
+    summary: bool = False  # it is a summary of earlier messages, ours or another library's
+    clipped: bool = False  # it is a clip already
+    counted: int = -1  # its size by the caller's count, for `keep`; -1 if that is `tokens`
+    # it has the mark of a summary, so it is no user's, even if treated as a message
     marked: bool = False
-    brief: int = -1
-    tools: tuple[str, ...] = ()
-    expendable: bool = False
+    brief: int = -1  # its tokens with its large arguments shortened; -1 without any
+    tools: tuple[str, ...] = ()  # names of the tools whose results it holds
+    expendable: bool = False  # a tool marked its result as not needed again
 
     @property
     def kept_as(self) -> int:
@@ -119,28 +107,18 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """A plan that makes the history smaller.
+    """A plan that makes the history smaller."""
 
-    Attributes:
-        cause: the trigger or other reason for it.
-        evicted: indexes of the items that leave the view once archived and read; none if clips are
-            enough.
-        clips: items that stay, truncated further.
-        summary_tokens: the most tokens asked of the new summary message.
-        tokens: size before.
-        at_most: size after, with the longest summary.
-        budget: tokens that the result must fit in; None without a known window.
-        summary_cap: the most tokens of the summary message that a caller set; None if any length
-            will do that fits and replaces more.
-    """
-
-    cause: str
+    cause: str  # the trigger or other reason for it
+    # indexes of the items that leave the view once archived and read; none if clips are enough
     evicted: tuple[int, ...]
-    clips: tuple[Clip, ...]
-    summary_tokens: int
-    tokens: int
-    at_most: int
-    budget: int | None
+    clips: tuple[Clip, ...]  # items that stay, truncated further
+    summary_tokens: int  # the most tokens asked of the new summary message
+    tokens: int  # size before
+    at_most: int  # size after, with the longest summary
+    budget: int | None  # tokens that the result must fit in; None without a known window
+    # the most tokens of the summary message that a caller set; None if any length will do that
+    # fits and replaces more
     summary_cap: int | None = None
 
 
@@ -162,25 +140,20 @@ Plan = Keep | Compact | Stuck
 
 @dataclass(frozen=True, slots=True)
 class Exchanges:
-    """Tool calls with their results.
+    """Tool calls with their results."""
 
-    Attributes:
-        cuts: for each index, whether the history may be cut before it: a result stays on the same
-            side as its call.
-        group: for each item, the first one of the part between two such cuts that it is in; its own
-            index for an orphan and a late result.
-        pending: groups with an unanswered call.
-        whole: items that are shown whole or not at all: instructions, and the agent's newest answer
-            if it makes such a call, which may yet be carried out with all of its arguments.
-        orphans: results without a call before them; a provider rejects them.
-        late: second results of calls, once the agent has spoken again, with the place of the call.
-    """
-
+    # for each index, whether the history may be cut before it: a result stays on the same side
+    # as its call
     cuts: tuple[bool, ...]
+    # for each item, the first one of the part between two such cuts that it is in; its own
+    # index for an orphan and a late result
     group: tuple[int, ...]
-    pending: frozenset[int]
+    pending: frozenset[int]  # groups with an unanswered call
+    # items that are shown whole or not at all: instructions, and the agent's newest answer if
+    # it makes such a call, which may yet be carried out with all of its arguments
     whole: frozenset[int]
-    orphans: frozenset[int]
+    orphans: frozenset[int]  # results without a call before them; a provider rejects them
+    # second results of calls, once the agent has spoken again, with the place of the call
     late: dict[int, int]
 
 

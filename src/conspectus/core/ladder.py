@@ -21,35 +21,27 @@ from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window
 
+# Share of the budget, less leading system messages, that a compaction tries to get below, so
+# that the next message does not ask for the next compaction.
 AIM = 0.62
-"""Share of the budget, less leading system messages, that a compaction tries to get below, so that
-the next message does not ask for the next compaction."""
-
-CLIP_TO = 200
-"""Tokens of a stale result that is clipped."""
-
+CLIP_TO = 200  # Tokens of a stale result that is clipped
+# A message of more than one part in four of the budget is a giant. One part in sixteen is the
+# least that is shown of a large message so that more may stay in view.
 GIANT, SHORT = 4, 16
-"""A message of more than one part in four of the budget is a giant. One part in sixteen is the
-least that is shown of a large message so that more may stay in view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One way to fit.
+    """One way to fit."""
 
-    Attributes:
-        within: the room: the aim, the budget with room to grow, most of that, or all of it.
-        summary: the part of its largest size that the summary gets at least; at 0 its least size.
-        cut: where `keep` asks, at the first later cut that fits, or at the last.
-        clips: what may be clipped.
-        whole: messages of the user that no cut can remove stay whole.
-    """
-
+    # the room: the aim, the budget with room to grow, most of that, or all of it
     within: Literal["aim", "roomy", "tight", "budget"]
+    # the part of its largest size that the summary gets at least; at 0 its least size
     summary: float
+    # where `keep` asks, at the first later cut that fits, or at the last
     cut: Literal["keep", "later", "last"]
-    clips: Literal["giants", "all"] = "giants"
-    whole: bool = False
+    clips: Literal["none", "giants", "all"] = "giants"  # what may be clipped
+    whole: bool = False  # messages of the user that no cut can remove stay whole
 
 
 LADDER = (
@@ -62,55 +54,49 @@ LADDER = (
 )
 """The order in which things give way: the first step that fits is the plan."""
 
+# The same where the size of `keep` is a caller's own choice.
 KEEP_FIRST = (Step("roomy", 0, "keep"), Step("tight", 0, "keep"), *LADDER)
-"""The same where the size of `keep` is a caller's own choice."""
 
 
+# LangMem's order: the oldest part leaves, and nothing is clipped as long as that is enough.
+OLDEST_FIRST = (
+    Step("budget", 1, "later", "none"),
+    Step("budget", 0.5, "later", "none"),
+    Step("budget", 0, "later", "none"),
+    Step("budget", 0, "last", "all"),
+)
+
+
+@dataclass
 class Ladder:
-    """The arithmetic of one history, and the steps that make it fit.
+    """The arithmetic of one history, and the steps that make it fit."""
 
-    Args:
-        items: the history, a standing summary included.
-        budget: tokens for all messages; None for no limit.
-        limit: the most tokens of the summary message.
-        floor: the fewest useful ones.
-        gain: tokens that a plan must free.
-        words: whether messages of the user may be clipped.
-        cap: the most tokens that a caller has set for it.
+    items: Sequence[Item]  # the history, a standing summary included
+    known: int | None  # tokens for all messages; None for no limit
+    limit: int = 0  # the most tokens of the summary message
+    floor: int = 1  # the fewest useful ones
+    gain: int = 0  # tokens that a plan must free
+    words: bool = True  # messages of the user may be clipped
+    cap: int | None = None  # the most tokens that a caller has set for the summary
 
-    Attributes:
-        ex, cuts, fixed: the exchanges; whether it may be cut before each item; what never leaves.
-        theirs: items of the user and pinned ones, which are clipped after all others.
-        standing: tokens of summaries, which the next one replaces.
-        first: the first item that may leave.
-    """
-
-    def __init__(
-        self,
-        items: Sequence[Item],
-        budget: int | None,
-        *,
-        limit: int = 0,
-        floor: int = 1,
-        gain: int = 0,
-        words: bool = True,
-        cap: int | None = None,
-    ) -> None:
-        self.items, self.known, self.gain, self.cap = items, budget, gain, cap
-        self.limit, self.floor = limit, max(1, min(floor, limit))
+    def __post_init__(self) -> None:
+        items, budget = self.items, BOUNDLESS if self.known is None else self.known
+        self.budget, self.floor = budget, max(1, min(self.floor, self.limit))
         self.ex = exchanges(items)
-        self.cuts = self.ex.cuts
-        self.fixed = must_stay(items, self.ex)
+        self.cuts = self.ex.cuts  # whether it may be cut before each item
+        self.legal = [cut for cut in range(len(items)) if self.cuts[cut]] or [0]
+        self.fixed = must_stay(items, self.ex)  # what never leaves
         users = frozenset(i for i, item in enumerate(items) if item.role == "user")
-        self.whole = self.ex.whole | (frozenset() if words else users)
+        self.whole = self.ex.whole | (frozenset() if self.words else users)
+        # what is clipped after all else
         self.theirs = users | {i for i, item in enumerate(items) if item.pinned}
         self.tokens = sum(item.tokens for item in items)
+        # tokens of summaries, which the next one replaces
         self.standing = sum(item.tokens for item in items if item.summary)
         instructions = sum(item.tokens for item in items[: leading(items)])
         free = (i for i, m in enumerate(items) if not m.summary and i not in self.fixed)
-        self.first = next(free, len(items))
+        self.first = next(free, len(items))  # that may leave
         self.kept = self.sizes()
-        self.budget = budget = BOUNDLESS if budget is None else budget
         aim, roomy = instructions + int((budget - instructions) * AIM), int(budget / REARM)
         tight = (3 * budget + roomy) // 4
         self.rooms = {"aim": min(budget, aim), "roomy": roomy, "tight": tight, "budget": budget}
@@ -121,8 +107,7 @@ class Ladder:
         A summary is replaced, an orphan leaves anyway, and a late second result stays as long as
         its call does.
         """
-        leave: list[int] = []
-        stay: list[int] = []
+        leave, stay = list[int](), list[int]()
         for i, item in enumerate(self.items):
             if not item.summary:
                 before = min(i, self.ex.late.get(i, i)) < cut or i in self.ex.orphans
@@ -169,21 +154,22 @@ class Ladder:
                 return sum(self.size(i, level, never) for i in stay) <= room
 
             if fits(least):
-                level = highest(least, max([least, *sizes]), fits)
+                level = highest(least, max(least, *sizes), fits)
                 short = ((i, self.size(i, level, never)) for i in stay)
                 return tuple(Clip(i, size) for i, size in short if size < self.items[i].tokens)
         return None
 
     def climb(self, steps: Sequence[Step], wanted: int, *, clip: bool) -> Compact | Keep | None:
         """Return the plan of the first step that fits; a `Keep` if it would free too little."""
-        later = [c for c in range(wanted, len(self.items)) if self.cuts[c]] or [0]
+        later = [cut for cut in self.legal if cut >= wanted] or self.legal[-1:]
         keep = [wanted] if self.leaves(wanted) else []
         cuts = {"keep": keep, "later": later, "last": later[-1:]}
-        lasting = self.theirs & self.fixed
+        giant = self.budget // GIANT if clip else BOUNDLESS
+        lasting, levels = self.theirs & self.fixed, {"none": BOUNDLESS, "giants": giant, "all": 1}
         for step in steps:
             if step.clips == "all" and not clip:
                 break
-            level = 1 if step.clips == "all" else self.budget // GIANT if clip else BOUNDLESS
+            level = levels[step.clips]
             spared = lasting if step.whole else frozenset[int]()
             room, sizes = self.rooms[step.within], self.sizes(level, spared)
             for cut in cuts[step.cut]:
@@ -243,8 +229,7 @@ class Ladder:
         """Return the plan with these clips and a summary of `share` tokens."""
         freed = sum(self.items[clip.index].tokens - clip.limit for clip in clips)
         after = sum(self.items[i].tokens for i in stay) - freed + (share or self.standing)
-        gone = tuple(leave)
-        return Compact("", gone, clips, share, self.tokens, after, self.known, self.cap)
+        return Compact("", (*leave,), clips, share, self.tokens, after, self.known, self.cap)
 
     def _reaching_back(self, plan: Compact, wanted: int) -> Compact:
         """Let more exchanges stay by showing their large messages short.

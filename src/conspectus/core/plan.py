@@ -24,7 +24,7 @@ from conspectus.core.items import (
     leading,
     must_stay,
 )
-from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, Ladder
+from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, OLDEST_FIRST, Ladder
 from conspectus.core.policy import (
     REARM,
     SMALLEST_SUMMARY,
@@ -34,17 +34,13 @@ from conspectus.core.policy import (
     grown,
 )
 
-BELOW = "below the trigger"
-"""Why nothing is done while nothing is due."""
-
+BELOW = "below the trigger"  # Why nothing is done while nothing is due
+# One part in this many of a history is freed by a compaction that neither the window nor force
+# asks for: less would cost a summary without delaying the next one. In LangMem's order, it is
+# the least that a plan saves which stays above the limit.
 GAIN = 10
-"""One part in this many of a history is freed by a compaction that neither the window nor force
-asks for: less would cost a summary without delaying the next one. In LangMem's order, it is the
-least that a plan saves which stays above the limit."""
-
+# Clips alone are enough when they bring a history to one part in this many of its trigger.
 RELIEF = 2
-"""Clips alone are enough when they bring a history to one part in this many of its trigger."""
-
 STUCK = (
     "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
     "with a larger window, reserve less of it, or shorten the system prompt or the newest message, "
@@ -53,10 +49,6 @@ STUCK = (
 HELD_BACK = (
     "the history takes {needed:,} tokens of {budget:,}, and its latest summary failed or was "
     "refused; another one is made once it has grown by a tenth, or when it is asked for by force"
-)
-NO_ROOM = (
-    "{reserved:,} tokens are reserved in a window of {limit:,}, which leaves none for messages: "
-    "use a model with a larger window or reserve less"
 )
 TOO_LARGE = (
     "what must stay in view, with its summary, takes up to {needed:,} tokens and max_tokens is "
@@ -106,7 +98,7 @@ def plan(
     decided: Plan = Keep(BELOW, tokens)
     if force or fired or over:
         if window is not None and window.budget <= 0:
-            reason = NO_ROOM.format(reserved=window.reserved, limit=window.limit)
+            reason = STUCK.format(needed=whole, budget=window.budget)
             return Stuck(reason, whole, max(1, whole), window.budget)
         gain = math.ceil(tokens / GAIN)
         if force or over or gain < floor:  # sizes of small histories mean little
@@ -114,15 +106,8 @@ def plan(
         elif fired and fired.tokens is None and fired.fraction is None:
             gain = 1  # it counts messages alone
         instructions = sum(item.tokens for item in items[: leading(items)])
-        ladder = Ladder(
-            items,
-            budget,
-            limit=policy.summary_limit(budget, instructions),
-            floor=floor,
-            gain=gain,
-            words=words,
-            cap=policy.summary_cap,
-        )
+        most, cap = policy.summary_limit(budget, instructions), policy.summary_cap
+        ladder = Ladder(items, budget, most, floor, gain, words, cap)
         wanted = _wanted_cut(ladder, policy, limit)
         waits_for = fired.threshold(limit) if fired else budget
         if waits_for is not None and fired and size.tokens:
@@ -144,7 +129,7 @@ def _wanted_cut(ladder: Ladder, policy: Policy, limit: int | None) -> int:
     """Return the latest legal cut that keeps at least the amount of `keep`, and one message."""
     sizes = [item.kept_as for item in ladder.items]
     wanted = min(first_kept(policy.keep, sizes, limit, policy.keep_base), len(sizes) - 1)
-    return next((cut for cut in range(wanted, 0, -1) if ladder.cuts[cut]), 0)
+    return max(cut for cut in ladder.legal if cut <= max(0, wanted))
 
 
 def _clip_stale(
@@ -180,7 +165,7 @@ def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
         return plan
     if tokens <= ladder.budget:
         return Keep("a summary would not make it smaller", tokens)
-    leave, stay = ladder.divide(max(cut for cut in range(len(ladder.items)) if ladder.cuts[cut]))
+    leave, stay = ladder.divide(ladder.legal[-1])
     needed = sum(ladder.size(i, 1) if clip else ladder.items[i].tokens for i in stay)
     needed += ladder.floor if leave or ladder.standing else 0
     reason = STUCK.format(needed=needed, budget=ladder.budget)
@@ -216,13 +201,13 @@ def _with_arguments(
     """Add the shortened arguments of all that stays to a plan."""
     if isinstance(decided, Stuck):
         return decided
-    plan = decided if isinstance(decided, Compact) else None
-    done = {*plan.evicted, *(clip.index for clip in plan.clips)} if plan else set[int]()
+    plan = decided
+    if isinstance(plan, Keep):
+        plan = Compact("old arguments", (), (), 0, tokens, plan.tokens, budget)
+    done = {*plan.evicted, *(clip.index for clip in plan.clips)}
     left = ((i, item.tokens) for i, item in short.items() if i not in done)
-    clips = tuple(Clip(i, limit, how.longest, how.ending) for i, limit in left)
-    if plan:
-        return replace(plan, clips=(*plan.clips, *clips), tokens=tokens)
-    return Compact("old arguments", (), clips, 0, tokens, decided.tokens, budget)
+    clips = (Clip(i, limit, how.longest, how.ending) for i, limit in left)
+    return replace(plan, clips=(*plan.clips, *clips), tokens=tokens)
 
 
 # LangMem's order
@@ -256,40 +241,28 @@ def oldest_first(
         slack: tokens by which a whole message may exceed its parts.
         clip: whether messages may be clipped, which needs an archive.
     """
-    text, share = share, max(1, share, frame)
-    longest, floor = text + frame + slack, min(share, floor)
-    ladder = Ladder(items, most, limit=longest, floor=floor)
+    longest = share + frame + slack
+    ladder = Ladder(items, most, limit=longest, floor=min(floor, max(1, share, frame)))
     tokens, left = ladder.tokens, ladder.kept[1:]
     over, whole = tokens > most, tokens - ladder.standing
     first = items[0].tokens if items and items[0].role == "system" else 0
     enough = [i for i, kept in enumerate(left) if whole - kept >= reach]
     if not enough and not (whole - first >= reach and over):
         return Keep("less has gathered than is asked for", tokens)
-    at = next((i for i in enough if left[i] <= most - text), None)
+    at = next((i for i in enough if left[i] <= most - share), None)
     if at is None and not over:
         return Keep("what would stay leaves no room for a summary", tokens)
-    legal = [cut for cut in range(1, len(items)) if ladder.cuts[cut]] or [0]
-    later = [cut for cut in legal if at is not None and cut > at] or legal[-1:]
-    cause = f"{reach:,} tokens have gathered"
-    for part in (1, 0.5, 0):  # of its share, which the summary gets at least
-        for cut in filter(ladder.leaves, later):
-            wanted = min(longest, max(floor, tokens - ladder.kept[cut]))
-            room = min(wanted, most - ladder.kept[cut])
-            if room >= min(wanted, max(floor, int(share * part))):
-                return replace(ladder.compact(*ladder.divide(cut), (), room), cause=cause)
-    leave, stay = ladder.divide(legal[-1])
-    beside = floor if leave else ladder.standing
-    clips = ladder.clips(stay, most - beside, 1) if clip and over else None
-    if clips is not None:
-        return replace(ladder.compact(leave, stay, clips, floor if leave else 0), cause=cause)
-    plan = ladder.compact(leave, stay, (), share) if leave else None
-    needed = plan.at_most if plan else tokens
-    if plan is not None and tokens - needed >= tokens // GAIN:
-        return replace(plan, cause=cause)
-    if not over:
-        return Keep("a summary would not make it smaller", tokens)
-    reason = TOO_LARGE.format(needed=needed, budget=most)
-    return Stuck(reason, tokens, needed, most)
+    wanted = len(items) if at is None else at + 1
+    plan = ladder.climb(OLDEST_FIRST, wanted, clip=clip and over)
+    if not isinstance(plan, Compact):
+        leave, stay = ladder.divide(ladder.legal[-1])
+        plan = ladder.compact(leave, stay, (), max(1, share, frame)) if leave else None
+        needed = plan.at_most if plan else tokens
+        if plan is None or tokens - needed < tokens // GAIN:
+            reason = TOO_LARGE.format(needed=needed, budget=most)
+            smaller = Keep("a summary would not make it smaller", tokens)
+            return Stuck(reason, tokens, needed, most) if over else smaller
+    return replace(plan, cause=f"{reach:,} tokens have gathered")
 
 
 # What is looked at besides

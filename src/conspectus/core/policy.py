@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
 from typing import Any, Literal, get_args
 
 from conspectus.core.items import Item, Size
+from conspectus.core.records import from_plain
 from conspectus.errors import PolicyError, WrongType
 
 Unit = Literal["tokens", "messages", "fraction"]
@@ -17,21 +18,17 @@ ContextSize = tuple[Unit, int | float]
 
 OnFailure = Literal["degrade", "keep", "raise"]
 
+# Name of the embedded summariser, the last resort: offline, never fails, obeys its limit.
 EMBEDDED = "embedded"
-"""Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
-
+# Factor by which a history must grow after a failed summary, or a compaction that stayed above
+# its trigger, before the same trigger counts again: no step repeats without progress.
 REARM = 1.1
-"""Factor by which a history must grow after a failed summary, or a compaction that stayed above its
-trigger, before the same trigger counts again: no step repeats without progress."""
-
+# A summary message takes at most one part in three of the window, or of the trigger's size, and
+# no more than this share of the room beside leading system messages, unless its size is set.
 SUMMARY_SHARE, FREE_SHARE = 3, 0.6
-"""A summary message takes at most one part in three of the window, or of the trigger's size, and no
-more than this share of the room beside leading system messages, unless its size is set."""
-
+# Tokens of a summary message if neither its size nor a window is known; also the most that is
+# used of a summariser's own text.
 LARGEST_SUMMARY = 4096
-"""Tokens of a summary message if neither its size nor a window is known; also the most that is used
-of a summariser's own text."""
-
 TIMEOUT: float = 120  # seconds for one call of a summariser, unless somebody says otherwise
 HOUR = 3_600  # The longest timeout, in seconds: a larger one was meant in milliseconds
 SLACK = 4  # Tokens of a limit left free, as a whole message may count for more than its parts
@@ -103,17 +100,11 @@ def _checked(kind: Any, amount: Any, name: str, unknown: str) -> ContextSize:
 
 @dataclass(frozen=True, slots=True)
 class TriggerClause:
-    """Sizes that must all be reached; None asks nothing.
+    """Sizes that must all be reached; None asks nothing."""
 
-    Attributes:
-        tokens: size of the history, in tokens.
-        messages: its length, in messages.
-        fraction: share of the answering model's window.
-    """
-
-    tokens: int | None = None
-    messages: int | None = None
-    fraction: float | None = None
+    tokens: int | None = None  # size of the history, in tokens
+    messages: int | None = None  # its length, in messages
+    fraction: float | None = None  # share of the answering model's window
 
     def threshold(self, limit: int | None) -> int | None:
         """Return the tokens that this clause waits for, in a window of `limit`."""
@@ -129,8 +120,8 @@ class TriggerClause:
         return size.tokens >= (self.threshold(limit) or 0) and size.messages >= (self.messages or 0)
 
     def __str__(self) -> str:
-        parts = [f"{self.tokens:,} tokens"] if self.tokens is not None else []
-        parts += [f"{self.messages:,} messages"] if self.messages is not None else []
+        units = {"tokens": self.tokens, "messages": self.messages}
+        parts = [f"{size:,} {unit}" for unit, size in units.items() if size is not None]
         parts += [f"{self.fraction:g} of the window"] if self.fraction is not None else []
         return " and ".join(parts)
 
@@ -153,20 +144,17 @@ def _clause(value: object, name: str) -> TriggerClause:
     if isinstance(value, TriggerClause):
         return value
     if isinstance(value, tuple):
-        sizes = [check_size(value, name)]
-    elif isinstance(value, Mapping) and set(value) == {"type", "value"}:
+        return TriggerClause(**dict[str, Any]([check_size(value, name)]))
+    if not isinstance(value, Mapping):
+        raise WrongType(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
+    if set(value) == {"type", "value"}:
         python = f"({value['type']!r}, {value['value']!r})"
         raise PolicyError(f"{name} {dict(value)!r} is the form of YAML; in Python write {python}.")
-    elif isinstance(value, Mapping) and value:
-        sizes = [
-            _checked(kind, amount, name, f"Unsupported {name} metric: {kind!r}")
-            for kind, amount in value.items()
-        ]
-    elif isinstance(value, Mapping):
+    if not value:
         units = "'tokens', 'messages', 'fraction'"
         raise PolicyError(f"{name} clause must specify at least one of {units}. {TRIGGER_FORM}.")
-    else:
-        raise WrongType(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
+    wrong = "Unsupported {} metric: {!r}"
+    sizes = [_checked(kind, size, name, wrong.format(name, kind)) for kind, size in value.items()]
     return TriggerClause(**dict[str, Any](sizes))
 
 
@@ -192,28 +180,21 @@ def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """When to compact, how much to keep, how large a summary may be.
+    """When to compact, how much to keep, how large a summary may be."""
 
-    Attributes:
-        trigger: clauses, any of which asks for a compaction.
-        keep: how much of the newest history stays in view, as one `ContextSize`.
-        max_summary_tokens: the most tokens of a summary's text; a longer one is cut. None asks for
-            a third of the budget, or of the trigger's size, and at least 256 tokens, and takes a
-            longer one that fits.
-        summary_frame: tokens of an empty summary message: its first line, its note.
-        keep_first: the size of `keep` gives way only if it leaves no room to grow.
-        keep_base: tokens of `keep` that no message takes, if the caller's count has a base.
-        stale: what is clipped before anything is summarised; None for nothing.
-        arguments: when large arguments of old calls are shortened; None for never.
-    """
-
-    trigger: tuple[TriggerClause, ...] = ()
+    trigger: tuple[TriggerClause, ...] = ()  # clauses, any of which asks for a compaction
+    # how much of the newest history stays in view, as one `ContextSize`
     keep: ContextSize = ("messages", 20)
+    # the most tokens of a summary's text; a longer one is cut. None asks for a third of the
+    # budget, or of the trigger's size, and at least 256 tokens, and takes a longer one that
+    # fits
     max_summary_tokens: int | None = None
-    summary_frame: int = 0
-    keep_first: bool = False
-    keep_base: int = 0
+    summary_frame: int = 0  # tokens of an empty summary message: its first line, its note
+    keep_first: bool = False  # the size of `keep` gives way only if it leaves no room to grow
+    keep_base: int = 0  # tokens of `keep` that no message takes, if the caller's count has a base
+    # what is clipped before anything is summarised; None for nothing
     stale: StaleResults | None = None
+    # when large arguments of old calls are shortened; None for never
     arguments: Arguments | None = None
 
     @property
@@ -224,6 +205,7 @@ class Policy:
     def caveats(self, window: int | None) -> Iterator[str]:
         """Yield warnings about legal settings that cannot have their effect in this window."""
         kind, amount = self.keep
+        limit = f"a window of {window or 0:,} tokens"
         for clause in self.trigger:
             bound = getattr(clause, kind)
             # Where several sizes must hold, another one may end first.
@@ -233,10 +215,8 @@ class Policy:
                     "compaction would be followed by another one. Lower keep or raise trigger."
                 )
             if window is not None and (clause.tokens or 0) > window:
-                limit = f"a window of {window:,} tokens"
                 yield f"the trigger ({clause}) is never reached in {limit}. Lower trigger."
         if window is not None and (most := self.max_summary_tokens or 0) >= window:
-            limit = f"a window of {window:,} tokens"
             yield f"max_summary_tokens ({most:,}) are not less than {limit}. Lower them."
 
     @property
@@ -284,23 +264,16 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class StaleResults:
-    """What is clipped before anything is summarised, and the gain that makes it worthwhile.
+    """What is clipped before anything is summarised, and the gain that makes it worthwhile."""
 
-    Attributes:
-        over: tokens above which a result is shortened. Default: 1,000.
-        newest: newest results that stay whole even where `keep` does not keep them. Default: 0.
-        least: tokens that must be freed, or nothing is shortened. Default, None: enough to bring
-            the history to half of its trigger.
-        tools: the only tools whose results are shortened; None for all.
-        exclude: tools whose results are never shortened.
-        arguments: whether what the agent wrote, such as large arguments, is shortened, too.
-    """
-
-    over: int = 1000
-    newest: int = 0
+    over: int = 1000  # tokens above which a result is shortened: more than 200, to which it is
+    newest: int = 0  # newest results that stay whole even where `keep` does not keep them
+    # tokens that must be freed, or nothing is shortened; None for enough to bring the history to
+    # half of its trigger
     least: int | None = None
-    tools: frozenset[str] | None = None
-    exclude: frozenset[str] = frozenset()
+    tools: tuple[str, ...] | None = None  # the only tools whose results are shortened; None for all
+    exclude: tuple[str, ...] = ()  # tools whose results are never shortened
+    # whether what the agent wrote, such as large arguments, is shortened, too
     arguments: bool = True
 
     @classmethod
@@ -308,44 +281,38 @@ class StaleResults:
         """Read a user's setting; None if it is off, a `PolicyError` if it is invalid."""
         if value is None or value is False or isinstance(value, cls):
             return value or None
-        names = [setting.name for setting in fields(cls)]
-        if value is not True and not (isinstance(value, Mapping) and set(value) <= set(names)):
-            raise PolicyError(
-                f"stale_results must be True, False or a dict with some of {', '.join(names)}, "
-                f"not {value!r}"
-            )
-        settings: dict[str, Any] = {} if value is True else dict(value)
-        for name, amount in settings.items():
-            if name in ("tools", "exclude"):
-                many = isinstance(amount, (Sequence, Set)) and not isinstance(amount, (str, bytes))
-                if not (many and all(isinstance(tool, str) and tool for tool in amount)):
-                    raise PolicyError(
-                        f"stale_results {name} must be a list of names of tools, not {amount!r}"
-                    )
-                settings[name] = frozenset(amount)
-            elif name == "arguments" and not isinstance(amount, bool):
-                raise PolicyError("stale_results arguments must be True or False")
-            elif name in _LEAST and not (name == "least" and amount is None):
-                whole(amount, f"stale_results {name}", _LEAST[name])
-        return cls(**settings)
+        try:
+            settings: Any = {} if value is True else value
+            made = from_plain(cls, settings)
+            known = set(settings) <= {setting.name for setting in fields(cls)}
+            least = made.over > 200 and made.newest >= 0 and (made.least is None or made.least > 0)
+            if known and least and "" not in (*made.exclude, *(made.tools or ())):
+                return made
+        except TypeError:  # of another type
+            pass
+        raise PolicyError(
+            "stale_results must be True, False or a dict with some of over (tokens, more than "
+            "200), newest and least (whole numbers), tools and exclude (lists of names) and "
+            f"arguments (True or False), not {value!r}"
+        )
 
     def stale(self, items: Sequence[Item]) -> list[int]:
         """Return the places of the messages to show short."""
         results = [i for i, item in enumerate(items) if item.role == "tool"]
         newest = set(results[max(0, len(results) - self.newest) :])
-        places = []
+        exclude, places = frozenset(self.exclude), []
         for i, item in enumerate(items):
             large = item.tokens > self.over
             if item.role == "tool":
-                wanted = self.tools is None or self.tools.issuperset(item.tools)
                 large = (large and i not in newest) or item.expendable
-                large = large and wanted and self.exclude.isdisjoint(item.tools)
-            if large and (item.role == "tool" or (item.role == "assistant" and self.arguments)):
+                wanted = self.tools is None or set(self.tools).issuperset(item.tools)
+                large = large and wanted and exclude.isdisjoint(item.tools)
+            elif item.role != "assistant" or not self.arguments:
+                continue
+            if large:
                 places.append(i)
         return places
 
-
-_LEAST = {"over": 201, "newest": 0, "least": 1}  # a result is shortened to 200 tokens
 
 AnyStale = bool | StaleResults | Mapping[str, Any] | None
 

@@ -17,29 +17,18 @@ FORMAT = 1  # Version of the plain form; a reader refuses a newer one
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of summarising.
+    """The cost of summarising."""
 
-    Attributes:
-        calls: calls of a model; the embedded summariser makes none.
-        input_tokens: tokens sent, as reported by the model or else estimated.
-        output_tokens: tokens received, likewise.
-        cached_tokens: input tokens that came from a cache, as reported.
-        reasoning_tokens: output tokens of reasoning, as reported.
-        estimated_calls: successful calls whose tokens are an estimate.
-        written_tokens: input tokens written to a cache, as reported.
-        hour_tokens: those of `written_tokens` that were written for an hour.
-        models: the same by model, or by summariser if it names none; empty if unknown. Costs are
-            compared without it.
-    """
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    estimated_calls: int = 0
-    written_tokens: int = 0
-    hour_tokens: int = 0
+    calls: int = 0  # calls of a model; the embedded summariser makes none
+    input_tokens: int = 0  # tokens sent, as reported by the model or else estimated
+    output_tokens: int = 0  # tokens received, likewise
+    cached_tokens: int = 0  # input tokens that came from a cache, as reported
+    reasoning_tokens: int = 0  # output tokens of reasoning, as reported
+    estimated_calls: int = 0  # successful calls whose tokens are an estimate
+    written_tokens: int = 0  # input tokens written to a cache, as reported
+    hour_tokens: int = 0  # those of `written_tokens` that were written for an hour
+    # the same by model, or by summariser if it names none; empty if unknown. Costs are compared
+    # without it
     models: Mapping[str, Cost] = field(default_factory=dict, compare=False)
 
     @property
@@ -69,34 +58,23 @@ class Cost:
         return dict(to_plain(self))
 
 
+# Names of the counts of a cost.
 COUNTS = tuple(part.name for part in fields(Cost) if part.name != "models")
-"""Names of the counts of a cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A finished summary that is not committed yet.
+    """A finished summary that is not committed yet."""
 
-    Attributes:
-        text: the body, without the line that opens a summary message.
-        by: name of the summariser.
-        read: keys of the originals that were read whole.
-        tokens: size of the whole summary message, once measured.
-        cut: tokens cut off at its end, as it was longer than the caller allows.
-        segment: the notes so far, as plain data.
-        request: as for `Record`.
-        seconds: time that it took to write.
-    """
-
-    text: str
-    by: str
-    read: tuple[str, ...]
+    text: str  # the body, without the line that opens a summary message
+    by: str  # name of the summariser
+    read: tuple[str, ...]  # keys of the originals that were read whole
     cost: Cost = field(default_factory=Cost)
-    tokens: int = 0
-    cut: int = 0
-    segment: Mapping[str, Any] = field(default_factory=dict)
-    request: str = ""
-    seconds: float = field(default=0.0, compare=False)
+    tokens: int = 0  # size of the whole summary message, once measured
+    cut: int = 0  # tokens cut off at its end, as it was longer than the caller allows
+    segment: Mapping[str, Any] = field(default_factory=dict)  # the notes so far, as plain data
+    request: str = ""  # as for `Record`
+    seconds: float = field(default=0.0, compare=False)  # time that it took to write
 
     def to_json(self) -> dict[str, Any]:
         """Return the draft as plain JSON data."""
@@ -110,20 +88,14 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class ClipMark:
-    """One truncated message.
+    """One truncated message."""
 
-    Attributes:
-        key: the original.
-        shown: hash of the clipped text, by which it is recognised when it comes back, even with
-            other ids and marks; empty if no archive holds the original, as then no clip comes back.
-        where: where its original is, in the words of the clip; empty for the archive.
-        limit, longest, ending: as for `Clip`.
-    """
-
-    key: str
+    key: str  # the original
+    # hash of the clipped text, by which it is recognised when it comes back, even with other
+    # ids and marks; empty if no archive holds the original, as then no clip comes back
     shown: str
-    limit: int
-    where: str = ""
+    limit: int  # limit, longest, ending: as for `Clip`
+    where: str = ""  # where its original is, in the words of the clip; empty for the archive
     longest: int = 0
     ending: str = ""
 

@@ -279,7 +279,7 @@ def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draf
     count, room = engine.meter.text, engine.text_within(material.wanted)
     least = getattr(engine.summarizers[draft.by], "min_tokens", None)
     if wrong := wrong_with(draft.text, request, min_tokens=least):
-        raise _refused(draft, wrong)
+        raise _refused(draft, (wrong,))
     left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
     if material.plan.summary_cap is not None:  # a caller's own length: a cut text, not none
         while (over := material.size(shorter) - most) > 0 and left > 0:
@@ -295,8 +295,8 @@ def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draf
     if not engine.settings.notes:
         return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
     tokens = material.size(draft.text)
-    if wrong := problems(draft, (), tokens=tokens, replaced=material.replaced, limit=most):
-        raise _refused(draft, wrong)
+    if reasons := problems(draft, (), tokens=tokens, replaced=material.replaced, limit=most):
+        raise _refused(draft, reasons)
     room = max(1, min(engine.text_within(most), max(room, count(text) + HEADINGS)))
     if request.form == "whole":
         return _with_notes(material, draft, text, None, room)

@@ -62,7 +62,7 @@ def problems(
 
 def wrong_with(
     text: str, request: SummaryRequest, *, min_tokens: int | None = None, leaving: int = 0
-) -> tuple[str, ...]:
+) -> str:
     """Say why a text is no summary in a short sentence; empty if it is one.
 
     A text that cites no message must not be small: findings have `CAP` tokens, as small models
@@ -70,11 +70,6 @@ def wrong_with(
     count the entries). With `min_tokens`, every text of so many tokens is a summary, for 0 every
     text that is not empty.
     """
-    why = _wrong_with(text, request, min_tokens, leaving)
-    return (why,) if why else ()
-
-
-def _wrong_with(text: str, request: SummaryRequest, min_tokens: int | None, leaving: int) -> str:
     if len(text) > max(LONGEST, request.limit * PER_TOKEN):
         return f"it has {len(text):,} characters, which is more than anybody reads"
     text = text.strip()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Prompt = list[BaseMessage]
 
-Check = Callable[..., tuple[str, ...]]  # says why a text cannot be used; empty if it can
+Check = Callable[..., str]  # says why a text cannot be used; empty if it can
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
 BEGINS = 60  # characters of a refused answer that an error shows
@@ -65,20 +65,20 @@ class Caller:
                 best = min(filter(None, (best, text.strip())), key=self.count)
                 if not most or (over := self.count(text) - most) <= 0:
                     return best
-                wrong = (f"it is too long by {over:,} tokens",)
+                wrong = f"it is too long by {over:,} tokens"
             elif final and not best:
                 begins = text[: 4 * BEGINS].strip()[:BEGINS]
                 raise SummaryRejected(
-                    f"what {self.name} wrote is no summary: {'; '.join(wrong)}; it begins with "
-                    f"{begins!r}; use another one, or accept any text with min_tokens=0",
-                    wrong,
+                    f"what {self.name} wrote is no summary: {wrong}; it begins with {begins!r}; "
+                    "use another one, or accept any text with min_tokens=0",
+                    (wrong,),
                 )
             if self.kind:
-                again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
+                again = f"{prompt[-1].content}\n\n{_AGAIN.format(wrong)}"
                 sent = [*prompt[:-1], prompt[-1].model_copy(update={"content": again})]
         return best
 
-    async def _answer(self, prompt: Prompt, check: Check, sent: int) -> tuple[str, tuple[str, ...]]:
+    async def _answer(self, prompt: Prompt, check: Check, sent: int) -> tuple[str, str]:
         model, kind = self.model, self.kind
         name, provider = model_and_provider(model, self.name) if kind else ("", "")
         name = name or self.name

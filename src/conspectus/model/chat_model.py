@@ -125,19 +125,19 @@ def chat_model_named(model: str) -> BaseChatModel:
 
     try:
         return init_chat_model(model)
-    except ImportError as error:
-        missing = re.search(r"langchain[-_]([a-z_-]+)", str(error))
-        package = missing.group(1).replace("_", "-") if missing else "openai"
-        ours = package in ("anthropic", "openai")  # extras
-        command = install_command(package) if ours else f"pip install langchain-{package}"
-        what = f"the model {model!r} needs a package that is not installed"
-        raise PolicyError(f"{what}; install it with: {command}") from error
     except Exception as error:
         why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        what = f"the model {model!r} could not be built ({why})"
-        form = "write it as in 'openai:gpt-5-mini', `pip install` its provider's package"
-        others = "a LangChain chat model, or 'embedded', which needs no model"
-        raise PolicyError(f"{what}; {form} and set its key; or give {others}") from error
+        package = "its provider's package"
+        if isinstance(error, ImportError):
+            named = re.search(r"langchain[-_]([a-z_-]+)", str(error))
+            missing = named[1].replace("_", "-") if named else "openai"
+            extra = missing in ("anthropic", "openai")
+            package = install_command(missing) if extra else f"pip install langchain-{missing}"
+        raise PolicyError(
+            f"the model {model!r} could not be built ({why}); write it as in 'openai:gpt-5-mini', "
+            f"install {package} and set its key; or give a LangChain chat model, or 'embedded', "
+            "which needs no model"
+        ) from error
 
 
 class _Reading:

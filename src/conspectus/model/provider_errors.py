@@ -51,11 +51,10 @@ OVERFLOWS = (
     ("请求的 tokens 超|提示词长度 + 超|输入长度 + 超", "relays, too"),
 )
 # Parts of names of classes, and of codes in an error's body
-_PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
-    throttl resourceexhausted connect protocolerror readerror writeerror jsondecodeerror""".split()
-_LASTS = """authenticat unauthori forbidden permission accessdenied notfound badrequest syntaxerror
-    invalidrequest invalidargument unprocessable conspectuserror notimplemented importerror
-    nameerror""".split()
+_PASSES = """overload ratelimit apierror timeout servererror unavailable toomanyrequests throttl
+    exhausted connect protocolerror readerror writeerror jsondecodeerror""".split()
+_LASTS = """auth forbidden permission accessdenied notfound badrequest invalid unprocessable
+    conspectuserror syntaxerror notimplemented importerror nameerror""".split()
 _NO_CREDIT = ("insufficient quota", "credit balance is too low", "billing error")
 _BUSY = (408, 425, 429, *range(500, 600))
 

@@ -17,12 +17,9 @@ PROVIDERS = tuple(
 )
 """Providers whose package for LangChain lists its models, `langchain_` in front."""
 
+# Settings that limit an answer.
 OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-"""Settings that limit an answer."""
-
-MOST_OUTPUT = 0.5
-"""Largest share of the window for the answer, whatever the model's settings say."""
-
+MOST_OUTPUT = 0.5  # Largest share of the window for the answer, whatever the model's settings say
 _DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # of a snapshot, behind a model's name
 
 

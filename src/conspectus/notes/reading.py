@@ -18,32 +18,19 @@ from conspectus.notes.segment import Answer, Kind, Line, Segment
 from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line
 from conspectus.notes.tools import Skills, Tool, ToolTable
 
-STORED = 4_000
-"""Characters of one value that a line keeps at most; the archive has the rest."""
-
-BRIEF = 60
-"""Characters of what a tool answers to a to-do list, which often repeats it."""
-
-MOST_JSON = 2_000_000
-"""Characters of a text that is tried as JSON."""
-
-DEPTH = 4
-"""Levels of nested data that become fields; what lies deeper stands as JSON."""
-
+STORED = 4_000  # Characters of one value that a line keeps at most; the archive has the rest
+BRIEF = 60  # Characters of what a tool answers to a to-do list, which often repeats it
+MOST_JSON = 2_000_000  # Characters of a text that is tried as JSON
+DEPTH = 4  # Levels of nested data that become fields; what lies deeper stands as JSON
 CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status")
 ERRORS = ("error", "errors", "error_code", "is_error", "isError")
 STATES = ("status", "state", "success", "ok")
-FIRST = frozenset((*CODES, *ERRORS, *STATES))
-"""Fields that say how a call ended; they come first."""
-
-HEAD = 4
-"""First lines of a text of which one may say how the program ended, as in `Exit code: 1`."""
-
+FIRST = frozenset((*CODES, *ERRORS, *STATES))  # Fields that say how a call ended; they come first
+HEAD = 4  # First lines of a text of which one may say how the program ended, as in `Exit code: 1`
 FAILED = ("error", "failed", "failure", "incomplete", "false")
 
+# Values of an error that say that there was none.
 NOTHING = ("", "0", "false", "none", "null", "[]", "{}")
-"""Values of an error that say that there was none."""
-
 _TAGS = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
 _OPEN = re.compile(r"<(\w{1,40})>\n?")
 
@@ -68,7 +55,7 @@ def read_segment(
         tools: what is known of tools.
         skills: which calls read skill files.
     """
-    before = before or Segment()
+    before, answer = before or Segment(), answer or Answer()
     user = before.user
     if user is None:  # none where any message of the user has none
         names = [one.name or "" for one in (*leaving, *kept) if one.role == "user"]
@@ -78,18 +65,17 @@ def read_segment(
     for place, message in enumerate(leaving, start):
         if not is_summary_message(message.source):
             reader.read(message, place)
-    lines, goal, following = reader.lines, tuple[str, ...](), tuple[str, ...]()
-    if answer is not None:
-        if answer.found:
-            lines = [line for line in lines if line.kind != "agent" or line.by]
-        for line in lines:
-            if line.kind == "said":
-                line.quotes = tuple(text for text, cite in answer.binding if cite == line.ids[0])
-        lines += [Line("found", ids, one_line(text)) for text, ids in answer.found]
-        goal, following = tuple(answer.goal), tuple(answer.next)
-    skill_files = tuple(reader.skill_files.values())
+    lines = [one for one in reader.lines if one.kind != "agent" or one.by or not answer.found]
+    for line in lines:
+        if line.kind == "said":
+            line.quotes = tuple(text for text, cite in answer.binding if cite == line.ids[0])
     return Segment(
-        tuple(lines), goal=goal, next=following, todo=reader.todo, skills=skill_files, user=user
+        (*lines, *(Line("found", ids, one_line(text)) for text, ids in answer.found)),
+        goal=tuple(answer.goal),
+        next=tuple(answer.next),
+        todo=reader.todo,
+        skills=tuple(reader.skill_files.values()),
+        user=user,
     )
 
 
@@ -160,9 +146,8 @@ class _Reader:
 def _results(message: Message) -> Sequence[Result]:
     """Return the answers in a message."""
     source: Any = message.source
-    failed = getattr(source, "status", None) == "error"
-    if isinstance(source, Mapping):
-        failed = source.get("status") == "error" or source.get("is_error") is True
+    fields = source if isinstance(source, Mapping) else {"status": getattr(source, "status", None)}
+    failed = fields.get("status") == "error" or fields.get("is_error") is True
     if message.results:
         return [result._replace(failed=result.failed or failed) for result in message.results]
     return [Result(call, message.text, failed) for call in message.answers[:1]]
@@ -225,9 +210,8 @@ def shape_of(text: str) -> Shape:
     heads = (line.partition(":") for line in lines[:HEAD])
     codes = {name.strip().lower().replace(" ", "_"): value for name, _, value in heads}
     fields |= {name: codes[name] for name in CODES if name in codes}
-    name, _, value = "".join(lines[:1]).partition(":")
-    if name.lower() == "error":  # as tools answer that have no other mark
-        fields["error"] = value
+    if lines and lines[0][:6].lower() == "error:":  # as tools answer that have no other mark
+        fields["error"] = lines[0][6:]
     return Shape(BREAK.join((*ends, *lines)), False, _says_failed(fields))
 
 

@@ -16,7 +16,7 @@ from itertools import chain
 from math import sqrt
 
 from conspectus.notes.segment import Kind, Line, Segment
-from conspectus.notes.text import LEAST, cut, fitted, section, shown, tallied
+from conspectus.notes.text import cut, fitted, section, shown, tallied
 
 HEADINGS: dict[Kind, str] = {
     "said": "Said by the user",
@@ -26,49 +26,29 @@ HEADINGS: dict[Kind, str] = {
 }
 NOW = "# Now, before the messages below"
 
-PART = 12
-"""Lines that a part shows at least, once lines are cut."""
-
+PART = 12  # Lines that a part shows at least, once lines are cut
+# How much more than it shows of a line a record keeps, and the characters of a line, and of one
+# of the user's words, that it keeps at least.
 MORE, KEPT, WORDS_KEPT = 2, 300, 8_000
-"""How much more than it shows of a line a record keeps, and the characters of a line, and of one of
-the user's words, that it keeps at least."""
-
+# Lines that are left out before they are counted for good: as many words of the user's again.
 MANY = 64
-"""Lines that are left out before they are counted for good: as many words of the user's again."""
-
+# The share of its room that a text is to fill where something is cut, the share that is enough,
+# and how often it is tried.
 FILLED, ENOUGH, TRIES = 0.97, 0.94, 8
-"""The share of its room that a text is to fill where something is cut, the share that is enough,
-and how often it is tried."""
-
+# Characters of a token, about; a text of twice as many as its room has is not tried whole.
 CHARACTERS = 4
-"""Characters of a token, about; a text of twice as many as its room has is not tried whole."""
-
-AROUND = 0.6
-"""The share of the room that texts of a caller's own may take."""
-
-SHARE = 0.5
-"""The share of the room that the user's words may take where other lines need the rest."""
-
-LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)
-"""The characters of a line, step by step."""
-
+AROUND = 0.6  # The share of the room that texts of a caller's own may take
+SHARE = 0.5  # The share of the room that the user's words may take where other lines need the rest
+LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)  # The characters of a line, step by step
+# Characters to which words of the user are cut before some are left out; and those to which the
+# first and the newest are cut after that, which always stay.
 SHORTEST, ENDS = 300, (150, 75, 40)
-"""Characters to which words of the user are cut before some are left out; and those to which the
-first and the newest are cut after that, which always stay."""
-
-FEW = 3
-"""Words that are added to those of a message, so that one of a few words is no rare one."""
-
-BRIEF = 120
-"""Characters below which a line is not cut, but counted."""
-
+FEW = 3  # Words that are added to those of a message, so that one of a few words is no rare one
+BRIEF = 120  # Characters below which a line is not cut, but counted
+# Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age /
+# RECENT).
 RECENT = 24
-"""Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age / RECENT).
-"""
-
-LONG = 600
-"""Characters of an outcome above which a call of an unknown tool counts as a look."""
-
+LONG = 600  # Characters of an outcome above which a call of an unknown tool counts as a look
 WEIGHTS: tuple[tuple[Callable[[Line], object], float], ...] = (
     (lambda line: line.kind == "found", 50.0),
     (lambda line: line.kind == "agent", 5.0),
@@ -80,10 +60,7 @@ WEIGHTS: tuple[tuple[Callable[[Line], object], float], ...] = (
 give way first, then calls, those that changed something or failed, what the agent said, and last a
 model's findings."""
 
-UNSPACED = 0x0E00
-"""The first character of the scripts that are written without spaces, from Thai on."""
-
-_TERM = re.compile(r"[^\W_]+")
+_TERM = re.compile(r"[\u0e00-\uffff]{2}|[^\W_]+")  # from Thai on, scripts without spaces
 
 Steps = list[tuple[int, int]]  # the place of a line, and the characters that it is left
 Parts = Sequence[Sequence[tuple[Line, float]]]  # lines, each with its characters
@@ -136,7 +113,7 @@ class Notes:
         before, end = self._around(int(room * AROUND) if lines else room, count)
         way, self._rooms = _GivingWay(lines), []
         whole = float(sum(way.sizes))
-        low, high, best, last = 0.0, whole, None, -1
+        low, high, best = 0.0, whole, None
         chars = whole if whole <= 2 * CHARACTERS * room else CHARACTERS * room
         for _ in range(TRIES):
             rooms = way.rooms(chars) if chars < whole else []
@@ -153,8 +130,7 @@ class Notes:
                 break
             fixed = size * len(before + end) / len(text)
             guess = chars * (FILLED * room - fixed) / max(size - fixed, 1)
-            is_better = low < guess < high and size != last  # lines get shorter in steps
-            chars, last = guess if is_better else (low + high) / 2, size
+            chars = guess if low < guess < high else (low + high) / 2
         return _least(lines, room, count, archived) if best is None else best
 
     def kept(self) -> Segment:
@@ -168,7 +144,10 @@ class Notes:
         gone = Counter(line.kind == "said" for line, room in pairs if not room)
         rooms = [room or gone[line.kind == "said"] <= MANY for line, room in pairs]
         parts = [
-            [_stored(line, room) for line, room in part]
+            [
+                fitted(line, max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT))
+                for line, room in part
+            ]
             for part in _shared_out(self.segment.each_part(), rooms)
         ]
         lines = tuple(chain.from_iterable(parts))
@@ -190,11 +169,6 @@ class Notes:
         if own.summary:
             end = f"{end}\n## Summary\n{_within(own.summary, room, count)}".lstrip("\n")
         return _within(own.text, room, count), end
-
-
-def _stored(line: Line, room: float) -> Line:
-    least = max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT)
-    return fitted(line, least) if line.size > MORE * least else line
 
 
 def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Parts:
@@ -234,12 +208,8 @@ def _least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> st
     words = [line for line in lines if line.kind == "said" and not line.times]
     ends = [*words[:1], *words[1:][-1:]]
     rest = f"({sum(line.times or 1 for line in lines) - len(ends)} lines left out)"
-    for size in (2 * room, room, room // 2, LEAST):
-        said = [shown(line, size, archived) for line in ends]
-        text = "\n".join(["# Part 1", *section(HEADINGS["said"], said), f"- {rest}"])
-        if count(text) <= room:
-            return text
-    return _within(rest, room, count)
+    said = section(HEADINGS["said"], [shown(line, room, archived) for line in ends])
+    return _within("\n".join(["# Part 1", *said, f"- {rest}"]), room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:
@@ -259,13 +229,14 @@ class _GivingWay:
     """
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        self.sizes = [line.size for line in lines]
-        places = [place for place, line in enumerate(lines) if not line.times]
-        words = [place for place in places if lines[place].kind == "said"]
-        works = [place for place in places if lines[place].kind != "said"]
-        self._words, self._works = (sum(self.sizes[p] for p in some) for some in (words, works))
-        self._said = {place: lines[place] for place in words}
-        self._work_steps = _steps_of_works([(place, lines[place]) for place in reversed(works)])
+        self.sizes = [float(line.size) for line in lines]
+        places = [(place, line) for place, line in enumerate(lines) if not line.times]
+        self._said = {place: line for place, line in places if line.kind == "said"}
+        works = [(place, line) for place, line in reversed(places) if place not in self._said]
+        self._words, self._works = (
+            sum(line.size for _, line in some) for some in (self._said.items(), works)
+        )
+        self._work_steps = _steps_of_works(works)
 
     @cached_property
     def _word_steps(self) -> Steps:
@@ -277,7 +248,7 @@ class _GivingWay:
         The user's words take their share, the others what is left, and the words what these leave.
         """
         words = min(self._words, max(room * SHARE, room - self._works))
-        rooms = [*map(float, self.sizes)]
+        rooms = [*self.sizes]
         left = self._give_way(rooms, self._work_steps, room - words - self._works)
         if (left := words + left - self._words) < 0:
             self._give_way(rooms, self._word_steps, left)
@@ -332,16 +303,8 @@ def _steps_of_words(lines: dict[int, Line]) -> Steps:
     return [(place, level) for *_, place, level in sorted(steps)]
 
 
-def _terms(line: Line) -> tuple[str, ...]:
-    """Return the words of a line, each once; of scripts without spaces, pairs of characters."""
+def _terms(line: Line) -> frozenset[str]:
+    """Return the words of a line; of scripts without spaces, pairs of characters."""
     if (terms := line.texts.get("terms")) is None:
-        words = _TERM.findall(line.text.casefold())
-        if not line.text.isascii():
-            words = [*chain.from_iterable(map(_pairs, words))]
-        terms = line.texts["terms"] = tuple(dict.fromkeys(words))
+        terms = line.texts["terms"] = frozenset(_TERM.findall(line.text.casefold()))
     return terms
-
-
-def _pairs(word: str) -> list[str]:
-    spaced = word.isascii() or len(word) < 3 or ord(max(word)) < UNSPACED
-    return [word] if spaced else [word[n : n + 2] for n in range(len(word) - 1)]

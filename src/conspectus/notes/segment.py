@@ -7,7 +7,7 @@ never read back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Literal
@@ -16,72 +16,53 @@ from conspectus.core.records import from_plain, to_plain
 
 Kind = Literal["said", "done", "agent", "found"]
 
+# Parts of a line that are names, and not what somebody has said.
 NAMES = ("ids", "kind", "call", "by")
-"""Parts of a line that are names, and not what somebody has said."""
-
+# Names of messages that a line cites at most, and one that a model has written.
 CITED, SOURCES = 4, 8
-"""Names of messages that a line cites at most, and one that a model has written."""
-
+# Characters of a text that a call has returned which counts as one that changed something,
+# where nobody knows: whatever changes something says little.
 SILENT = 80
-"""Characters of a text that a call has returned which counts as one that changed something, where
-nobody knows: whatever changes something says little."""
+SEGMENTS = 64  # Segments that are in memory with their data, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a summarising model has written, taken apart.
+    """What a summarising model has written, taken apart."""
 
-    Attributes:
-        found: what it found, each line with the ids of the messages that it cites.
-        goal: what the work is for, as lines.
-        next: the next step, as lines.
-        binding: statements of the user that it quotes, each with the id of its message.
-    """
-
+    # what it found, each line with the ids of the messages that it cites
     found: Sequence[tuple[str, tuple[str, ...]]] = ()
-    goal: Sequence[str] = ()
-    next: Sequence[str] = ()
+    goal: Sequence[str] = ()  # what the work is for, as lines
+    next: Sequence[str] = ()  # the next step, as lines
+    # statements of the user that it quotes, each with the id of its message
     binding: Sequence[tuple[str, str]] = ()
 
 
 @dataclass
 class Line:
-    """One entry of the notes; it is never changed.
+    """One entry of the notes; it is never changed."""
 
-    Attributes:
-        kind: what the user said, what was done, what an agent said, or what a model found.
-        ids: names of the messages that it is about; they recall the originals.
-        text: the words: the user's, the agent's, a finding, or why the agent made a call.
-        by: who said it, where that is neither the user nor the agent.
-        call: the name of the tool that was called.
-        args: its arguments, each a name and a value, what names the thing first.
-        outcome: what came of the call, in one line; empty without a result.
-        fields: whether that is data, as fields and rows.
-        failed: whether the result says that the call failed.
-        effect: whether the call changes anything; None where nobody knows.
-        quotes: statements in the user's words that bind, by a model's word; they are cut last.
-        span: the places of its first and its last message among all that have left.
-        times: how many lines it stands for that are only counted any more: `ids` are the first and
-            the last, `args` the calls of each tool, `about` what calls with an effect were about;
-            0 for a line.
-        failures: how many of these failed.
-    """
-
-    kind: Kind
-    ids: tuple[str, ...] = ()
-    text: str = ""
-    by: str = ""
-    call: str = ""
+    kind: Kind  # what the user said, what was done, what an agent said, or what a model found
+    ids: tuple[str, ...] = ()  # names of the messages that it is about; they recall the originals
+    text: str = ""  # the words: the user's, the agent's, a finding, or why the agent made a call
+    by: str = ""  # who said it, where that is neither the user nor the agent
+    call: str = ""  # the name of the tool that was called
+    # its arguments, each a name and a value, what names the thing first
     args: tuple[tuple[str, str], ...] = ()
-    outcome: str = ""
-    fields: bool = False
-    failed: bool = False
-    effect: bool | None = None
+    outcome: str = ""  # what came of the call, in one line; empty without a result
+    fields: bool = False  # whether that is data, as fields and rows
+    failed: bool = False  # whether the result says that the call failed
+    effect: bool | None = None  # whether the call changes anything; None where nobody knows
+    # statements in the user's words that bind, by a model's word; they are cut last
     quotes: tuple[str, ...] = ()
+    # the places of its first and its last message among all that have left
     span: tuple[int, ...] = (0, 0)
+    # how many lines it stands for that are only counted any more: `ids` are the first and the
+    # last, `args` the calls of each tool, `about` what calls with an effect were about; 0 for a
+    # line
     times: int = 0
     about: tuple[str, ...] = ()
-    failures: int = 0
+    failures: int = 0  # how many of these failed
 
     @property
     def cites(self) -> tuple[str, ...]:
@@ -110,51 +91,29 @@ class Line:
         return {}
 
     @cached_property
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Any:
         """The line as plain data, without what is as usual; it is never changed."""
-        data: dict[str, Any] = {}
-        for name, usual in _USUAL.items():
-            part = getattr(self, name)
-            if part != usual:
-                data[name] = list(part) if isinstance(part, tuple) else part
-        if self.args:
-            data["args"] = [*map(list, self.args)]
-        return data
-
-
-_USUAL = {part.name: part.default for part in fields(Line)}
+        return to_plain(self)
 
 
 @dataclass(frozen=True)
 class Segment:
-    """The notes, or what one compaction adds to them.
+    """The notes, or what one compaction adds to them."""
 
-    Attributes:
-        lines: what the messages that left hold, in their order.
-        parts: how many of the lines each part has, the oldest first; empty for one part.
-        goal: what the work is for, as a model wrote it.
-        next: the next step, likewise.
-        todo: the newest to-do list, an item a line; None where none was written.
-        skills: skill files that were read, a reference a line.
-        text: a text that stands as it is, such as notes that came without their record.
-        edited: the next summary takes the place of the text.
-        summary: the newest summary by a prompt or a function of the caller's.
-        anew: `lines` hold the findings of earlier notes, written anew.
-        user: the name under which the user speaks; None where nobody has looked.
-        ahead: what to say of a message of the user that stays in view although later ones left.
-    """
-
-    lines: tuple[Line, ...] = ()
+    lines: tuple[Line, ...] = ()  # what the messages that left hold, in their order
+    # how many of the lines each part has, the oldest first; empty for one part
     parts: tuple[int, ...] = ()
-    goal: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
+    goal: tuple[str, ...] = ()  # what the work is for, as a model wrote it
+    next: tuple[str, ...] = ()  # the next step, likewise
+    # the newest to-do list, an item a line; None where none was written
     todo: tuple[str, ...] | None = None
-    skills: tuple[str, ...] = ()
-    text: str = ""
-    edited: bool = False
-    summary: str = ""
-    anew: bool = False
-    user: str | None = None
+    skills: tuple[str, ...] = ()  # skill files that were read, a reference a line
+    text: str = ""  # a text that stands as it is, such as notes that came without their record
+    edited: bool = False  # the next summary takes the place of the text
+    summary: str = ""  # the newest summary by a prompt or a function of the caller's
+    anew: bool = False  # `lines` hold the findings of earlier notes, written anew
+    user: str | None = None  # the name under which the user speaks; None where nobody has looked
+    # what to say of a message of the user that stays in view although later ones left
     ahead: str = ""
 
     def each_part(self) -> list[tuple[Line, ...]]:
@@ -186,10 +145,9 @@ class Segment:
 
     def to_json(self) -> dict[str, Any]:
         """Return the notes as plain data, without what is as usual; it is never changed."""
-        data: dict[str, Any] = to_plain(replace(self, lines=()))
-        for line in self.lines:
-            _remember(line)
-            data.setdefault("lines", []).append(line.plain)
+        lines = {"lines": [line.plain for line in self.lines]} if self.lines else {}
+        data: dict[str, Any] = {**to_plain(replace(self, lines=())), **lines}
+        _remember(data, self)
         return data
 
     @classmethod
@@ -203,36 +161,25 @@ class Segment:
             >>> Segment.from_json({"goal": ["ship it"]}).goal
             ('ship it',)
         """
+        if (known := _known.get(id(data))) is not None:
+            return known[1]
         segment = from_plain(cls, {name: data[name] for name in data if name != "lines"})
-        lines = tuple(map(_line_of, data.get("lines", ())))
+        lines = tuple(from_plain(Line, line) for line in data.get("lines", ()))
         if sum(segment.parts) not in (0, len(lines)):
             raise ValueError("the parts of the notes are damaged")
-        return replace(segment, lines=lines)
+        segment = replace(segment, lines=lines)
+        _remember(data, segment)
+        return segment
 
 
-READ = 2_000
-"""Lines that are in memory, with what is derived from them, at most."""
-
-_read: dict[tuple[Any, ...], Line] = {}
-"""Lines that were read or written, by their kind and their ids."""
+_known: dict[int, tuple[Any, Segment]] = {}  # by the identity of their data
 
 
-def _line_of(data: Any) -> Line:
-    """Read a line, or find the one that was read before, with its texts."""
-    name = (data.get("kind"), *data.get("ids", ())) if isinstance(data, Mapping) else ()
-    line = _read.get(name)
-    if line is None or line.plain != data:
-        line = from_plain(Line, data)
-        if line.times and not all(count.isdecimal() for _, count in line.args):
-            raise ValueError("a line of the notes is damaged")
-        _remember(line)
-    return line
-
-
-def _remember(line: Line) -> None:
-    if len(_read) >= READ:
-        _read.clear()
-    _read[line.kind, *line.ids] = line
+def _remember(data: Mapping[str, Any], segment: Segment) -> None:
+    """Keep a segment with its data, which records share: reading takes long."""
+    if len(_known) >= SEGMENTS:
+        _known.clear()
+    _known[id(data)] = data, segment
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from conspectus.errors import PolicyError
 
+# Names of the argument that tells which file a tool works on.
 PATHS = ("path", "file_path", "filename", "file", "target_file", "filepath", "notebook_path")
-"""Names of the argument that tells which file a tool works on."""
-
+# Names that stand for each other as the key of a tool.
 ALIKE = (PATHS, ("query", "pattern"), ("url", "uri"))
-"""Names that stand for each other as the key of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,7 @@ def _opening(tools: Mapping[str, Tool], name: str) -> Tool | None:
     return next((t for n, t in known if n.endswith("*") and name.startswith(n[:-1])), None)
 
 
-FOLDER = "/mnt/skills"
-"""Where skills are, unless somebody says otherwise."""
+FOLDER = "/mnt/skills"  # Where skills are, unless somebody says otherwise
 
 
 @dataclass(frozen=True, slots=True)

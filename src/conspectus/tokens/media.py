@@ -19,18 +19,17 @@ from typing import Any
 from conspectus.messages.blocks import Media, media_of
 from conspectus.tokens.estimate import Maker
 
+# Tokens of an image of unknown size: at OpenAI six tiles, at the others the most that one
+# takes. OpenAI fits an image into 2,048 pixels, then its shorter side into 768, and takes 170
+# tokens for each tile of 512 and 85 for the whole; Anthropic takes one for 750 pixels, at most
+# 1,568 a side.
 PER_IMAGE: dict[Maker, int] = {"openai": 1_105, "anthropic": 1_600, "google": 1_120}
-"""Tokens of an image of unknown size: at OpenAI six tiles, at the others the most that one takes.
-
-OpenAI fits an image into 2,048 pixels, then its shorter side into 768, and takes 170 tokens for
-each tile of 512 and 85 for the whole; Anthropic takes one for 750 pixels, at most 1,568 a side."""
-
 PER_PAGE: dict[Maker, int] = {"anthropic": 3000, "openai": 2005, "google": 560, "unknown": 3000}
 NAMED_PAGES = 10  # Pages of a file that is only an id or an address, a recording too
 PAGE_BYTES = 10_000  # Bytes of a page if a PDF does not say its pages: few, so as not to miss any
 PER_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
+# By kind; of a film, that is 62,500 bytes and 300 tokens a second.
 BYTES_A_TOKEN = {"text": 3, "file": 4, "sealed": 4, "video": 208}
-"""By kind; of a film, that is 62,500 bytes and 300 tokens a second."""
 SOUND = 4_000  # Bytes a second of compressed sound, of a low usual quality
 BYTES_A_SECOND = dict.fromkeys(("pcm", "pcm16", "l16"), 48_000)  # as OpenAI takes it
 BYTES_A_SECOND |= dict.fromkeys(("wav", "x-wav", "wave", "flac", "x-flac", "aiff"), 16_000)

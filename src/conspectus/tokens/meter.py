@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,7 @@ from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.messages.message import message_of
 from conspectus.observe import log
-from conspectus.tokens.estimate import Family, estimate, family_of
+from conspectus.tokens.estimate import estimate, family_of
 from conspectus.tokens.media import media_tokens
 
 if TYPE_CHECKING:
@@ -32,19 +32,15 @@ FILLER = "."  # The text of messages that stand beside a counted one
 PER_MESSAGE = 4  # Tokens that a chat format spends on each message: role and delimiters
 PER_CALL = 8  # Tokens that it spends on each tool call: id, type, name and delimiters
 PER_TOOL = 8  # Tokens of a tool beside its schema: delimiters and type
+# Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
+# 313 or 346 by model); other providers document none.
 TOOL_PROMPT = {"claude": 346, "unknown": 346}
-"""Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
-313 or 346 by model); other providers document none."""
-
 BASE = 20  # Tokens that a counter may add to a list and that count with each message all the same
-LONG, LONGEST = 4_000, 400_000  # Characters of texts whose estimates are remembered, 32 of them
 
+# Bounds of the correction. A report below the least measures something else, such as one
+# without cached tokens, and is ignored. One above the most may count tools, and is cut; one as
+# far above the window, too, belongs to no request that a model has answered, and is ignored.
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
-"""Bounds of the correction. A report below the least measures something else, such as one without
-cached tokens, and is ignored; if the newest is, earlier ones lower nothing. One above the most may
-count tools, and is cut; one as far above the window, too, belongs to no request that a model has
-answered, and is ignored."""
-
 LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
 
 
@@ -58,10 +54,10 @@ class Report(NamedTuple):
 def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
     """Return the factor for the estimate: 0.5 to 2, and 1 without usable reports.
 
-    The rest of a request is the same in all reports, so the growth from the first to the last one
-    is that of the messages alone. A single report counts less the known overhead; beyond that it
-    can only show that the estimate is too large. Reports belong to one history since its last
-    compaction, oldest first.
+    The growth from the first to the last report is that of the messages alone, as the rest of a
+    request stays the same. A single one counts less the known overhead; beyond that it can only
+    show that the estimate is too large. Reports belong to one history since its last compaction,
+    oldest first.
 
     Example:
         >>> correction([Report(1_000, 2_600), Report(3_000, 5_000)])
@@ -82,8 +78,7 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         ratio = (last.reported - first.reported) / growth
     elif ratio > 1:
         ratio = max(1.0, (last.reported - overhead) / last.estimated)
-    void = reports[-1].reported < LEAST_RATIO * reports[-1].estimated
-    return min(MOST_RATIO, max(1.0 if void else LEAST_RATIO, ratio))
+    return min(MOST_RATIO, max(LEAST_RATIO, ratio))
 
 
 class TokenMeter:
@@ -111,7 +106,7 @@ class TokenMeter:
         self.family, self.maker = family_of(named(model))
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
-        self._text: Callable[[str], int] = partial(_estimated, family=self.family)
+        self._text: Callable[[str], int] = partial(estimate, family=self.family)
         # Meters that count alike share the sizes that are remembered with messages.
         self._way: object = f"{counter} {self.family} {self.maker}"
         if isinstance(counter, str):
@@ -186,13 +181,7 @@ class TokenMeter:
         return PER_MESSAGE + PER_CALL * len(message.calls) + size + media
 
 
-_remembered = lru_cache(maxsize=32)(estimate)
 _warned: list[str] = []
-
-
-def _estimated(text: str, family: Family) -> int:
-    """Estimate a text; a long one is remembered, as a summary is asked for several times."""
-    return (_remembered if LONG < len(text) < LONGEST else estimate)(text, family)
 
 
 def _warn_unknown(model: Any) -> None:
@@ -240,10 +229,11 @@ class MessageCounter:
 
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
-        for history, others in (([message], []), *_legal_histories(message)):
+        for history_of in (_alone, _legal_history):
+            history, others = history_of(message)
             try:
-                beside = self._ask(others) if others else self.base
-                return max(0, self._ask(history) - beside) + self.base
+                beside = self._ask(others) - self.base if others else 0
+                return max(0, self._ask(history) - beside)
             except PolicyError:
                 raise
             except Exception as error:
@@ -267,25 +257,30 @@ class MessageCounter:
         return int(count)
 
 
-def _legal_histories(message: BaseMessage) -> list[tuple[list[BaseMessage], list[BaseMessage]]]:
-    """Return histories with a message that a provider takes, each with one to compare it with.
+Histories = tuple[list["BaseMessage"], list["BaseMessage"]]
 
-    The last ones are for a counter that takes no call without a result: there the frame of a result
-    counts with its call.
+
+def _alone(message: BaseMessage) -> Histories:
+    return [message], []
+
+
+def _legal_history(message: BaseMessage) -> Histories:
+    """Return a history with a message that a provider takes, and one to compare it with.
+
+    A call counts with the frames of its results.
     """
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
     question = HumanMessage(FILLER)
     if isinstance(message, SystemMessage):
-        return [([message, question], [question])]
+        return [message, question], [question]
     if isinstance(message, ToolMessage):
         call: Any = {"name": message.name or "tool", "args": {}, "id": message.tool_call_id}
         before = [question, AIMessage("", tool_calls=[call])]
-        empty = message.model_copy(update={"content": FILLER})
-        return [([*before, message], before), ([*before, message], [*before, empty])]
+        return [*before, message], [*before, message.model_copy(update={"content": FILLER})]
     calls = getattr(message, "tool_calls", ())
     results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
-    return [([question, message, *after], [question]) for after in ([], results)]
+    return [question, message, *results], [question]
 
 
 def vocabulary(spec: str) -> Callable[[str], int]:
@@ -297,18 +292,18 @@ def vocabulary(spec: str) -> Callable[[str], int]:
     """
     library, _, name = spec.partition(":")
     load = {"tiktoken": _tiktoken, "tokenizers": _tokenizers}.get(library)
-    wrong = "cannot be a token_counter; write tiktoken:o200k_base, or "
-    wrong += "tokenizers:path/to/tokenizer.json"
     if not name or load is None:
-        raise PolicyError(f"{spec!r} {wrong}")
+        raise PolicyError(
+            f"{spec!r} cannot be a token_counter; write tiktoken:o200k_base, or "
+            "tokenizers:path/to/tokenizer.json"
+        )
     try:
         return load(name)
-    except ImportError as error:
-        wrong = f"needs {library}, which is not installed: {install_command('tokens')}"
-        raise PolicyError(f"{spec!r} {wrong}") from error
     except Exception as error:
-        wrong = f"cannot be had ({type(error).__name__}: {error!s:.200})"
         advice = "give one that is on this machine, or leave token_counter out for the estimate"
+        if isinstance(error, ImportError):
+            advice = install_command("tokens")
+        wrong = f"cannot be had ({type(error).__name__}: {error!s:.200})"
         raise PolicyError(f"the vocabulary {spec!r} {wrong}; {advice}") from error
 
 
