@@ -56,11 +56,10 @@ class AwaitedCall:
 
 
 SURFACES = (Compactor, partial(SummarizationMiddleware, None))
-LITTLE = [{"prepare": 0}, {"prepare": 1.1}, {"at": 0.5}]
 STALE = [{"keep": 3}, {"over": 200}, {"newest": -1}, {"least": 0}, {"newest": True}]
 STALE += [{name: value} for name in ("tools", "exclude") for value in ("look", [""], [3], {"a": 3})]
 WRONG: list[tuple[str, list[Any], str]] = [
-    ("background", [0.7, "yes", *LITTLE], r"0\.7"),
+    ("background", [0.7, "yes", {"at": 0.5}], "background must be True or False"),
     ("stale_results", ["yes", 3, {"arguments": 1}, *STALE], "stale_results"),
     ("redact", ["passwords", 5, object(), SecretRedactor], "redact must be True"),
     ("on_failure", ["ignore"], "on_failure must be one of"),

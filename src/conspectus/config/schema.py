@@ -104,7 +104,6 @@ Amount = Annotated[int | float, AfterValidator(lambda one: one if one % 1 else i
 Text = Annotated[str, Field(min_length=1)]
 Redact = Annotated[bool | Text, Field(union_mode="left_to_right")]
 Recall = Literal["off", "tool", "auto"]
-Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Part(BaseModel):
@@ -215,8 +214,8 @@ class SummarizationConfig(Part):
     """tokens of the window that messages cannot have"""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
     """old results of tools are truncated: true, or some of over, newest, least, tools, exclude"""
-    background: bool | dict[Literal["prepare"], Share] = False
-    """prepares the next summary beside the agent: true, or {prepare: 0.5} of the trigger"""
+    background: bool = False
+    """whether the next summary is prepared beside the agent, from 0.7 of the trigger on"""
     summary_request: Literal["smallest", "cached"] = "smallest"
     """what a model is sent: what leaves, or the agent's last request, which its provider has"""
     archive: Annotated[Text, AfterValidator(_archive)] | None = None

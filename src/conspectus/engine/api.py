@@ -15,7 +15,7 @@ from conspectus.archive import Scope
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import AnyStale, OnFailure, plain_words
-from conspectus.engine.background import AnyBackground, Closing, Preparation, begin
+from conspectus.engine.background import Closing, Preparation, begin
 from conspectus.engine.cached_request import last_request_of
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
@@ -120,9 +120,9 @@ class Compactor(Attributes, Closing):
         telemetry: one or several listeners for this compactor only, such as
             `conspectus.observe.OpenTelemetry()`. Default: only those of the process.
         background: True prepares the next notes in the background, in a thread, from seven tenths
-            of the trigger on; `{"prepare": 0.5}` from another share of it on. At the trigger they
-            are swapped in. Until they are finished the history is kept as it is while it fits the
-            window. Default: False. See `docs/operations.md`.
+            of the trigger on. At the trigger they are swapped in. Until they are finished the
+            history is kept as it is while it fits the window. Default: False. See
+            `docs/operations.md`.
         summary_request: `"cached"` asks for a summary with the messages of the last result and one
             instruction after them, if they hold all that is evicted: the provider then reads them
             from its cache. For loops whose model also summarises; a Runnable says how the loop
@@ -166,7 +166,7 @@ class Compactor(Attributes, Closing):
         on_event: OnEvent | None = None,
         redact: Redact = None,
         telemetry: AnyListeners = None,
-        background: AnyBackground = False,
+        background: bool = False,
         summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
     ) -> None:
         model = model_of(model, summarizer)

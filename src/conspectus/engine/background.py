@@ -14,10 +14,10 @@ import contextvars
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 from weakref import WeakSet
 
 from conspectus._newest import Newest
@@ -35,12 +35,6 @@ from conspectus.engine.writing import hash_of, write
 from conspectus.errors import ConspectusError, PolicyError
 from conspectus.messages import Message
 from conspectus.observe import emit, heard_by, observing
-
-AnyBackground = bool | Mapping[str, Any] | None
-
-PREPARE = 0.7
-"""Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
-trigger, four tenths of it outlast a summary of 30 seconds."""
 
 SESSIONS = 256  # Most sessions whose latest preparation is known
 LONGEST_END = 30.0  # Seconds in which a stopped preparation's calls of a store must end
@@ -86,10 +80,7 @@ async def _wait_while(true: Callable[[], bool], seconds: float | None) -> None:
 
 
 async def _stop(jobs: Iterable[Preparation]) -> None:
-    """Stop the writes of preparations, and wait until none uses a store.
-
-    Their threads end when their model answers.
-    """
+    """Stop the writes of preparations, and wait until none uses a store."""
     stopping = list(jobs)
     for job in stopping:
         job.gate.shut()
@@ -109,23 +100,10 @@ def _stop_all() -> None:
 
 
 class Preparations:
-    """The newest preparations of one object, by history.
+    """The newest preparations of one object, by history."""
 
-    Attributes:
-        prepare: share of each trigger from which on the next notes are prepared.
-    """
-
-    def __init__(self, setting: object) -> None:
-        """Read `background=`; raise `PolicyError` if it is no such setting."""
-        options: Any = {"prepare": PREPARE} if setting is True else setting
-        share: Any = options.get("prepare") if isinstance(options, Mapping) else None
-        number = isinstance(share, (int, float)) and not isinstance(share, bool)
-        if not number or len(options) > 1 or not 0 < share <= 1:
-            raise PolicyError(
-                f'background must be True, False or {{"prepare": {PREPARE}}}, a share of the '
-                f"trigger above 0 and at most 1, not {setting!r}"
-            )
-        self.prepare, self.closed = share, False
+    def __init__(self) -> None:
+        self.closed = False
         self.latest: Newest[Scope, Preparation] = Newest(SESSIONS)
 
     def wanted(self, thread: Thread, head: str, size: Size) -> bool:
@@ -134,12 +112,12 @@ class Preparations:
         One without a draft is tried again once the history has grown by a tenth.
         """
         known = self.latest.get(thread.scope)
-        if self.closed or (known and known.under_way) or not thread.nears(size, self.prepare):
+        if self.closed or (known and known.under_way) or not thread.nears(size):
             return False
-        before = known.size if known else None
-        if known is None or before is None:
+        if known is None or known.size is None or known.head != head:
             return True
-        if known.head != head or size.messages < before.messages:
+        before = known.size
+        if size.messages < before.messages:
             return True
         more = grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
         return more and known.outcome != "ready"
@@ -246,28 +224,22 @@ def begin(
 async def _prepare(thread: Thread, history: History | list[Message], job: Preparation) -> None:
     emit("preparation", thread.scope, name="began")
     with observing("preparation", thread.scope, name="finished", waited=0.0) as seen:
-        if thread.engine.redaction is not None:
-            seen.hides_errors = True
+        seen.hides_errors |= thread.engine.redaction is not None
         try:
-            count, reason = await _draft(thread, history, job)
-            job.outcome, job.reason = "nothing" if reason else "ready", reason
-            seen.add(messages=count, reason=reason)
+            count, job.reason = await _draft(thread, history, job)
+            job.outcome = "nothing" if job.reason else "ready"
+            seen.add(messages=count, reason=job.reason)
         except ConspectusError as error:
-            [why] = await thread.engine.redacted([str(error)])
-            job.outcome, job.reason = "failed", why
-            what = {"failure": error.failure, "error": type(error).__qualname__}
-            seen.add(outcome="failed", error_message=why, **what)
+            [job.reason] = await thread.engine.redacted([str(error)])
+            job.outcome = "failed"
+            seen.add(outcome="failed", failure=error.failure)
+            seen.add(error=type(error).__qualname__, error_message=job.reason)
 
 
 async def _draft(
     thread: Thread, history: History | list[Message], job: Preparation
 ) -> tuple[int, str]:
-    """Write the draft of the plan that is foreseen; return how many messages it read.
-
-    Return also why there is no draft, or an empty text.
-    """
-    jobs = thread.engine.background
-    assert jobs is not None
+    """Write the draft that is foreseen; return how many messages it read, or why there is none."""
     if not isinstance(history, History):
         thread, history = thread.measured(await thread.fold(history))
     job.head, job.size = history.head_id or "", thread.trigger_size or history.size
@@ -276,7 +248,7 @@ async def _draft(
         known = await thread.find_draft(name)
         if known is not None and _fits(known, history):
             return 0, ""
-        plan = thread.foresees(history, jobs.prepare)
+        plan = thread.foresees(history)
         if not isinstance(plan, Compact):
             return 0, plan.reason
         if not plan.evicted:
@@ -296,7 +268,6 @@ class Chosen(NamedTuple):
 
     plan: Plan
     draft: Draft | None = None  # the prepared draft that is put in force; None for none
-    goes_on: bool = False  # the agent continues while its notes are being prepared
     waited: float = 0.0  # seconds that the agent waited for a draft
 
 
@@ -320,7 +291,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     if not over and not in_vain:
         begin(thread, history, head, size)
         emit("preparation", scope, name="went_on")
-        return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
+        return Chosen(Keep(GOES_ON, history.size.tokens))
     if job is None or not job.under_way:
         return usual
     start = time.monotonic()
@@ -350,10 +321,8 @@ async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | No
 
 
 def _name(thread: Thread, history: History) -> str:
-    """Name the draft that follows the notes in force, made with these settings.
-
-    A record that only clips messages does not change a draft.
-    """
+    """Name the draft that follows the notes in force, made with these settings."""
+    # A record that only clips messages does not change a draft.
     notes = next((record.id for record in reversed(history.chain) if record.covers), "")
     return hash_of(["prepared", notes, thread.engine.identity("")])
 

@@ -61,7 +61,7 @@ def last_request_of(engine: Engine, setting: object, window: int | None) -> Last
     """
     if not engine.cached:
         return None
-    models = (getattr(engine.summarizers[by], "model", None) for by in engine.order)
+    models = (getattr(writer, "model", None) for writer in engine.writers.values())
     model = setting if is_runnable(setting) else next(filter(is_runnable, models), None)
     if model is None:
         raise PolicyError(
@@ -76,7 +76,7 @@ def after_last_request(
 ) -> SummaryRequest:
     """Add the agent's last request to a summariser's, if the summary may use the cache."""
     meter = material.thread.engine.meter
-    obstacle = getattr(material.thread.engine.summarizers[by], "obstacle", None)
+    obstacle = getattr(material.thread.engine.writers[by], "obstacle", None)
     if obstacle is None:
         return request
     why, tokens = "no request of the agent is known in this process", 0
@@ -104,7 +104,8 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
     rest = iter(last.messages)
     whole = all(any(_same(entry.source, sent) for sent in rest) for entry in material.entries)
     reasons = {
-        "another model summarises": last.any_model and by != material.thread.engine.order[0],
+        "another model summarises": last.any_model
+        and by != next(iter(material.thread.engine.writers)),
         "what is summarised is redacted, and the request is not": material.redaction is not None,
         "its provider has forgotten it": monotonic() - last.at > LIVES,
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),

@@ -1,9 +1,4 @@
-"""One call of the compactor, from the messages of a caller to the record in force.
-
-Read the messages, fold the records over them, decide; then archive what leaves, write the draft,
-let a person read it, and commit. This order is the commit rule: a failure before the commit leaves
-the history as it was.
-"""
+"""One call of the compactor, from the messages of a caller to the record in force."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ from typing import Any
 from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.records import Cost, Draft, Record
-from conspectus.engine.background import choose
+from conspectus.engine.background import GOES_ON, choose
 from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.result import CompactionResult, as_before, remember
@@ -37,10 +32,9 @@ CAUSES = ("window", "forced", "trigger")
 async def compact(
     thread: Thread, messages: Sequence[Source], force: bool = False, focus: str = ""
 ) -> CompactionResult:
-    """Read a history, decide, and carry the decision out.
+    """Read a history, fold the records over it, decide, and carry the decision out.
 
-    If another worker compacts it meanwhile, its record is found at the next read. The result
-    includes the cost of the reads before.
+    If another worker compacts it meanwhile, its record is found at the next read.
     """
     seen = None if force or focus else thread.engine.memory.histories.get(thread.scope)
     if seen is not None and (kept := await as_before(thread, messages, seen)) is not None:
@@ -84,26 +78,24 @@ async def _carried_out(
 ) -> CompactionResult:
     """Carry out a plan.
 
-    Raises:
-        ArchiveOvertaken: another worker has put its own record in force; has its `cost`.
-        SummaryError, RedactionError, ArchiveError: it failed, and `on_failure` is `"raise"`.
+    Raise `ArchiveOvertaken` with its cost if another worker has put its own record in force; what
+    else fails is raised if `on_failure` is `"raise"`.
     """
-    ready, waited, goes_on = None, 0.0, False
+    ready, waited = None, 0.0
     if thread.engine.background is not None and prepared:
-        plan, ready, goes_on, waited = await choose(thread, history, plan)
+        plan, ready, waited = await choose(thread, history, plan)
     if not isinstance(plan, Compact):
-        return unchanged(thread, history, plan, preparing=goes_on)
+        return _unchanged(thread, history, plan)
     engine, material = thread.engine, Material(thread, history, plan, focus, ready, waited)
     cause = next((word for word in CAUSES if plan.cause.startswith(word)), "gathered")
     sizes = {"tokens_before": plan.tokens, "budget": plan.budget, "clipped": len(plan.clips)}
     with observing("compaction", thread.scope, cause=cause, **sizes) as seen:
-        if engine.redaction is not None:
-            seen.hides_errors = True
+        seen.hides_errors |= engine.redaction is not None
         seen.add(archived=engine.archive is not None)
         try:
             record = await _put_in_force(material)
         except ConspectusError as error:
-            return await _failed(material, error, seen, preparing=goes_on)
+            return await _failed(material, error, seen)
         result = await _done(material, record, seen)
     if ready is not None:
         facts = {"waited": waited, "messages": len(ready.read)}
@@ -193,15 +185,13 @@ def _order(material: Material) -> tuple[str, ...]:
 # What is reported
 
 
-def unchanged(
-    thread: Thread, history: History, plan: Keep | Stuck, **more: Any
-) -> CompactionResult:
+def _unchanged(thread: Thread, history: History, plan: Keep | Stuck) -> CompactionResult:
     """Report that a history stays as it is."""
-    outcome, needed = "kept", None
     if isinstance(plan, Stuck):
-        outcome, needed = "stuck", plan.needed
-    more = {"outcome": outcome, "reason": plan.reason, "needed": needed, **more}
-    return _result(thread, history, tokens_before=history.size.tokens, **more)
+        needed = plan.needed
+        return _result(thread, history, outcome="stuck", reason=plan.reason, needed=needed)
+    preparing = plan.reason == GOES_ON
+    return _result(thread, history, outcome="kept", reason=plan.reason, preparing=preparing)
 
 
 def _overtaken(
@@ -210,14 +200,12 @@ def _overtaken(
     """Report that another worker was first each time, or raise the error."""
     if thread.engine.settings.on_failure == "raise":
         raise error
-    kept, over = Keep(str(error), history.size.tokens), thread.over(history.size)
-    more: dict[str, Any] = {"outcome": "stuck"} if over else {}
-    return unchanged(thread, history, kept, failed="archive", cost=spent, **more)
+    outcome: Any = "stuck" if thread.over(history.size) else "kept"
+    more: Any = {"reason": str(error), "failed": "archive", "cost": spent}
+    return _result(thread, history, outcome=outcome, **more)
 
 
-async def _failed(
-    material: Material, error: ConspectusError, seen: Any, **more: Any
-) -> CompactionResult:
+async def _failed(material: Material, error: ConspectusError, seen: Any) -> CompactionResult:
     """Report a compaction that failed, or raise its error; remember it if its summary failed."""
     thread, history, plan = material.thread, material.history, material.plan
     engine, size, over = thread.engine, history.size, thread.over(history.size)
@@ -239,15 +227,14 @@ async def _failed(
         error.cost = material.spent
     if late or (engine.settings.on_failure == "raise" and not refused):
         raise error
-    more |= {"cause": plan.cause, "cost": material.spent, "failed": what}
-    over = plan.budget is not None and plan.tokens > plan.budget
     return _result(
         thread,
         history,
         outcome="stuck" if over else "kept",
         reason=reason,
-        tokens_before=size.tokens,
-        **more,
+        cause=plan.cause,
+        cost=material.spent,
+        failed=what,
     )
 
 
@@ -292,7 +279,9 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
     )
 
 
-def _result(thread: Thread, view: History, **more: Any) -> CompactionResult:
+def _result(
+    thread: Thread, view: History, tokens_before: int | None = None, **more: Any
+) -> CompactionResult:
     tokens, budget = view.size.tokens, thread.budget
     if more["outcome"] == "stuck":
         needed = more.get("needed")
@@ -303,6 +292,7 @@ def _result(thread: Thread, view: History, **more: Any) -> CompactionResult:
         messages=view.sources,
         summary=next((made.summary for made in reversed(view.chain) if made.summary), ""),
         archived=confirmed and not view.foreign,
+        tokens_before=tokens if tokens_before is None else tokens_before,
         tokens_after=tokens,
         budget=budget,
         kept=sum(not item.summary for item in view.items),

@@ -1,8 +1,7 @@
 """Functions of the caller's that hear of a compaction before it takes effect, or approve it.
 
-They run where the compaction does: without an event loop in the thread that called it, else in one
-beside the loop, with a copy of the caller's context. There `pin` runs, too. Only async functions
-for `before_summarization` run on the loop.
+They run where the compaction does: in the thread that called it, or in one beside its event loop,
+with a copy of the caller's context. Only async functions of `before_summarization` run on the loop.
 """
 
 from __future__ import annotations
@@ -126,14 +125,10 @@ class Refused(SummaryError):
 
 
 async def approved(ask: Preview, material: Material, draft: Draft, stored: bool) -> Draft:
-    """Return the draft as a person approved it.
+    """Return the draft as a person approved it, who is asked again until the text fits.
 
-    The person is asked in the caller's context, where a graph's interrupt works, and again until
-    the text fits.
-
-    Raises:
-        Refused: the person does not want it.
-        SummaryError: no answer can be used.
+    That is in the caller's context, where a graph's interrupt works. Raise `Refused` if the person
+    does not want it, `SummaryError` if no answer can be used.
     """
     limit, problem = material.most, ""
     request = PreviewRequest(
@@ -160,11 +155,9 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
                 seen.add(outcome="ok")
                 segment = Segment(text=edited, edited=True).to_json()
                 return replace(draft, text=edited, tokens=tokens, segment=segment)
-            problem = (
-                f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
-                if edited
-                else "it is empty; refuse it to leave the history as it is"
-            )
+            problem = f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
+            if not edited:
+                problem = "it is empty; refuse it to leave the history as it is"
     if text is None:
         raise Refused("the summary was refused by the person who was asked")
     raise SummaryError(

@@ -14,13 +14,7 @@ from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, ViewItem, clipped
 from conspectus.errors import ArchiveUnconfirmed, RedactionError
-from conspectus.messages import (
-    SUMMARY_LINE,
-    Message,
-    read_messages,
-    summary_message,
-    summary_text,
-)
+from conspectus.messages import SUMMARY_LINE, Message, read_messages, summary_message, summary_text
 from conspectus.messages.framing import as_notes, summary_body
 from conspectus.messages.message import sendable
 from conspectus.model.answers import FLOOR
@@ -40,8 +34,10 @@ class Material:
     ready: Draft | None = None  # a draft that was prepared for it
     waited: float = 0.0  # seconds that the caller has waited for that
     redaction: Redaction | None = None  # the redactor, with the secrets that it recognised here
-    # messages that leave the view; `entries` are theirs, and `read` those that are no summaries
+    # messages that leave the view; `keys` and `entries` are theirs, and `read` those that are no
+    # summaries
     leaving: tuple[ViewItem, ...] = ()
+    keys: tuple[str, ...] = ()
     entries: list[Message] = field(default_factory=list)
     read: list[Message] = field(default_factory=list)
     # the messages that leave or are clipped, as first sent, by key
@@ -52,6 +48,7 @@ class Material:
     ahead: int = 0  # how many of them came before the last one that leaves
     notes: Segment = field(default_factory=Segment)  # so far
     foreign: tuple[str, ...] = ()  # summaries of other libraries that leave
+    standing: str = ""  # the summary so far: ours, and those that ours replaces
     # secrets that were taken out of the originals, by kind
     redacted: Mapping[str, int] = field(default_factory=dict)
     tokens: int = 0  # tokens and number of the messages in view after it, beside the summary
@@ -65,17 +62,6 @@ class Material:
     # what tries of this compaction cost, and those that failed, in words
     spent: Cost = field(default_factory=Cost)
     failures: tuple[str, ...] = ()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of the messages that leave."""
-        return tuple(item.key for item in self.leaving)
-
-    @property
-    def standing(self) -> str:
-        """The summary so far: ours, and those that ours replaces."""
-        notes = self.history.head.summary if self.history.head else ""
-        return "\n".join(filter(None, (notes, *self.foreign)))
 
     def size(self, body: str) -> int:
         """Return the tokens of the message that shows a summary."""
@@ -112,19 +98,15 @@ class Material:
 
 
 async def collect(made: Material) -> None:
-    """Read the originals of all that leaves or is clipped, and the notes so far.
-
-    Raises:
-        ArchiveError: originals of clips cannot be read.
-        RedactionError: the redactor failed.
-    """
+    """Read the originals of all that leaves or is clipped, and the notes so far."""
     thread, history, plan = made.thread, made.history, made.plan
     engine, items, gone = thread.engine, history.items, set(plan.evicted)
     summarised, last, beside = bool(plan.summary_tokens), max(gone, default=0), list[int]()
-    made.notes, made.redaction = _notes_of(history.chain or history.before), engine.redaction
+    made.notes, made.redaction = _notes_of(history.chain), engine.redaction
     made.leaving = tuple(
         item for i, item in enumerate(items) if i in gone or (summarised and item.foreign)
     )
+    made.keys = tuple(item.key for item in made.leaving)
     await _find_originals(made)
     made.foreign = tuple(
         summary_body(item.entry.text) for item in made.leaving if item.foreign and item.entry
@@ -143,7 +125,9 @@ async def collect(made: Material) -> None:
     made.tokens, made.count = sum(beside), len(beside)
     if made.redaction is not None:
         await _redact(made, made.redaction)
-    made.entries = [made.originals[item.key] for item in made.leaving]
+    made.entries = [made.originals[key] for key in made.keys]
+    notes = history.head.summary if history.head else ""
+    made.standing = "\n".join(filter(None, (notes, *made.foreign)))
     made.read = [made.originals[item.key] for item in made.leaving if not item.summary]
     # A summary in a tiny budget need only fit by itself where its message is the caller's own.
     cap, budget, most = plan.summary_cap, plan.budget, max(FLOOR, made.replaced)
@@ -179,8 +163,7 @@ async def _find_originals(made: Material) -> None:
 async def confirm(material: Material) -> None:
     """Archive what leaves or is truncated, and read it back: a store may forget.
 
-    Raises:
-        ArchiveError: the archive has not confirmed it.
+    Raise `ArchiveError` if the archive has not confirmed it.
     """
     archive, scope = material.thread.engine.archive, material.thread.scope
     originals = list(material.originals.values())
@@ -225,10 +208,7 @@ async def _redact(made: Material, redaction: Redaction) -> None:
 
 
 def _notes_of(chain: Chain) -> Segment:
-    """Read the notes of the newest record that has some.
-
-    Where they are gone or damaged, its summary takes their place.
-    """
+    """Read the notes of the newest record that has some, or its summary if they are damaged."""
     record = next((one for one in reversed(chain) if one.segment or one.by), None)
     if record is None:
         return Segment()

@@ -27,7 +27,7 @@ from conspectus.core.policy import (
     parse_trigger,
     whole,
 )
-from conspectus.engine.background import AnyBackground, Preparations
+from conspectus.engine.background import Preparations
 from conspectus.engine.thread import Memory
 from conspectus.errors import InputError, PolicyError, RedactionError
 from conspectus.messages import ARCHIVED, summary_message, summary_text
@@ -58,8 +58,8 @@ ThreadId = str | int | UUID
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether it can be called, and answers at once: nothing awaits what async ones do."""
-    return callable(value) and not is_async(value)
+    """Return whether it is None, or can be called and answers at once: nothing awaits it."""
+    return value is None or (callable(value) and not is_async(value))
 
 
 def _is_seconds(value: Any) -> bool:
@@ -67,31 +67,23 @@ def _is_seconds(value: Any) -> bool:
     return value is None or (number and 0 < value <= HOUR)
 
 
-def _are(kind: type, values: object) -> bool:
-    return isinstance(values, (list, tuple)) and all(isinstance(one, kind) for one in values)
+def _is_list(value: object, kind: type = object) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, kind) for one in value)
 
 
 CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "on_failure": (get_args(OnFailure).__contains__, f"one of {get_args(OnFailure)}"),
     "summarizer_timeout": (_is_seconds, f"seconds above 0 and at most {HOUR:,}, or None"),
     "before_summarization": (
-        lambda v: v is None or callable(v) or (isinstance(v, Sequence) and all(map(callable, v))),
+        lambda v: v is None or callable(v) or (_is_list(v) and all(map(callable, v))),
         "callables that take an event",
     ),
-    "on_event": (
-        lambda v: v is None or _is_plain(v),
-        "a callable that takes a name and its data, and is not async",
-    ),
-    "fallbacks": (
-        lambda v: isinstance(v, Sequence) and not isinstance(v, str),
-        "a list of summarisers",
-    ),
-    "notes": (
-        lambda v: isinstance(v, bool),
-        "True, or False for the summariser's text alone",
-    ),
+    "on_event": (_is_plain, "a callable that takes a name and its data, and is not async"),
+    "fallbacks": (_is_list, "a list of summarisers"),
+    "background": (lambda v: v is None or isinstance(v, bool), "True or False"),
+    "notes": (lambda v: isinstance(v, bool), "True, or False for the summariser's text alone"),
     "tool_table": (
-        lambda v: _are(Tool, v),
+        lambda v: _is_list(v, Tool),
         'a list of conspectus.Tool, such as Tool("book_room", key="room_id", effect=True)',
     ),
     "skills": (
@@ -100,7 +92,7 @@ CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "summary_request": (("smallest", "cached").__contains__, '"smallest" or "cached"'),
     "pin": (
-        lambda v: v is None or _is_plain(v) or (isinstance(v, str) and v != ""),
+        lambda v: v != "" and (isinstance(v, str) or _is_plain(v)),
         "a callable that takes a message and is not async, or the name of a marker in "
         "additional_kwargs",
     ),
@@ -127,7 +119,7 @@ class Settings:
     summarizer_timeout: float | None = TIMEOUT
     on_failure: OnFailure = "degrade"
     archive: AnyArchive | None = None
-    background: AnyBackground = None
+    background: bool | None = None
     pin: Pin | None = None
     on_event: OnEvent | None = None
     before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None = None
@@ -168,8 +160,7 @@ class Engine:
     frame: int  # tokens of a summary message without text
     archive: Archive | None
     memory: Memory = field(default_factory=Memory)
-    summarizers: Mapping[str, Summarizer]
-    order: tuple[str, ...]  # names of the summarisers to try, in turn
+    writers: Mapping[str, Summarizer]  # summarisers to try in turn, by name
     pin: Callable[[Any], bool] | None = None
     on_event: OnEvent | None = None
     preview: Preview | None = None
@@ -216,20 +207,19 @@ class Engine:
             meter=meter,
             frame=frame,
             archive=open_archive(own.archive),
-            order=tuple(named),
-            summarizers={EMBEDDED: EmbeddedSummarizer(), **named},
+            writers=named,
             pin=predicate(own.pin),
             on_event=own.on_event,
             listeners=listeners_of(own.telemetry),
             hooks=(hooks,) if callable(hooks) else tuple(hooks),
             redaction=Redaction.of(own.redact, own.summarizer_timeout),
             tools=ToolTable(own.tool_table),
-            background=None if own.background in (None, False) else Preparations(own.background),
+            background=Preparations() if own.background else None,
         )
 
     def identity(self, focus: str) -> str:
         """Name all that would change a summary, beside its messages and its plan."""
-        own, writers = self.settings, (self.summarizers[name] for name in self.order)
+        own, writers = self.settings, self.writers.values()
         beside = (own.notes, self.tools, own.skills, self.redaction, own.summary_request)
         parts = (*writers, focus, *beside)
         return "\0".join(str(getattr(part, "identity", part)) for part in parts)

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from conspectus.engine.result import Seen
     from conspectus.engine.settings import Engine
 
+PREPARE = 0.7
+"""Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
+trigger, four tenths of it outlast a summary of 30 seconds."""
+
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
 
 FAILED_BEFORE = (
@@ -47,8 +51,8 @@ ANOTHER = (
 )
 
 KEPT = 8  # Drafts, and chains, in memory for each session
-LOOK_AGAIN = 0.02  # Seconds between two looks at the work of another worker
-LONGEST_LOOK = 600.0  # Seconds after which the task of another worker is taken to be lost
+LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
+"""Seconds between two looks at the work of another worker, and after which it is taken as lost."""
 
 _WRITING: dict[tuple[int, Scope, str], object] = {}
 """The drafts that workers of this process are writing, each with a mark of its worker."""
@@ -157,7 +161,7 @@ class Thread:
 
     # Records and drafts: in the archive, or without one in this process's memory
 
-    async def in_force(self) -> object:
+    async def in_force(self) -> Chain | str:
         """Look what is in force, for a caller with messages alone."""
         archive = self.engine.archive
         if archive is None:
@@ -168,13 +172,12 @@ class Thread:
 
     async def chain(self) -> Chain:
         """Return the records in force, the oldest first."""
-        archive = self.engine.archive
-        if isinstance(self.head, tuple):
-            return self.head
-        if archive is None:
-            return self.engine.memory.of(self.scope).chain if self.head is None else ()
-        head = self.head if self.head is not None else await self.in_force()
-        return (await archive.flow(archive.chain_at, self.scope, str(head))) if head else ()
+        archive, head = self.engine.archive, self.head
+        if head is None:
+            head = await self.in_force()
+        if archive is None or isinstance(head, tuple):
+            return head if isinstance(head, tuple) else ()
+        return (await archive.flow(archive.chain_at, self.scope, head)) if head else ()
 
     async def commit(self, chain: Chain, record: Record) -> None:
         """Put a record in force on top of a chain; raise `ArchiveError` if that fails."""
@@ -215,7 +218,7 @@ class Thread:
         history = look(engine, entries, known)
         if archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
-            return replace(look(engine, entries, ()), before=history.chain)
+            return look(engine, entries, ())
         if all(item.entry is not None for item in history.items):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
@@ -251,11 +254,10 @@ class Thread:
 
     def corrected(self, reports: Sequence[Report]) -> Thread:
         """Return the thread with an estimate that is corrected by reports of models."""
-        if self.ratio is not None:
-            meter = self.engine.meter.scaled(self.ratio)
-        else:
-            reserved, limit = (self.room.reserved, self.room.limit) if self.room else (0, None)
-            meter = self.engine.meter.scaled(correction(reports, reserved, limit))
+        ratio, room = self.ratio, self.room
+        if ratio is None:
+            ratio = correction(reports, *((room.reserved, room.limit) if room else ()))
+        meter = self.engine.meter.scaled(ratio)
         if meter is self.engine.meter:
             return self
         frame = math.ceil(self.engine.frame * meter.ratio)
@@ -271,9 +273,7 @@ class Thread:
 
     def is_quiet(self, size: Size, head: Record | None) -> bool:
         """Tell whether neither the trigger, nor the window, nor a preparation asks for anything."""
-        jobs = self.engine.background
-        near = jobs is not None and self.nears(size, jobs.prepare)
-        return not (near or self._fires(size, head))
+        return not (self.nears(size) or self._fires(size, head))
 
     def _fires(self, size: Size, head: Record | None) -> bool:
         """Tell whether the trigger or the window asks for a compaction."""
@@ -281,10 +281,11 @@ class Thread:
         last = head.size_after if head else None
         return self.over(size) or self.engine.policy.fired(size, limit, last) is not None
 
-    def nears(self, size: Size, prepare: float) -> bool:
+    def nears(self, size: Size) -> bool:
         """Tell whether notes should be prepared for a history of this size."""
         limit = None if self.room is None else self.room.limit
-        return self.engine.policy.fired(foreseen(size, prepare), limit) is not None
+        near = self.engine.policy.fired(foreseen(size, PREPARE), limit) is not None
+        return near and self.engine.background is not None
 
     def decided(self, history: History, force: bool) -> Plan:
         """Plan; after a failed summary only if the history has changed."""
@@ -296,9 +297,9 @@ class Thread:
             decided = replace(decided, reason=FAILED_BEFORE % failed.size.messages)
         return decided
 
-    def foresees(self, history: History, share: float) -> Plan:
-        """Plan as if the trigger fired at a share of itself."""
-        size = foreseen(self.trigger_size or history.size, share)
+    def foresees(self, history: History) -> Plan:
+        """Plan as if the trigger fired where notes are prepared."""
+        size = foreseen(self.trigger_size or history.size, PREPARE)
         engine = replace(self.engine, policy=replace(self.engine.policy, arguments=None))
         near = replace(self, trigger_size=size, last=None, engine=engine)
         return near._planned(history, None, False)

@@ -245,8 +245,6 @@ class History:
     chain: Chain
     dropped: int
     like: type  # the caller's kind of message
-    # records made without an archive, whose notes still hold: the archive's chain begins after them
-    before: Chain = ()
     head: Record | None = field(init=False)
     head_id: str | None = field(init=False)
     sources: list[Source] = field(init=False)

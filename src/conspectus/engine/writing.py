@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,13 +32,9 @@ from conspectus.notes.text import cited, cut, one_line, section
 from conspectus.observe import observing
 from conspectus.observe.events import as_text, is_way_out
 
-RETRY_AFTER = (0.5, 2.0)
-"""Seconds before the second and the third try of one summariser, unless its provider asks for
-more."""
-
-LONGEST_WAIT = 20.0
-"""Most seconds to wait on a provider's request; if it asks for more, its summariser is not tried
-again."""
+RETRY_AFTER, LONGEST_WAIT = (0.5, 2.0), 20.0
+"""Seconds before the second and the third try of one summariser, and at most on its provider's
+request; if that asks for more, the summariser is not tried again."""
 
 LARGEST, CONTEXT = 4_096, 2_000
 """Tokens that a model is asked for at most, and that it is shown of earlier notes, beside findings
@@ -60,17 +57,10 @@ HEADINGS = 24  # Tokens of the headings around a text that stands alone
 async def write(material: Material) -> tuple[Draft, bool]:
     """Take the draft of the plan, if there is one; else ask each summariser in turn.
 
-    What was spent and what failed is added to the material.
-
-    Returns:
-        The draft, and whether it was there already.
-
-    Raises:
-        SummaryError: no summariser succeeded.
-        ArchiveError: a draft could not be read or stored.
-        RedactionError: the redactor failed.
+    Return it, and whether it was there already. What was spent and what failed is added to the
+    material. Raise `SummaryError` if no summariser succeeded.
     """
-    thread, start, paid = material.thread, time.monotonic(), Cost()
+    thread, start = material.thread, time.monotonic()
     # By this name of all that would change it, any process finds the draft.
     identity = thread.engine.identity(material.focus)
     parts = [material.history.head_id, material.keys, material.wanted, identity, material.standing]
@@ -78,16 +68,14 @@ async def write(material: Material) -> tuple[Draft, bool]:
     async with alone(thread, name):
         draft = material.ready or await thread.find_draft(name)
         if draft is not None:
-            try:
+            with suppress(SummaryRejected):
                 ready = checked(material, draft)
                 material.spent = Cost() if material.ready is None else draft.cost
                 return ready, True
-            except SummaryRejected:
-                paid = draft.cost
         draft = await _written(material)
         # Tries that failed were paid for too; the record is all that says so.
         seconds = round(time.monotonic() - start, 3)
-        draft = replace(draft, cost=paid + material.spent, seconds=seconds)
+        draft = replace(draft, cost=material.spent, seconds=seconds)
         # What the embedded one writes is written again as cheaply, but a person may approve it.
         if draft.by != EMBEDDED or draft.cost.calls or thread.engine.preview is not None:
             await thread.save_draft(name, draft)
@@ -107,10 +95,12 @@ async def _written(material: Material) -> Draft:
         over = engine.policy.fired(twice, None) is not None
     else:
         over = plan.tokens > plan.budget
-    last_resort = over and engine.settings.on_failure == "degrade" and EMBEDDED not in engine.order
+    last_resort = (
+        over and engine.settings.on_failure == "degrade" and EMBEDDED not in engine.writers
+    )
     error = SummaryError("no summariser was given")
     try:
-        for by in (*engine.order, *([EMBEDDED] if last_resort else ())):
+        for by in (*engine.writers, *([EMBEDDED] if last_resort else ())):
             last = engine.memory.of(thread.scope).last_request
             for wait in (*RETRY_AFTER, None):
                 request = _request_of(material, by) if by != EMBEDDED else None
@@ -144,17 +134,13 @@ async def _written(material: Material) -> Draft:
 async def _draft_by(by: str, material: Material, request: SummaryRequest | None) -> Draft:
     """Have one summariser answer, by its own steps where it has some, and make notes of it.
 
-    Without a request, the notes are made of the messages alone.
-
-    Raises:
-        SummaryError: it failed, or its answer is no summary.
-        RedactionError: nothing is left of its answer.
+    Without a request, the notes are made of the messages alone. Raise `SummaryError` if that fails.
     """
     engine = material.thread.engine
     if request is None:
         draft = Draft("", EMBEDDED, material.keys)
         return _with_notes(material, draft, "", None, engine.text_within(material.wanted))
-    summarizer = engine.summarizers[by]
+    summarizer = engine.writers[by]
     steps = getattr(summarizer, "summarize_flow", None)
     try:
         if steps is not None:  # it sets a time for each of its calls, and reports them
@@ -227,7 +213,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
         return request
     request = replace(request, limit=max(1, min(int(limit * ASKED), LARGEST)))
     notes = Notes([material.notes])
-    if getattr(engine.summarizers[by], "form", "whole") == "whole":
+    if getattr(engine.writers[by], "form", "whole") == "whole":
         last = notes.summary  # one that is too long for the request is read with the messages
         last = "\n".join(filter(None, (last, foreign * beside)))
         return replace(request, notes=last if count(last) <= max(limit, CONTEXT) else "")
@@ -243,11 +229,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
 
 
 def checked(material: Material, draft: Draft) -> Draft:
-    """Measure a draft and check it.
-
-    Raises:
-        SummaryRejected: it cannot be used.
-    """
+    """Measure a draft and check it; raise `SummaryRejected` if it cannot be used."""
     with observing("step", name="check", by=draft.by) as seen:
         text = body_of(draft.text)
         tokens, most = material.size(text), material.most
@@ -270,14 +252,10 @@ def _refused(draft: Draft, wrong: Sequence[str]) -> SummaryRejected:
 
 
 def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draft:
-    """Put the text of a summariser into the notes.
-
-    Raises:
-        SummaryRejected: the text is no summary.
-    """
+    """Put the text of a summariser into the notes; raise `SummaryRejected` if it is no summary."""
     engine, most = material.thread.engine, material.most
     count, room = engine.meter.text, engine.text_within(material.wanted)
-    least = getattr(engine.summarizers[draft.by], "min_tokens", None)
+    least = getattr(engine.writers[draft.by], "min_tokens", None)
     if wrong := wrong_with(draft.text, request, min_tokens=least):
         raise _refused(draft, (wrong,))
     left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text

@@ -37,6 +37,7 @@ from conspectus.langchain.state import (
 from conspectus.messages import Message, is_summary_message, read_messages
 from conspectus.messages.recalled import newest_user
 from conspectus.messages.thoughts import without_stale_thoughts
+from conspectus.model.base import EmbeddedSummarizer
 from conspectus.observe import log
 
 EVENT = "conspectus.compaction"
@@ -133,8 +134,9 @@ class Channel:
     def passing_thread(self, room: Window, ratio: float) -> Thread:
         """Make a thread for one request, which commits nothing and asks nobody."""
         own: Any = dict.fromkeys(("archive", "on_event", "background", "preview"))
-        own |= {"memory": Memory(), "order": (EMBEDDED,), "passing": True, "kept_in": KEPT}
-        engine = replace(self.setup.engine, **own, hooks=())
+        own |= {"memory": Memory(), "passing": True, "kept_in": KEPT}
+        writers = {EMBEDDED: EmbeddedSummarizer()}
+        engine = replace(self.setup.engine, **own, writers=writers, hooks=())
         return Thread(engine, self.scope, room, ratio=ratio)
 
     def _tell(self, event: str, data: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure, names_embedded, plain_words
-from conspectus.engine.background import AnyBackground, Closing, Preparations
+from conspectus.engine.background import Closing, Preparations
 from conspectus.engine.hooks import BeforeSummarization
 from conspectus.engine.settings import (
     AnyArchive,
@@ -187,7 +187,7 @@ class SummarizationMiddleware(
         summarizer_timeout: float | None = Settings.summarizer_timeout,
         truncate_args_settings: Mapping[str, Any] | None = None,
         stale_results: AnyStale = None,
-        background: AnyBackground = False,
+        background: bool = False,
         summary_request: Literal["smallest", "cached"] = "smallest",
     ) -> None:
         given = dict(locals())
