@@ -78,6 +78,7 @@ class Ladder:
     gain: int = 0  # tokens that a plan must free
     words: bool = True  # messages of the user may be clipped
     cap: int | None = None  # the most tokens that a caller has set for the summary
+    asked: int = 0  # tokens of which a step asks a part; 0 for `limit`
 
     def __post_init__(self) -> None:
         items, budget = self.items, BOUNDLESS if self.known is None else self.known
@@ -197,7 +198,8 @@ class Ladder:
         else:
             most = self.limit
         share = min(most, left)
-        return share if share >= min(most, max(self.floor, int(self.limit * part))) else None
+        least = max(self.floor, int((self.asked or self.limit) * part))
+        return share if share >= min(most, least) else None
 
     def fit(
         self,

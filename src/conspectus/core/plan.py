@@ -242,7 +242,8 @@ def oldest_first(
         clip: whether messages may be clipped, which needs an archive.
     """
     longest = share + frame + slack
-    ladder = Ladder(items, most, limit=longest, floor=min(floor, max(1, share, frame)))
+    asked = max(1, share, frame)
+    ladder = Ladder(items, most, limit=longest, floor=min(floor, asked), asked=asked)
     tokens, left = ladder.tokens, ladder.kept[1:]
     over, whole = tokens > most, tokens - ladder.standing
     first = items[0].tokens if items and items[0].role == "system" else 0
@@ -256,7 +257,7 @@ def oldest_first(
     plan = ladder.climb(OLDEST_FIRST, wanted, clip=clip and over)
     if not isinstance(plan, Compact):
         leave, stay = ladder.divide(ladder.legal[-1])
-        plan = ladder.compact(leave, stay, (), max(1, share, frame)) if leave else None
+        plan = ladder.compact(leave, stay, (), asked) if leave else None
         needed = plan.at_most if plan else tokens
         if plan is None or tokens - needed < tokens // GAIN:
             reason = TOO_LARGE.format(needed=needed, budget=most)
