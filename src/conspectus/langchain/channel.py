@@ -18,9 +18,9 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
-from conspectus.core.items import Window
+from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
-from conspectus.core.records import Chain
+from conspectus.core.records import Chain, Record
 from conspectus.engine.settings import scope_of
 from conspectus.engine.thread import Memory, Thread
 from conspectus.errors import ArchiveError
@@ -138,6 +138,16 @@ class Channel:
         writers = {EMBEDDED: EmbeddedSummarizer()}
         engine = replace(self.setup.engine, **own, writers=writers, hooks=())
         return Thread(engine, self.scope, room, ratio=ratio)
+
+    def size_of(self, view: Sequence[BaseMessage]) -> Size:
+        """Return the size of a view as the trigger counts."""
+        return Size(sum(map(self.setup.counting.message, view)), len(view))
+
+    def put_in_force(self, record: Record, view: list[BaseMessage], **how: bool) -> HeadState:
+        """Put one more record in force, with its view; `how` as in `HeadState.with_chain`."""
+        chain, after = (*self.held.records, record), self.size_of(view)
+        self.held = self.held.with_chain(chain, after, **how)
+        return self.held
 
     def _tell(self, event: str, data: Mapping[str, Any]) -> None:
         """Call the user's own listener, and write to the graph's stream."""

@@ -24,8 +24,7 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import FORKED, Asked, Recalled, Requested, name_messages
+from conspectus.langchain.state import FORKED, Asked, name_messages
 from conspectus.messages import has_long_arguments, is_summary_message, read_messages
 from conspectus.messages.recalled import newest_user
 from conspectus.observe import log
@@ -86,7 +85,7 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     if held.head is not None and (channel.preserve or held.pending):
         held, view, *_ = await channel.folded()
         if held is not channel.held:  # an edit has dropped records
-            after = size_of(setup, view) if held.head is not None else None
+            after = channel.size_of(view) if held.head is not None else None
             channel.held = replace(held, after=after)
             # Whoever recalls without a state goes by the archive's pointer: it follows.
             await channel.follow(turn=False)
@@ -98,15 +97,10 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     return channel.held.update() if channel.held is not begun else None
 
 
-def size_of(setup: Setup, view: Sequence[BaseMessage]) -> Size:
-    return Size(sum(map(setup.counting.message, view)), len(view))
-
-
 def room_for(channel: Channel, tokens: int, view: Sequence[BaseMessage]) -> int:
     """Return the most tokens of recalled text: a share of the room that is free."""
     setup = channel.setup
-    room = Requested.of(channel.state).room(setup.reserved, setup.window)
-    if not tokens or room is None:
+    if not tokens or (room := setup.room(channel.state)) is None:
         return tokens
     newest = newest_user(view)
     said = 0 if newest is None else setup.engine.meter.message(view[newest])
@@ -121,7 +115,7 @@ class Step:
         setup, messages, meter = channel.setup, channel.messages, channel.setup.engine.meter
         self._channel, self._setup, self._view = channel, setup, view
         self._policy, self._held, self._history = setup.engine.policy, channel.held, channel.history
-        room = Requested.of(channel.state).room(setup.reserved, setup.window)
+        room = setup.room(channel.state)
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = [meter.message] if room is not None and not meter.exact else []
         self._sizes = sizes = self._history.follow("view", view, setup.counting.message, *metered)
@@ -134,22 +128,13 @@ class Step:
         self._size = Size(setup.counting.asked(sizes, self._since), len(view))
         self._tokens, self._ratio, self._over = sizes.total(), 1.0, False
         if room is not None:
-            reserved = room.reserved + setup.counting.base + self._recalled()
-            room = replace(room, reserved=reserved)
+            beside = setup.counting.base + room_for(channel, setup.recalled, view)
+            room = replace(room, reserved=room.reserved + beside)
             if metered:
-                self._ratio = correction(sizes.reports(self._since, 1), reserved, room.limit)
+                self._ratio = correction(sizes.reports(self._since, 1), room.reserved, room.limit)
                 self._tokens = math.ceil(sizes.total(1) * self._ratio)
             self._over = self._tokens > room.budget
         self._room, self._limit = room, room.limit if room is not None else None
-
-    def _recalled(self) -> int:
-        """Return the tokens of what the turn is shown again, or may be where it has just begun."""
-        setup, known = self._setup, Recalled.read(self._channel.state)
-        if not setup.recalled:
-            return 0
-        if known is None or known.turn != self._channel.turn:
-            return room_for(self._channel, setup.recalled, self._view)
-        return 0 if known.message is None else setup.engine.meter.message(known.message)
 
     def thread(self) -> Thread:
         ratio = None if self._room is None else self._ratio
@@ -214,8 +199,7 @@ class Step:
             return held.update() if held is not begun else None
         self._channel.held = held = replace(held, pending=False)
         if result.record is not None:
-            chain, after = (*held.records, result.record), size_of(self._setup, view)
-            self._channel.held = held = held.with_chain(chain, after, whole=preserve)
+            held = self._channel.put_in_force(result.record, view, whole=preserve)
         if preserve:
             return held.update()
         hide_from_streams(one for one in view if is_summary_message(one))

@@ -22,7 +22,6 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel, laid_over
-from conspectus.langchain.planner import size_of
 from conspectus.langchain.settings import Setup, model_name
 from conspectus.langchain.state import HeadState, Requested, Run, name_messages
 from conspectus.messages.recalled import with_recalled, without_recalled
@@ -223,6 +222,5 @@ class Call:
         result = await compact(thread, channel.messages, forced, "")
         if result.record is not None:
             new = cast("list[BaseMessage]", result.messages)
-            chain, after = (*channel.held.records, result.record), size_of(channel.setup, new)
-            channel.held = channel.held.with_chain(chain, after, pending=True)
+            channel.put_in_force(result.record, new, pending=True)
             self._show(laid_over(new, view, self._send))

@@ -15,11 +15,13 @@ from langgraph.types import interrupt
 from conspectus._langchain import named
 from conspectus._newest import Newest
 from conspectus.archive import Archive
+from conspectus.core.items import Window
 from conspectus.core.policy import Arguments, whole
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain.history import Counting, History
+from conspectus.langchain.state import Requested
 from conspectus.messages.memory import CHARACTERS, THREADS
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.calls import profile_window
@@ -84,6 +86,10 @@ class Setup:
         self.tools = Newest[tuple[int, ...], Any](TOOL_SETS)
         self._said = set[str]()
         self._archives = Newest[int, tuple[BaseStore, Archive]](STORES)
+
+    def room(self, state: Mapping[str, Any]) -> Window | None:
+        """Return the room for messages; None if the window is unknown."""
+        return Requested.of(state).room(self.reserved, self.window)
 
     def archive(self, runtime: object) -> Archive | None:
         """Return the archive, or one in the store of the graph."""
