@@ -8,17 +8,16 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable
 
 from conspectus._langchain import named
-from conspectus.bridge import in_a_daemon
-from conspectus.core.policy import SLACK, TIMEOUT
+from conspectus.core.policy import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import is_summary_message
 from conspectus.model.answers import PART, wrong_with
 from conspectus.model.base import SummaryRequest
-from conspectus.model.callables import readings
-from conspectus.model.calls import Caller, Steps
+from conspectus.model.callables import CallableSummarizer, readings
+from conspectus.model.calls import Caller
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]
 
@@ -74,19 +73,16 @@ def filled(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
     return list(made)
 
 
-class PromptedSummarizer(Steps):
+class PromptedSummarizer(CallableSummarizer):
     """Ask the caller's model with the caller's templates, in as many readings as it takes."""
 
-    min_tokens = 0  # it has its own measure
+    _kind = "smallest"
 
     def __init__(self, given: Mapping[str, Any], most: int, count: Callable[[Any], int]) -> None:
+        model = given["model"]  # LangMem asks for `invoke` alone
+        super().__init__(model if isinstance(model, Runnable) else model.invoke, min_tokens=0)
         self._templates = given["initial_summary_prompt"], given["existing_summary_prompt"]
-        self._most, self._count, self._timeout = int(most * ONE_MORE), count, TIMEOUT
-        self._model = model = given["model"]
-        if not isinstance(model, Runnable):  # LangMem asks for `invoke` alone
-            ask = model.invoke
-            # In a daemon: the loop's end does not wait for it.
-            self._model = RunnableLambda(ask, lambda messages: in_a_daemon(partial(ask, messages)))
+        self._most, self._count = int(most * ONE_MORE), count
         self.name = named(model) or type(model).__name__
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
         options = repr(getattr(model, "kwargs", None))
