@@ -74,12 +74,16 @@ class Sizes(NamedTuple):
     fresh: int = 0  # the first message that is new; 0 after an edit
     characters: int = 0
 
-    def followed(self, messages: Sequence[BaseMessage]) -> Sizes | None:
-        """Return the sizes of a later history, uncounted; None after an edit."""
+    @classmethod
+    def of_none(cls, columns: int) -> Sizes:
+        return cls([], [[0] for _ in range(columns)], [])
+
+    def followed(self, messages: Sequence[BaseMessage]) -> Sizes:
+        """Return the sizes of a later history, whose new messages are still to be counted."""
         own, known, size, newest = self.messages, self.length, self.characters, self.newest
         own += messages[known:]  # two lists of one length are compared without a copy
         if len(own) != len(messages) or not are_equal(own, messages):
-            return None
+            return Sizes.of_none(len(self.sums)).followed(messages)
         if known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
             own[:] = messages  # the same objects compare fastest
         for place in range(known, len(own)):
@@ -124,12 +128,10 @@ class History:
     def follow(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
         """Return the sizes of the view, or of requests; count what is new, all after an edit."""
         with self._lock:
-            before = self._seen.get(what)
-            sizes = (
-                before.followed(messages) if before and len(before.sums) == len(counts) else None
-            )
-            sizes = sizes or Sizes([], [[0] for _ in counts], []).followed(messages)
-            assert sizes is not None
+            sizes = self._seen.get(what)
+            if sizes is None or len(sizes.sums) != len(counts):
+                sizes = Sizes.of_none(len(counts))
+            sizes = sizes.followed(messages)
             for sums, count in zip(sizes.sums, counts, strict=True):
                 for message in sizes.messages[sizes.fresh :]:
                     sums.append(sums[-1] + count(message))

@@ -7,7 +7,6 @@ store; the history is read and planned only when something is due.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
@@ -26,14 +25,10 @@ from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.state import FORKED, Asked, name_messages
 from conspectus.messages import has_long_arguments, is_summary_message, read_messages
-from conspectus.messages.recalled import newest_user
 from conspectus.observe import log
 from conspectus.tokens import correction
 
 Update = dict[str, Any]
-
-RECALL_SHARE = 0.25
-"""Largest share of the room for messages that recalled originals take."""
 
 PART = 256
 """After a try that changed nothing, a history is tried again once more than one in this many of its
@@ -97,17 +92,6 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     return channel.held.update() if channel.held is not begun else None
 
 
-def room_for(channel: Channel, tokens: int, view: Sequence[BaseMessage]) -> int:
-    """Return the most tokens of recalled text: a share of the room that is free."""
-    setup = channel.setup
-    if not tokens or (room := setup.room(channel.state)) is None:
-        return tokens
-    newest = newest_user(view)
-    said = 0 if newest is None else setup.engine.meter.message(view[newest])
-    free = room.budget - setup.counting.base - said
-    return max(0, int(min(tokens, free * RECALL_SHARE)))
-
-
 class Step:
     """A history at one step: its sizes, and what they ask for."""
 
@@ -128,7 +112,7 @@ class Step:
         self._size = Size(setup.counting.asked(sizes, self._since), len(view))
         self._tokens, self._ratio, self._over = sizes.total(), 1.0, False
         if room is not None:
-            beside = setup.counting.base + room_for(channel, setup.recalled, view)
+            beside = setup.counting.base + setup.room_to_recall(channel.state, setup.recalled)
             room = replace(room, reserved=room.reserved + beside)
             if metered:
                 self._ratio = correction(sizes.reports(self._since, 1), room.reserved, room.limit)

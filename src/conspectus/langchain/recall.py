@@ -18,7 +18,7 @@ from langgraph.types import Command
 from conspectus.bridge import arun, run
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.planner import Update, room_for
+from conspectus.langchain.planner import Update
 from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import Asked, Recalled, name_messages
 from conspectus.messages.recalled import recalled_message, recalled_text, with_recalled
@@ -54,7 +54,7 @@ Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 async def recalled_for_turn(channel: Channel) -> Update:
     """Return the update of a turn that begins: the originals that it is shown again."""
-    known, asked, meter = Recalled.read(channel.state), channel.asked, channel.setup.engine.meter
+    known, asked, setup = Recalled.read(channel.state), channel.asked, channel.setup
     if channel.held.head is None or asked is None:  # nothing has left the view
         return {}
     turn, found = asked.key, None
@@ -62,15 +62,17 @@ async def recalled_for_turn(channel: Channel) -> Update:
         if known is not None and known.turn == turn and await _within_reach(known, channel):
             return {}
         if channel.archive is not None:
-            _, view, chain, _ = await channel.folded()
+            chain = (await channel.folded()).chain
             found = await unasked_flow(
                 channel.archive,
                 channel.scope,
                 chain,
                 query=asked.own,
                 own=frozenset({asked.id}),
-                tokens=max(1, room_for(channel, channel.setup.recalled, view)),
-                count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
+                tokens=setup.room_to_recall(channel.state, setup.recalled),
+                count=lambda text: setup.engine.meter.message(
+                    recalled_message(recalled_text(text), turn)
+                ),
             )
     except ArchiveError as error:  # it is tried again at the next step
         log("recall_failed", "nothing could be recalled for this turn: %s", error)
@@ -119,7 +121,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
                 chain,
                 **asked,
                 in_view=frozenset(str(one.id) for one in view),
-                tokens=max(1, room_for(channel, tokens, view)),
+                tokens=own.room_to_recall(channel.state, tokens),
                 count=own.engine.meter.text,
             )
         except ArchiveError as error:

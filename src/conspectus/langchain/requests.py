@@ -94,9 +94,9 @@ def _beside(request: ModelRequest[Any], setup: Setup) -> int:
     schema: Any = getattr(request.response_format, "schema", None)
     schemas = get_args(schema) or ([] if schema is None else [schema])
     things = [*request.tools, *schemas]
+    key = tuple(map(id, things))
     # The things are held, so that no id is used again.
-    made = lambda: (things, tools_size(meter, things))  # noqa: E731
-    _, size = setup.tools.get_or_make(tuple(map(id, things)), made)
+    _, size = setup.tools.get_or_make(key, lambda: (things, tools_size(meter, things)))
     return int(size) + (meter.message(system) if system is not None else 0)
 
 

@@ -36,6 +36,9 @@ CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")
 TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 STORES = 8  # stores of graphs whose archives stay open for the next step
 
+RECALL_SHARE = 0.25
+"""Largest share of the room for messages that recalled originals take."""
+
 PREVIEW = "conspectus.preview"
 """The `type` of the interrupt's value."""
 
@@ -90,6 +93,13 @@ class Setup:
     def room(self, state: Mapping[str, Any]) -> Window | None:
         """Return the room for messages; None if the window is unknown."""
         return Requested.of(state).room(self.reserved, self.window)
+
+    def room_to_recall(self, state: Mapping[str, Any], most: int) -> int:
+        """Return the tokens of recalled text: `most`, and no more than a share of the room."""
+        room = self.room(state) if most else None
+        if room is None:
+            return most
+        return max(1, int(min(most, (room.budget - self.counting.base) * RECALL_SHARE)))
 
     def archive(self, runtime: object) -> Archive | None:
         """Return the archive, or one in the store of the graph."""
