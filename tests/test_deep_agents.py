@@ -238,11 +238,11 @@ def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp
         assert text.startswith((LONG and f"module {short.index(text)}\na line of a m")[:20])
         assert "...(argument truncated)" in text
         assert ("archived as" in text) == store
-        assert ("kept in the history" in text) != store
+        assert ("kept in files under" in text) != store
     assert all(LONG in text for text in contents(held))  # the state has them whole
     if not store:
-        cite = short[0].partition("kept in the history, as ")[2].rstrip("]")
-        found = backend.grep(cite, path="/conversation_history").matches or []
+        path, cite = short[0].partition("kept in files under ")[2].rstrip("]").split(", as ")
+        found = backend.grep(cite, path=path).matches or []
         assert len(found) == 1
         file = tmp_path / found[0]["path"].lstrip("/")
         assert "module 0" in file.read_text()

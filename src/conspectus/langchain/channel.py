@@ -21,14 +21,15 @@ from conspectus.archive.values import manifest
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain, Record
-from conspectus.engine.settings import scope_of
+from conspectus.engine.settings import LOCAL, scope_of
 from conspectus.engine.thread import Memory, Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.history import History
-from conspectus.langchain.settings import Setup
+from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
     DERIVED,
     FORKED,
+    MAIN,
     HeadState,
     Run,
     name_messages,
@@ -42,9 +43,6 @@ from conspectus.observe import log
 
 EVENT = "conspectus.compaction"
 """The `type` of our custom stream events."""
-
-KEPT = "kept in the history, as {cite}"
-"""Location of originals in a clip, where the channel keeps every message."""
 
 NO_ARCHIVE = (
     "no archive was given and the graph has no store: originals cannot be recalled after a "
@@ -83,14 +81,14 @@ class Channel:
         return self.setup.archive(self.runtime)
 
     @cached_property
-    def _tenant(self) -> Any:
-        """The tenant: as configured, else the authenticated user; None for the local one."""
+    def _tenant(self) -> str:
+        """The tenant: as configured, else the authenticated user, else the local one."""
         tenant = self.setup.given["tenant"]
-        if tenant is not None:
-            return tenant(self.runtime) if callable(tenant) else tenant
-        user = getattr(getattr(self.runtime, "server_info", None), "user", None)
-        identity = getattr(user, "identity", None)
-        return identity if isinstance(identity, str) and identity else None
+        if tenant is None:
+            user = getattr(getattr(self.runtime, "server_info", None), "user", None)
+            tenant = getattr(user, "identity", None) or None
+        named = tenant(self.runtime) if callable(tenant) else tenant
+        return LOCAL if named is None else scope_of(named, MAIN, MAIN).tenant
 
     @property
     def asked(self) -> Message | None:
@@ -104,7 +102,7 @@ class Channel:
 
     @property
     def scope(self) -> Scope:
-        return scope_of(self._tenant, self.held.thread, self.held.session)
+        return Scope(self._tenant, self.held.thread, self.held.session)
 
     @property
     def clips(self) -> bool:
@@ -125,7 +123,7 @@ class Channel:
             setup.say_once(UNNAMED)
         if archive is None:
             setup.say_once(NO_ARCHIVE)
-        kept_in = KEPT if setup.preserve else None
+        kept_in = setup.kept_in(scope) if setup.preserve else None
         engine = replace(setup.engine, archive=archive, on_event=self._tell, kept_in=kept_in)
         head = self.held.head if isinstance(self.held.head, str) else self.held.records
         last, saved = self.held.after, self.run.saved

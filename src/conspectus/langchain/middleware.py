@@ -22,6 +22,7 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure, names_embedded, plain_words
 from conspectus.engine.background import Closing, Preparations
@@ -45,7 +46,7 @@ from conspectus.langchain.recall import (
     tool_to_compact,
 )
 from conspectus.langchain.requests import Send, awaiting, deliver, is_sent_as_it_is
-from conspectus.langchain.settings import Model, PreviewChoice, Setup
+from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup
 from conspectus.langchain.state import Asked, CompactionState, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
@@ -232,7 +233,7 @@ class SummarizationMiddleware(
         made, own = self._made, vars(self)
         if made is not None and own["_is_current"]:
             return made
-        setup = Setup({name: own[name] for name in self._parameters})
+        setup = Setup({name: own[name] for name in self._parameters}, self._kept_in)
         if made is not None and setup.given["background"] is made.given["background"]:
             setup.engine = replace(setup.engine, background=made.engine.background)
         own.update(_made=setup, _is_built=True, _is_current=True)
@@ -365,6 +366,10 @@ class SummarizationMiddleware(
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", messages))
         return channel, request
+
+    def _kept_in(self, scope: Scope) -> str:
+        """Return the location of originals in a clip, where no archive has them."""
+        return KEPT
 
     def _is_quiet(self, channel: Channel) -> bool:
         """Return whether a step has nothing to do."""

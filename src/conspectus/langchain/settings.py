@@ -14,7 +14,7 @@ from langgraph.types import interrupt
 
 from conspectus._langchain import named
 from conspectus._newest import Newest
-from conspectus.archive import Archive
+from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
 from conspectus.core.policy import Arguments, whole
 from conspectus.engine.hooks import PreviewRequest
@@ -33,6 +33,9 @@ PreviewChoice = bool | Callable[[PreviewRequest], str | None]
 
 CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")}
 
+KEPT = "kept in the history"
+"""Location of originals in a clip, where the channel keeps every message."""
+
 TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 STORES = 8  # stores of graphs whose archives stay open for the next step
 
@@ -48,18 +51,19 @@ ANSWERS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"t
 class Setup:
     """What one set of settings makes, for all threads of a graph.
 
-    `given` are all parameters of `SummarizationMiddleware`, by name.
+    `given` are all parameters of `SummarizationMiddleware`, by name; `kept_in` says in a clip where
+    its original is, if no archive has it.
 
     Raises:
         PolicyError: one of them is invalid.
     """
 
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, given: dict[str, Any], kept_in: Callable[[Scope], str]) -> None:
         for name, choices in CHOICES.items():
             if given[name] not in choices:
                 raise PolicyError(f"{name} must be one of {choices}, not {given[name]!r}")
         counter, model, window = given["token_counter"], given["model"], given["window"]
-        self.given, self.reserved = given, given["reserved_tokens"]
+        self.given, self.kept_in, self.reserved = given, kept_in, given["reserved_tokens"]
         self.preserve = given["history"] == "preserve"  # the channel keeps every message
         tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
         self.recalled = tokens if given["recall"] == "auto" else 0  # of the originals for a turn
