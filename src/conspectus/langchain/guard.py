@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
-    AgentMiddleware,
     ContextT,
     ExtendedModelResponse,
-    ModelCallResult,
     ModelRequest,
     ModelResponse,
     ResponseT,
-    TracePolicy,
-    omit_payload,
 )
 from langchain_core.messages import BaseMessage
 from langgraph.types import Command
 
-from conspectus.bridge import arun, io, run
 from conspectus.core.items import Window
 from conspectus.engine.settings import window_of
-from conspectus.errors import Attributes, PolicyError
+from conspectus.errors import PolicyError
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong
-from conspectus.langchain.requests import Call, Send, awaiting
-from conspectus.langchain.state import CompactionState, Recalled
+from conspectus.langchain.requests import Call, Send, WrapsCalls
+from conspectus.langchain.state import Recalled
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by, log
 
@@ -38,11 +32,10 @@ NO_WINDOW = (
     "ContextGuard(window=...). What the provider refuses as too long is made smaller all the same"
 )
 
-Request = ModelRequest[Any]
 OnStuck = Literal["raise", "send"]
 
 
-class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, ResponseT]):
+class ContextGuard(WrapsCalls[ContextT, ResponseT]):
     """Measure the request that is really sent, make it fit, and rescue overflows.
 
     Put it last in the list of middleware: later ones would change the request unseen. It tells the
@@ -68,16 +61,14 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
 
     Raises:
         PolicyError: a setting is invalid.
+        StuckError: from a call of the model: nothing makes it fit, and `on_stuck` is `"raise"`; it
+            is LangChain's `ContextOverflowError`, too.
 
     Example:
         >>> from conspectus.langchain import SummarizationMiddleware
         >>> summarization = SummarizationMiddleware(None, trigger=("tokens", 4_000))
         >>> middleware = [summarization, ContextGuard(summarization, window=8_000)]
     """
-
-    state_schema = CompactionState
-    transformers = (InternalCallTransformer,)
-    trace_policy = TracePolicy(process_inputs=omit_payload)
 
     def __init__(
         self,
@@ -104,33 +95,11 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
         self.summarization = summarization or SummarizationMiddleware(None, **settings)
         self._name, self._is_built = str(name), True
 
-    @property
-    def name(self) -> str:
-        """The name of this instance, unique in its agent."""
-        return self._name
-
-    def wrap_model_call(
-        self, request: Request, handler: Callable[[Request], ModelResponse[Any]]
-    ) -> ModelCallResult[Any]:
-        """Send a request that fits.
-
-        Raises:
-            StuckError: nothing makes it fit, and `on_stuck` is `"raise"`; also LangChain's
-                `ContextOverflowError`.
-        """
-        return run(self._heard(request, lambda fitted: io(lambda: handler(fitted))))
-
-    async def awrap_model_call(
-        self, request: Request, handler: Callable[[Request], Awaitable[ModelResponse[Any]]]
-    ) -> ModelCallResult[Any]:
-        """`wrap_model_call` on an event loop."""
-        return await arun(self._heard(request, awaiting(handler)))
-
-    def _heard(self, request: Request, send: Send) -> Awaitable[ModelCallResult[Any]]:
+    def _called(self, request: ModelRequest[Any], send: Send) -> Awaitable[Any]:
         setup = self.summarization._setup
         return heard_by(setup.engine.listeners, self._guarded(request, send))
 
-    async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
+    async def _guarded(self, request: ModelRequest[Any], send: Send) -> Any:
         call = Call(self.summarization._setup, request)
         await call.begin(self.window, self.reserved_tokens)
         if call.room is None:
@@ -159,7 +128,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
         if requested != call.before:
             update |= requested.update()
         if not update:
-            return cast("ModelCallResult[Any]", response)
+            return response
         if isinstance(response, BaseMessage):
             response = ModelResponse(result=[response])
         return ExtendedModelResponse(model_response=response, command=Command(update=update))

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, cast
 
-from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    ContextT,
-    ModelRequest,
-    ModelResponse,
-    ResponseT,
-    TracePolicy,
-    omit_payload,
-)
+from langchain.agents.middleware.types import ContextT, ModelRequest, ResponseT
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.archive import Scope
-from conspectus.bridge import arun, io, run
+from conspectus.bridge import arun, run
 from conspectus.core.policy import AnyStale, OnFailure, names_embedded, plain_words
 from conspectus.engine.background import Closing, Preparations
 from conspectus.engine.hooks import BeforeSummarization
@@ -36,7 +27,7 @@ from conspectus.engine.settings import (
     Settings,
     model_of,
 )
-from conspectus.errors import Attributes, PolicyError
+from conspectus.errors import PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
@@ -45,9 +36,9 @@ from conspectus.langchain.recall import (
     shown_in_turn,
     tool_to_compact,
 )
-from conspectus.langchain.requests import Send, awaiting, deliver, is_sent_as_it_is
+from conspectus.langchain.requests import Send, WrapsCalls, deliver, is_sent_as_it_is
 from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup
-from conspectus.langchain.state import Asked, CompactionState, Tenant, name_messages
+from conspectus.langchain.state import Asked, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
@@ -58,10 +49,7 @@ FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
 
 
 class SummarizationMiddleware(
-    Attributes,
-    AgentMiddleware[CompactionState, ContextT, ResponseT],
-    Closing,
-    Generic[ResponseT, ContextT],
+    WrapsCalls[ContextT, ResponseT], Closing, Generic[ResponseT, ContextT]
 ):
     """Summarise the older part of a conversation when it grows; lose nothing of it.
 
@@ -145,10 +133,6 @@ class SummarizationMiddleware(
         >>> [type(message).__name__ for message in update["messages"]]
         ['RemoveMessage', 'HumanMessage', 'HumanMessage']
     """
-
-    state_schema = CompactionState
-    transformers = (InternalCallTransformer,)
-    trace_policy = TracePolicy(process_inputs=omit_payload)
 
     if TYPE_CHECKING:  # the parameters
 
@@ -259,11 +243,6 @@ class SummarizationMiddleware(
         copy.__setstate__(deepcopy({**self.__getstate__(), "archive": self.archive}, memo))
         return copy
 
-    @property
-    def name(self) -> str:
-        """The name of this instance, unique in its agent."""
-        return self._name
-
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
         channel = Channel(self._setup, state, runtime)
@@ -327,23 +306,6 @@ class SummarizationMiddleware(
             `agent.update_state(config, SummarizationMiddleware.request_compaction("the schema"))`
         """
         return Asked.of(focus)
-
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Show the model the view of a preserved history, and recalled originals.
-
-        Thoughts that a provider refuses behind another beginning are left out of the request.
-        """
-        return run(self._called(request, lambda shown: io(lambda: handler(shown))))
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        """`wrap_model_call` on an event loop."""
-        return await arun(self._called(request, awaiting(handler)))
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
         self._setup.engine.tools.learn(request.tools)

@@ -10,20 +10,28 @@ from dataclasses import replace
 from operator import is_
 from typing import Any, cast, get_args
 
-from langchain.agents.middleware.types import ModelRequest
+from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    ContextT,
+    ModelRequest,
+    ResponseT,
+    TracePolicy,
+    omit_payload,
+)
 from langchain_core.messages import AnyMessage, BaseMessage
 
-from conspectus.bridge import io
+from conspectus.bridge import arun, io, run
 from conspectus.core.items import Window
 from conspectus.engine.cached_request import sending as remembering
 from conspectus.engine.cached_request import tools_size
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
-from conspectus.errors import ArchiveError
+from conspectus.errors import ArchiveError, Attributes
 from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.settings import Setup, model_name
-from conspectus.langchain.state import HeadState, Requested, Run, name_messages
+from conspectus.langchain.state import CompactionState, HeadState, Requested, Run, name_messages
 from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.messages.thoughts import refuses_thoughts, without_stale_thoughts
 from conspectus.model.base import LastRequest
@@ -35,9 +43,34 @@ from conspectus.tokens import correction
 Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
 
 
-def awaiting(handler: Callable[[ModelRequest[Any]], Awaitable[Any]]) -> Send:
-    """Return how a request is sent on an event loop."""
-    return lambda request: io(lambda: None, lambda: handler(request))
+class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, ResponseT]):
+    """A middleware around each call of the model, the same with and without an event loop."""
+
+    state_schema = CompactionState
+    transformers = (InternalCallTransformer,)
+    trace_policy = TracePolicy(process_inputs=omit_payload)
+
+    _name: str
+    _called: Callable[[ModelRequest[Any], Send], Awaitable[Any]]
+
+    @property
+    def name(self) -> str:
+        """The name of this instance, unique in its agent."""
+        return self._name
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        """Call the model with what this middleware makes of its request."""
+        return run(self._called(request, lambda sent: io(lambda: handler(sent))))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]
+    ) -> Any:
+        """`wrap_model_call` on an event loop."""
+
+        def send(sent: ModelRequest[Any]) -> Awaitable[Any]:
+            return io(lambda: None, lambda: handler(sent))  # the first is for no loop
+
+        return await arun(self._called(request, send))
 
 
 def is_sent_as_it_is(request: ModelRequest[Any], setup: Setup) -> bool:
