@@ -42,7 +42,6 @@ from conspectus.observe import observing
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 256, 10_000  # Chains in memory, and their records
 COUNTED = ("put", "missing", "find")  # Operations on originals, whose number is reported
-PAGE = 200  # Originals that are copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 
 P = ParamSpec("P")
@@ -277,12 +276,10 @@ class Archive:
         """Copy the chain of a head, with its originals, into another scope."""
         chain = self.chain_at(source, head)
         keys = manifest(chain)
-        for begin in range(0, len(keys), PAGE):
-            part = keys[begin : begin + PAGE]
-            there = self.backend.read(target, "original", part)
-            kept = self.backend.read(source, "original", part).items()
-            new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
-            self.backend.write(target, {"original": new})
+        there = self.backend.read(target, "original", keys)
+        kept = self.backend.read(source, "original", keys).items()
+        new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
+        self.backend.write(target, {"original": new})
         for record in chain:
             body = self.backend.read(source, "record", [record.id]).get(record.id)
             self.commit(target, record_in(record.id, body) or record, alone=False)

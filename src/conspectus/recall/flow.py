@@ -120,7 +120,7 @@ class _Search:
         named = set[int]().union(*(held[words] for words in names.values()))
         read = self._find({one.place for one in matches if one.number in named})
         matches.sort(key=lambda one: -one.score * (1 + self._exact(one, read, names)))
-        for at, (place, number, score, direct) in enumerate(matches):
+        for at, (place, number, score) in enumerate(matches):
             if self._room.full:
                 break
             if at % AT_ONCE == 0:
@@ -131,14 +131,14 @@ class _Search:
             # What fits best is shown with the passage after it: the words of a question often head
             # what answers it.
             span = _passage(one, number - rows[place].numbers[0], more=at == 0)
-            hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
+            hit = hit_of(one, span, place=place, score=score)
             if self._room.offer(hit) and len(one.calls) == 1:
                 # What came of a call says more than the call; a long one says it at its end.
                 for at_result, result in self._results(
                     one, range(place + 1, place + ON + 1)
                 ).items():
                     span = _passage(result, -1)
-                    self._room.offer(hit_of(result, span, place=at_result, neighbour=True))
+                    self._room.offer(hit_of(result, span, place=at_result))
 
     def _exact(self, match: Match, read: Mapping[int, Archived], names: Iterable[str]) -> int:
         """Return how many names stand in a passage as the query has them."""
@@ -169,7 +169,7 @@ class _Search:
         for place, one in read.items():
             begin, end = _span_of(one, call)
             part = begin + at, end
-            hits.append(hit_of(one, part, place=place, neighbour=place not in places))
+            hits.append(hit_of(one, part, place=place))
         self._take(hits)
 
     def _within(self, one: Archived, name: str, text: str) -> None:

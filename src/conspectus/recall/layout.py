@@ -24,9 +24,9 @@ ROW = 400  # Characters in which the names of a table's columns, and a row of it
 class Hit:
     """One recalled message, or a part of it: `text`, from `begin` on, of `whole` characters.
 
-    `score` is comparable within one answer only; a `neighbour` only stands near what fits the
-    query. `columns` is the first line of a table of which later rows are shown; `place` its place
-    among the messages that left the view.
+    `score` is comparable within one answer only; 0 for a result that is shown beside its call.
+    `columns` is the first line of a table of which later rows are shown; `place` its place among
+    the messages that left the view.
     """
 
     id: str
@@ -37,7 +37,6 @@ class Hit:
     date: str | None
     text: str
     score: float = 0.0
-    neighbour: bool = False
     begin: int = 0
     whole: int = 0
     columns: str = ""
@@ -101,7 +100,6 @@ def hit_of(
     *,
     place: int = 0,
     score: float = 0.0,
-    neighbour: bool = False,
 ) -> Hit:
     """Return a part of a message; the whole without `span`."""
     size = len(one.text)
@@ -112,7 +110,7 @@ def hit_of(
     marks = [mark for mark in "|\t," if first.count(mark) > 1]
     columns = first if marks and first.count(marks[0]) == row.count(marks[0]) else ""
     names = (one.id, one.cite, one.key, one.role, one.name, one.date)
-    return Hit(*names, one.text[begin:end], score, neighbour, begin, size, columns, place)
+    return Hit(*names, one.text[begin:end], score, begin, size, columns, place)
 
 
 def label(text: str) -> str:

@@ -41,7 +41,6 @@ ADVICE, BRIEF = 0.65, 2
 and of a user's text of more passages than that, which is pasted. Where calls are near, a long text
 is an agent's own reasoning, or its task, and yields to nothing."""
 
-DIRECT = 0.3  # Share of a query, by rarity, from which on a message is no mere neighbour
 WEAK = 0.2  # Share of the best score below which nothing is shown
 
 _ORDERS: Newest[str, tuple[Sequence[str], Mapping[str, int]]] = Newest(
@@ -127,15 +126,11 @@ class Rows(dict[int, Row]):
 
 
 class Match(NamedTuple):
-    """A passage that fits: its message's place, its number in the index, its score.
-
-    `direct`: it holds a good part of the query itself.
-    """
+    """A passage that fits: its message's place, its number in the index, its score."""
 
     place: int
     number: int
     score: float
-    direct: bool
 
 
 def ranked(
@@ -146,8 +141,7 @@ def ranked(
     `held` has the passages that hold each word, of `total` passages of the history.
     """
     sets = [(query[word], numbers) for word, numbers in held.items() if numbers]
-    rarity = [math.log(1 + total / (len(numbers) + 0.5)) for _, numbers in sets]
-    worth = [weight * rare for (weight, _), rare in zip(sets, rarity, strict=True)]
+    worth = [weight * math.log(1 + total / (len(numbers) + 0.5)) for weight, numbers in sets]
     unknown = math.log(2 + 2 * total)  # rarity of a word that nothing holds
     whole = sum(worth) + unknown * sum(query[word] for word in query if not held.get(word))
     found = _candidates(rows, [numbers for _, numbers in sets], worth)
@@ -165,8 +159,8 @@ def ranked(
     mean = sum(rows[place].length for place in found.values()) / max(1, len(found))
     matches = list[Match]()
     for number, place in found.items():
-        row, near, own = rows[place], rows.near(place), words(number)
-        lent, size, weight = [(own, 1.0)], row.length, 1.0
+        row, near = rows[place], rows.near(place)
+        lent, size, weight = [(words(number), 1.0)], row.length, 1.0
         answers = row.links if row.act == "r" else ()
         for other, share in near.items():
             lender = rows[other]
@@ -178,9 +172,7 @@ def ranked(
                 weight += share
         if fit := _fit(lent, size / weight / mean, worth):
             share, more = _bonus(rows, place, near)
-            direct = sum(rarity[at] for at in own) >= DIRECT * sum(rarity)
-            score = share * (fit / whole + more)
-            matches.append(Match(place, number, score, direct))
+            matches.append(Match(place, number, share * (fit / whole + more)))
     least = WEAK * max((one.score for one in matches), default=0.0)
     matches = [one for one in matches if one.score >= least]
     return sorted(matches, key=lambda one: (-one.score, -one.place, one.number))
