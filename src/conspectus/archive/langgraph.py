@@ -26,13 +26,6 @@ FORMAT = 2  # Version of a value
 CHUNK = 200  # Operations in one batch
 ALL = 1_000_000  # Values of a namespace that are asked for at once, as unordered pages may overlap
 INDEXES = 16  # Histories whose index is in memory
-LABELS: dict[Kind, str] = {
-    "original": "messages",
-    "record": "records",
-    "draft": "drafts",
-    "note": "notes",
-    "head": "head",
-}
 COUNTED = ("messages", "records", "drafts")
 
 
@@ -61,7 +54,7 @@ class LangGraphStore:
         self._indexes: Newest[Scope, tuple[Any, set[str]]] = Newest(INDEXES)
 
     def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
-        place, get = _place(scope, LABELS[kind]), _operations().GetOp
+        place, get = _place(scope, kind), _operations().GetOp
         if names is None:
             return _bodies(item for item in self._all(place) if tuple(item.namespace) == place)
         return _bodies(
@@ -77,14 +70,14 @@ class LangGraphStore:
         durable: bool = True,
     ) -> str:
         head = "" if seen is None else self._head(scope)
-        if head not in ("", seen, *(one.key for one in items.get("record", ()))):
+        if head not in ("", seen, *(one.key for one in items.get("records", ()))):
             return head
-        older = {} if self._minutes is None else self.read(scope, "record", renewed)
+        older = {} if self._minutes is None else self.read(scope, "records", renewed)
         place, name = _registry(scope)
         self._put(place, {name: packed([scope.tenant, scope.thread, scope.session])})
-        self._put(_place(scope, LABELS["record"]), older)
+        self._put(_place(scope, "records"), older)
         for kind, kept in items.items():
-            self._put(_place(scope, LABELS[kind]), {one.key: one.body for one in kept})
+            self._put(_place(scope, kind), {one.key: one.body for one in kept})
         return self._head(scope) if "head" in items else head
 
     def _put(self, place: tuple[str, ...], bodies: Mapping[str, bytes]) -> None:
@@ -104,9 +97,9 @@ class LangGraphStore:
             self._indexes.put(scope, (index, known))
         new = [key for key in keys if key not in known]
         for at in range(0, len(new), CHUNK):
-            bodies = self.read(scope, "original", new[at : at + CHUNK])
+            bodies = self.read(scope, "messages", new[at : at + CHUNK])
             items = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
-            index.write(scope, {"original": items})
+            index.write(scope, {"messages": items})
             known.update(bodies)
         return index
 

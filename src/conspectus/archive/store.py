@@ -134,17 +134,17 @@ class Archive:
         new = {entry.key: entry for entry in entries if entry.key in missing}
         if new:
             items = [original_of(one, body_of(one)) for one in new.values()]
-            self.backend.write(scope, {"original": items})
+            self.backend.write(scope, {"messages": items})
 
     def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
         """Return the keys of messages that do not come back equal; empty when all are safe."""
         wanted = {entry.key: entry for entry in entries}
-        kept = self.backend.read(scope, "original", list(wanted))
+        kept = self.backend.read(scope, "messages", list(wanted))
         return tuple(key for key, entry in wanted.items() if not equals(kept.get(key), entry))
 
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
         """Return originals by key, without those that are gone; a damaged one is an error."""
-        kept = self.backend.read(scope, "original", list(dict.fromkeys(keys)))
+        kept = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
         return {key: archived(key, kept[key]) for key in keys if key in kept}
 
     def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
@@ -165,12 +165,12 @@ class Archive:
 
         It may be lost if the machine fails before the record is committed.
         """
-        self.backend.write(scope, {"draft": [Item(plan, packed(draft.to_json()))]}, durable=False)
+        self.backend.write(scope, {"drafts": [Item(plan, packed(draft.to_json()))]}, durable=False)
 
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """Return the draft of a plan; None if there is none that this version can use."""
         try:
-            data = unpacked(self.backend.read(scope, "draft", [plan])[plan])
+            data = unpacked(self.backend.read(scope, "drafts", [plan])[plan])
             return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError):
             return None  # a draft only saves money
@@ -190,10 +190,10 @@ class Archive:
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
         before = () if record.parent is None else self.chain_at(scope, record.parent)
-        items: dict[Kind, list[Item]] = {"record": [Item(record.id, packed(record.to_json()))]}
+        items: dict[Kind, list[Item]] = {"records": [Item(record.id, packed(record.to_json()))]}
         if record.summary:
             name = label_hash(f"{RECORD} {record.name}")
-            items["note"] = [Item(name, packed({"id": record.id}))]
+            items["notes"] = [Item(name, packed({"id": record.id}))]
         items |= _head(record.id)  # the last, as it names the record
         head = self.backend.write(scope, items, [one.id for one in before], seen)
         if seen is not None and head and head not in (seen, record.id):
@@ -202,7 +202,7 @@ class Archive:
                 "force; call again to go on from it"
             )
         # Two workers may commit one record, each with its own bill.
-        kept = self.backend.read(scope, "record", [record.id]).get(record.id)
+        kept = self.backend.read(scope, "records", [record.id]).get(record.id)
         if kept is None or record_in(record.id, kept) is None or (alone and head != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
@@ -227,7 +227,7 @@ class Archive:
         newest record is sure to have its summary, and the newest with notes to have those.
         """
         # The newest is always read from the store: while it is there, so are its ancestors.
-        newest = body = self.backend.read(scope, "record", [head]).get(head, b"")
+        newest = body = self.backend.read(scope, "records", [head]).get(head, b"")
         known = self._chains.get((scope, head))
         if known and known[0] == newest:
             return self._keep(scope, *known)
@@ -241,7 +241,7 @@ class Archive:
             if before or record.parent is None:
                 return self._keep(scope, newest, (*(before[1] if before else ()), *later))
             wanted = record.parent
-            body = self.backend.read(scope, "record", [wanted]).get(wanted, b"")
+            body = self.backend.read(scope, "records", [wanted]).get(wanted, b"")
 
     def _keep(self, scope: Scope, newest: bytes, chain: Chain) -> Chain:
         """Remember a chain as it was read, of all notes only the newest; return it."""
@@ -260,7 +260,7 @@ class Archive:
 
     def records(self, scope: Scope) -> Chain:
         """Return every sound record, abandoned branches too, in no order."""
-        bodies = self.backend.read(scope, "record", None)
+        bodies = self.backend.read(scope, "records", None)
         return tuple(one for name, body in bodies.items() if (one := record_in(name, body)))
 
     def set_head(self, scope: Scope, record_id: str | None) -> None:
@@ -276,12 +276,12 @@ class Archive:
         """Copy the chain of a head, with its originals, into another scope."""
         chain = self.chain_at(source, head)
         keys = manifest(chain)
-        there = self.backend.read(target, "original", keys)
-        kept = self.backend.read(source, "original", keys).items()
+        there = self.backend.read(target, "messages", keys)
+        kept = self.backend.read(source, "messages", keys).items()
         new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
-        self.backend.write(target, {"original": new})
+        self.backend.write(target, {"messages": new})
         for record in chain:
-            body = self.backend.read(source, "record", [record.id]).get(record.id)
+            body = self.backend.read(source, "records", [record.id]).get(record.id)
             self.commit(target, record_in(record.id, body) or record, alone=False)
 
     # Notes of a program around the archive
@@ -295,7 +295,7 @@ class Archive:
         """
         by_key = {label_hash(f"{kind} {name}"): name for name in names}
         notes: dict[str, dict[str, Any]] = {}
-        for key, body in self.backend.read(_noted_in(place), "note", list(by_key)).items():
+        for key, body in self.backend.read(_noted_in(place), "notes", list(by_key)).items():
             with suppress(ValueError):
                 notes[by_key[key]] = unpacked(body)
         return notes
@@ -315,7 +315,7 @@ class Archive:
         """
         named = {label_hash(f"{kind} {name}"): dict(data) for name, data in notes.items()}
         items = [Item(name, packed(data)) for name, data in named.items()]
-        self.backend.write(_noted_in(place), {"note": items}, durable=durable)
+        self.backend.write(_noted_in(place), {"notes": items}, durable=durable)
 
     # For people
 
@@ -329,7 +329,7 @@ class Archive:
 
     def size(self, scope: Scope) -> int:
         """Return the bytes of a history's originals as they are kept."""
-        return sum(map(len, self.backend.read(scope, "original", None).values()))
+        return sum(map(len, self.backend.read(scope, "messages", None).values()))
 
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
         """Return plain JSON data for each original of a chain, by default of that in force.
@@ -337,7 +337,7 @@ class Archive:
         Rows stand in the order of the conversation; expired originals have none.
         """
         keys = manifest(self.chain(scope) if chain is None else chain)
-        kept = self.backend.read(scope, "original", keys)
+        kept = self.backend.read(scope, "messages", keys)
         return [row_of(key, kept[key]) for key in keys if key in kept]
 
     def check(self, scope: Scope | None = None) -> list[str]:
@@ -346,7 +346,7 @@ class Archive:
             return [wrong] if (wrong := self.backend.check()) else []
         chain = self.chain(scope)
         wrongs = [] if chain or not self.pointer(scope) else ["a record is missing or damaged"]
-        kept = self.backend.read(scope, "original", keys := manifest(chain))
+        kept = self.backend.read(scope, "messages", keys := manifest(chain))
         for key in keys:
             try:
                 archived(key, kept[key])

@@ -23,7 +23,7 @@ from conspectus.archive.values import (
 )
 from conspectus.errors import ArchiveError
 
-KINDS: dict[Kind, int] = {"original": 0, "record": 1, "draft": 2, "note": 3, "head": 4}
+KINDS: dict[Kind, int] = {"messages": 0, "records": 1, "drafts": 2, "notes": 3, "head": 4}
 COUNTED = range(3)  # Kinds that `forget` counts
 
 SCHEMA = (
@@ -162,7 +162,7 @@ class Tables(ABC):
             sql = f"SELECT body FROM item WHERE scope = ? AND kind = ? AND {ALIVE}"
             found = run(sql, number, KINDS["head"], time.time())
             head = str(unpacked(bytes(found[0][0]))) if found else ""
-            if seen is not None and head not in ("", seen, *(one.key for one in items["record"])):
+            if seen is not None and head not in ("", seen, *(one.key for one in items["records"])):
                 return head
             ends = 0.0 if self.ttl is None else time.time() + self.ttl
             for kind, kept in items.items():
@@ -271,7 +271,7 @@ class Tables(ABC):
         while rows := run(f"{sql} {which} LIMIT {AT_ONCE}", value):
             for number, kind, key, body in rows:
                 count += kind in COUNTED
-                if kind == KINDS["original"]:
+                if kind == KINDS["messages"]:
                     with suppress(ArchiveError):  # the number of a damaged one names nothing more
                         one = original_of(entry_of(key_text(bytes(key)), bytes(body))[0], b"")
                         run.many(self.unindex, enumerate(map(self.text, one.passages), number))

@@ -16,8 +16,9 @@ from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, InputError, MessageError
 from conspectus.messages import Call, Message, Source, decode, read_message
 
-Kind = Literal["original", "record", "draft", "note", "head"]
-"""Kinds of values, each by name; a note is one of a program around the archive."""
+Kind = Literal["messages", "records", "drafts", "notes", "head"]
+"""Kinds of values, each by name, which LangGraph stores have as a label; a note is one of a program
+around the archive."""
 
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
