@@ -236,6 +236,9 @@ clients:
         (f"clients: {{ann: {{token: {SECRET}, tenants: [7]}}}}", "clients.ann.tenants.0"),
         ("clients: {ann: {token: s3cret, tenants: [a]}}", "clients.ann.token: .*at least 16"),
         ("clients: {ann: {token_sha256: s3cret, tenants: [a]}}", "clients.ann.token_sha256"),
+        (f"clients: {{ann: {SECRET}}}", "clients.ann: should be a mapping"),
+        (f"clients: [{SECRET}]", "should be a mapping"),
+        (f"clients: {{ann: {{token: [{SECRET}], tenants: [a]}}}}", "clients.ann.token"),
         ("clients: {ann: {token: $NOT_SET_HERE, tenants: [a]}}", "NOT_SET_HERE"),
         (
             f"clients: {{a: &a {{token: {SECRET}, tenants: [a]}}, b: *a}}",

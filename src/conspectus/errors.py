@@ -113,17 +113,9 @@ class SummaryError(ConspectusError):
 
 
 class SummaryRejected(SummaryError):
-    """A summary failed a check; the history is as it was.
-
-    Attributes:
-        problems: one short sentence for each check that failed.
-    """
+    """A summary failed a check; the history is as it was."""
 
     failure = "rejected"
-
-    def __init__(self, message: str, problems: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
-        self.problems = problems
 
 
 class SummarizerTimeout(SummaryError):

@@ -97,7 +97,7 @@ class Source:
         noise = "^Value error, |^(Input|String) |, (got|unable to) .*| or instance .*"
         text = re.sub(noise, "", mistake["msg"]).replace("valid dictionary", "mapping")
         text = text.replace("a valid boolean", "true or false")
-        if kind != "value_error" and (key is None or key.repr):
+        if kind != "value_error" and key is not None and key.repr:
             value = json.dumps(self.hidden(mistake["input"]), ensure_ascii=False, default=str)
             text += f", not {value if len(value) <= QUOTED else value[: QUOTED - 1] + '…'}"
         return text + about

@@ -246,7 +246,7 @@ def checked(material: Material, draft: Draft) -> Draft:
 def _refused(draft: Draft, wrong: Sequence[str]) -> SummaryRejected:
     """Return the error of a text in which something is wrong, with the cost of the text."""
     why = f"the summary by {draft.by} was refused: {'; '.join(wrong)}"
-    error = SummaryRejected(why, tuple(wrong))
+    error = SummaryRejected(why)
     error.cost = draft.cost
     return error
 

@@ -70,8 +70,7 @@ class Caller:
                 begins = text[: 4 * BEGINS].strip()[:BEGINS]
                 raise SummaryRejected(
                     f"what {self.name} wrote is no summary: {wrong}; it begins with {begins!r}; "
-                    "use another one, or accept any text with min_tokens=0",
-                    (wrong,),
+                    "use another one, or accept any text with min_tokens=0"
                 )
             if self.kind:
                 again = f"{prompt[-1].content}\n\n{_AGAIN.format(wrong)}"

@@ -183,7 +183,7 @@ def text_of(answer: object, name: str) -> str:
     elif is_ai_message(answer) and (answer.tool_calls or answer.invalid_tool_calls):
         wrong = "asked for tools instead of summarising; use a model without tools"
     if wrong:
-        rejected = SummaryRejected(f"the answer of {name} {wrong}", (wrong,))
+        rejected = SummaryRejected(f"the answer of {name} {wrong}")
         rejected.transient = not complete
         raise rejected
     return _written(str(answer.text))
