@@ -22,7 +22,7 @@ from conspectus.archive import Archive
 from conspectus.cli.app import app
 from conspectus.errors import ConfigError
 from conspectus_serve import load_settings
-from serve_support import EVENTS, Asked, before, chat, message, own, post, refusal, talk
+from serve_support import EVENTS, SECRET, Asked, before, chat, message, own, post, refusal, talk
 
 TOKEN = "a-token-of-the-operator"
 BODY = {"model": "m", "messages": talk()}
@@ -237,9 +237,13 @@ def test_a_request_is_one_line_of_the_log_whatever_its_client_writes(tmp_path, c
 
 def test_health_and_figures_are_there(tmp_path):
     with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
-        post(endpoint, "/v1/chat/completions", BODY)
+        thread = own(post(endpoint, "/v1/chat/completions", BODY), "thread")
         assert httpx.get(endpoint.url + "/healthz").text == "ok\n"
         told = httpx.get(endpoint.url + "/metrics").text
+        where = {"tenant": SECRET.tenant("k"), "thread": thread, "q": "module_3"}
+        page = httpx.get(endpoint.url + "/conspectus/", params=where).text
+        assert page.count("<details>") > 50
+        assert "module_3 is fine" in page.partition('id="found"')[2].partition("</pre>")[0]
     samples = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
     named = 'conspectus_serve_requests_total{kind="chat/completions",outcome="compacted"}'
     assert float(samples[named]) == 1

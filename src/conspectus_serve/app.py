@@ -271,23 +271,23 @@ class Endpoint:
         self, answer: UpstreamAnswer, reply: Reply, own: Raw, x: Exchange | None = None
     ) -> None:
         """Pass an answer on as it comes, and learn from it."""
-        head, held, good = to_client(answer.headers) + own, list[bytes](), answer.status == 200
-        keeps = x is not None and good and self._fitter.keeps(x)
+        head, held = to_client(answer.headers) + own, list[bytes]()
         try:
             async for piece in answer.pieces():
                 # The end is held back until the response is kept: a client that has it may
                 # continue at once.
-                if keeps and answer.closing:
+                if answer.closing:
                     held.append(piece)
                 else:
                     await reply.send(answer.status, head, piece)
         finally:
             answer.close()
         # With the end of the answer its client may go, and what is under way then is cancelled.
-        if x is not None and keeps and (ended := answer.response()) is not None:
-            await self._to_its_end(asyncio.to_thread(self._fitter.keep_response, x, *ended))
-        if x is not None and good and x.trail and (reported := answer.reported()) is not None:
-            x.learned.see_usage(x.sent + x.recalled + x.fixed, reported)
+        if x is not None and x.trail is not None and answer.status == 200:
+            if (reported := answer.reported()) is not None:
+                x.learned.see_usage(x.sent + x.recalled + x.fixed, reported)
+            if self._fitter.keeps(x) and (ended := answer.response()) is not None:
+                await self._to_its_end(asyncio.to_thread(self._fitter.keep_response, x, *ended))
         await reply.send(answer.status, head, b"".join(held), more=False)
 
 

@@ -317,7 +317,7 @@ class Fitter:
     def keeps(self, x: Exchange) -> bool:
         """Return whether a later request may name the response."""
         stored = x.asked.body.get("store") is not False and not x.route.counts
-        return self._holds and stored and x.trail is not None and x.route.protocol is RESPONSES
+        return self._holds and stored and x.route.protocol is RESPONSES
 
     def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
         """Keep a response that a later request may name."""

@@ -125,7 +125,8 @@ class UpstreamAnswer:
     raise Refusal if the upstream breaks off.
 
     Attributes:
-        closing: its end has begun, from which on a client may name the response.
+        closing: its end has begun: the last event of a stream, or any piece of another answer in a
+            protocol.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class UpstreamAnswer:
     ) -> None:
         self._response, self._protocol, self._raw = response, protocol, bytearray()
         self.status, self._streamed = response.status, streamed and response.status == 200
-        self.closing = not self._streamed
+        self.closing = protocol is not None and not self._streamed
         decoded = response.headers.get("content-encoding", "").lower() in DECODED
         gone = (b"content-encoding", b"content-length") if decoded else ()
         self.headers = [one for one in response.raw_headers if one[0].lower() not in gone]
