@@ -68,21 +68,22 @@ class Reply:
 
 
 class Endpoint:
-    """An ASGI application; with `closes` it closes the archive at its end."""
+    """An ASGI application; see `make_app`."""
 
     def __init__(
         self,
         settings: ServeSettings,
         config: SummarizationConfig,
-        archive: Archive,
-        secret: Secret,
-        closes: bool,
+        archive: Archive | None,
+        secret: Secret | None,
     ) -> None:
-        self._archive, self._closes = archive, closes
-        self._settings, self._secret, self._enabled = settings, secret, config.enabled
+        where = settings.archive or str(default_archive_path())
+        self._archive, self._closes = archive or Archive.open(where), archive is None
+        self._secret = secret or secret_beside(where, settings.secret_file)
+        self._settings, self._enabled = settings, config.enabled
         self._entrance, self._upstream = Entrance(settings), Upstream(settings)
-        self._fitter = Fitter(archive, settings, config, secret)
-        self._operation = Operation(archive, self._entrance)
+        self._fitter = Fitter(self._archive, settings, config, self._secret)
+        self._operation = Operation(self._archive, self._entrance)
         self._turn = asyncio.Semaphore(1)
         self._under_way = set[asyncio.Task[Any]]()
 
@@ -333,7 +334,4 @@ def make_app(
         ConfigError: the secret or a name in the configuration cannot be used.
         ArchiveError: the archive cannot be opened.
     """
-    where = settings.archive or str(default_archive_path())
-    opened = archive or Archive.open(where)
-    known = secret or secret_beside(where, settings.secret_file)
-    return Endpoint(settings, config, opened, known, closes=archive is None)
+    return Endpoint(settings, config, archive, secret)

@@ -25,9 +25,8 @@ EDIT, EDIT_FROM = "compact_20260112", 150_000
 """
 
 NOT_OURS = (
-    "a compaction item is not one that this endpoint has signed for this key: it was changed, "
-    "belongs to another key, or its signing key is gone; leave it out, or send the history that it "
-    "stands for"
+    "this endpoint has signed no such compaction item for this key; leave it out, or send the "
+    "history that it stands for"
 )
 
 

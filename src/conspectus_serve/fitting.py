@@ -344,9 +344,7 @@ class Fitter:
                 view, x.recalled = self._recall.shown(
                     x.scope, x.head, x.plain, view, x.engine.meter, x.spare
                 )
-            view, body, x.betas = formed(
-                protocol.name, view, body, x.learned.forms, self._settings.alternate_roles
-            )
+            view, body, x.betas = formed(protocol.name, view, body, x.learned.forms)
         if view is not None or x.filled:
             whole = {**body, protocol.field: x.history if view is None else view}
             x.content = json.dumps(whole, separators=(",", ":")).encode()

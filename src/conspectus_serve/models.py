@@ -76,6 +76,7 @@ class Models:
         self.engine = lru_cache(KNOWN)(self._engine)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
+        self._forms = {"roles"} if settings.alternate_roles == "on" else set[str]()
         made = settings_of(config)
         self._counter = made["token_counter"] if config.token_counter else None
         self._pin = predicate(made["pin"])
@@ -86,7 +87,7 @@ class Models:
 
     def learned(self, tenant: str, model: str) -> Learned:
         """Return what is to be remembered of a model."""
-        return self._learned.get_or_make((tenant, model), Learned)
+        return self._learned.get_or_make((tenant, model), lambda: Learned(forms={*self._forms}))
 
     def window(self, model: str, learned: Learned, betas: Sequence[str] = ()) -> int | None:
         """Return the input limit of a model, in tokens; None if unknown.
@@ -204,7 +205,7 @@ def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str)
 
     `forms` has those that are in use, `thinking` is the request's, `alternate` the setting.
     """
-    if ALTERNATE.search(refusal) and alternate == "auto":
+    if ALTERNATE.search(refusal) and alternate != "off":
         return "" if "roles" in forms else "roles"
     if not REFUSED.search(refusal) or "thoughtless" in forms:
         return ""
@@ -212,12 +213,10 @@ def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str)
     return "thoughtless" if SWITCH not in refusal or off or "switch" in forms else "switch"
 
 
-def formed(
-    protocol: str, view: list[Any], body: dict[str, Any], forms: Collection[str], alternate: str
-) -> Formed:
+def formed(protocol: str, view: list[Any], body: dict[str, Any], forms: Collection[str]) -> Formed:
     """Give a compacted request the form that its upstream takes: view, body, further betas."""
     view = without_stale_thoughts(view, all_of_them="thoughtless" in forms)
-    if alternate == "on" or (alternate == "auto" and "roles" in forms):
+    if "roles" in forms:
         view = alternating(view)
     if "switch" not in forms or protocol != "messages":
         return view, body, ()

@@ -31,12 +31,7 @@ HEALTH, METRICS, PAGE = "/healthz", "/metrics", "/conspectus"
 
 BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram of seconds
 
-TOTALS = {
-    "tokens_in": "Tokens of histories as they came",
-    "tokens_sent": "Tokens of histories as they were sent",
-    "compactions": "Compactions",
-    "retries": "Further requests to the upstream",
-}
+TOTALS = ("tokens_in", "tokens_sent", "compactions", "retries")
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
@@ -58,7 +53,7 @@ class Operation:
         self._figures = CollectorRegistry()
         own: Any = {"namespace": "conspectus_serve", "registry": self._figures}
         self._requests = Counter("requests", "Requests", ("kind", "outcome"), **own)
-        self._totals = [Counter(name, about, **own) for name, about in TOTALS.items()]
+        self._totals = [Counter(name, name.replace("_", " "), **own) for name in TOTALS]
         self._seconds = Histogram("seconds", "Seconds of requests", buckets=BOUNDS, **own)
         self.in_flight = Gauge("in_flight", "Requests under way", **own)
 

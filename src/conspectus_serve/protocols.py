@@ -9,16 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-ANTHROPIC_KINDS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    529: "overloaded_error",
-}
-"""Types of Anthropic's errors by status (its API reference); others: `api_error`."""
+ANTHROPIC_KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large"}
+"""Types of Anthropic's errors by status, as far as the endpoint has some of its own."""
 
 LONGEST = 80  # maximum characters of a client's text in the log
 
@@ -180,7 +172,7 @@ def error_body(path: str, status: int, message: str, code: str | None = None) ->
         "error": {"message": message, "type": kind, "param": None, "code": code}
     }
     if re.search(r"/messages(?:/|$)", path):
-        kind = ANTHROPIC_KINDS.get(status, "api_error")
+        kind = ANTHROPIC_KINDS.get(status, kind if status < 500 else "api_error")
         made = {"type": "error", "error": {"type": kind, "message": message}}
     return json.dumps(made).encode()
 
