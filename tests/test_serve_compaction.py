@@ -12,10 +12,11 @@ import httpx
 import openai
 import pytest
 
-from conspectus.archive import Archive
+from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus_serve.fitting import Fitter
 from conspectus_serve.settings import PLAINLY
+from conspectus_serve.threads import held_until, hold
 from fault_server import FaultServer
 from serve_support import METER, WINDOW, Serving, between, own, post, sent_tokens
 from test_tokens import counts_tools
@@ -85,6 +86,17 @@ def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
         first = client.responses.create(model="m", input="Hello")
         client.responses.create(model="m", input="And?", previous_response_id=first.id)
     assert [name.startswith("conspectus-archive") for name in where] == [False, True]
+
+
+def test_a_long_line_of_responses_is_held_whole():
+    with Archive.open("memory:") as archive:
+        ids = list[str]()
+        for number in range(150):
+            hold(archive, Scope("ann", "t"), f"r{number}", ids, [number])
+            held = held_until(archive, "ann", f"r{number}")
+            assert held == ("t", [*ids, f"r{number}"], list(range(number + 1)))
+            ids = held[1]
+        assert held_until(archive, "bob", "r9") is None
 
 
 def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):

@@ -49,7 +49,7 @@ def _form(pattern: str, otherwise: str) -> AfterValidator:
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
             raise ValueError(f"write {otherwise}")
-        return value.rstrip("/")
+        return value
 
     return AfterValidator(check)
 
@@ -57,7 +57,11 @@ def _form(pattern: str, otherwise: str) -> AfterValidator:
 _ADDRESS = "an address such as https://api.openai.com, of scheme, host, port and path alone"
 _PORT = r"[0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]"
 
-Upstream = Annotated[str, _form(r"https?://[^/@?#]+(?:/[^?#]*)?", _ADDRESS)]
+Upstream = Annotated[
+    str,
+    _form(r"https?://[^/@?#]+(?:/[^?#]*)?", _ADDRESS),
+    AfterValidator(lambda value: value.rstrip("/")),
+]
 Listen = Annotated[str, _form(f".+:(?:{_PORT})", "host:port, such as 127.0.0.1:8377")]
 Tenants = Annotated[
     str, _form(r"one|key|(?:header|claim):\s*\S+", "one, key, header:NAME or claim:NAME")

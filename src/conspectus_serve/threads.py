@@ -26,7 +26,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
 from conspectus.errors import MessageError
 from conspectus.messages import read_messages
-from conspectus.messages.blocks import without_cache_marks
+from conspectus.messages.blocks import blocks_of, kind_of, without_cache_marks
 from conspectus.tokens import TokenMeter
 
 _WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -51,12 +51,12 @@ ALIKE, HINTED = 0.75, 0.5
 HINTS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
 """Headers in which clients name their session: Claude Code, Codex, others."""
 
-THREADS, CHARACTERS, EACH = 256, 32_000_000, 1_000
-"""Threads whose newest request is remembered, and characters of all of these; each message counts
-for so many more."""
-
+THREADS, CHARACTERS = 256, 32_000_000  # of which the newest request is remembered, and in all
+EACH = 1_000  # characters for which a message counts beside its own
 SMALL = 200  # characters of a message that no client would clear
+HEAD = 40  # characters by which a text is known to be the beginning of another
 CHAINS = 64  # threads for which the covered messages are remembered
+RUN = 64  # most responses that one of them names; the first of these names the one before it
 
 
 class Odd(dict[str, Any]):
@@ -112,10 +112,8 @@ def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
     keys = [hash(marshal.dumps(message, 2)) ^ kind for message in history]
     pairs = list(zip(keys, history, strict=True))
     marks = [known(key) or _newly_read(key, message, protocol, meter) for key, message in pairs]
-    messages = [
-        message if mark.as_is else _read(message)
-        for mark, message in zip(marks, history, strict=True)
-    ]
+    both = zip(marks, history, strict=True)
+    messages = [message if mark.as_is else _read(message) for mark, message in both]
     if len({mark.name for mark in marks}) < len(marks):
         seen = Counter[str]()
         for at, mark in enumerate(marks):  # the same words again are another message
@@ -148,13 +146,13 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
     read = _read(message)
     lasting = {name: part for name, part in read.items() if name not in _THOUGHTS}
     if isinstance(content := read.get("content"), list):
-        lasting["content"] = [one for one in content if not _is_thought(one)]
+        lasting["content"] = [one for one in content if not _passes(one)]
     [entry] = read_messages([lasting])
     ids, said = [*(call.id for call in entry.calls), *entry.answers], [_plain(entry.own)]
     unique = bool(ids) and all(map(_is_random, ids))
     if not unique:  # then the arguments tell a call from another one
         said += [f"{call.name} {call.args}" for call in entry.calls]
-    said = [] if _is_thought(message) else list(filter(None, said))
+    said = [] if _passes(message) else list(filter(None, said))
     mark = Mark(
         name=_hashed([protocol, entry.role, *said, *ids]) if said or ids else "",
         size=len(_WRITE(read)),
@@ -170,8 +168,10 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
     return mark
 
 
-def _is_thought(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type") in _THOUGHTS
+def _passes(part: Any) -> bool:
+    """Return whether a part is a thought or a picture, which clients clear."""
+    kinds = isinstance(part, Mapping) and (part.get("type") in _THOUGHTS, kind_of(part).media)
+    return any(kinds or ())
 
 
 def _hashed(values: Sequence[Any]) -> str:
@@ -299,19 +299,22 @@ class Originals:
         made, short, whole = list(messages), list(messages), list(marks)
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks):
-            # Messages of one name that are not smaller differ in passing parts, such as reminders.
             known, (key, size) = seen.get(mark.name), covered.get(mark.name, ("", 0))
             if known is not None:
-                if mark.size < known[0].size or (key and mark.said):
+                if _is_left_of(mark, messages[place], known[0].size, known[1], bool(key)):
                     whole[place], made[place] = known
                     short[place] = made[place] if key else short[place]
             elif key and (mark.size < size or mark.said):
                 wanted[place] = key
         originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
         for place, key in wanted.items():
-            if (original := originals.get(key)) is not None and original.lossless:
+            original, mark, message = originals.get(key), marks[place], messages[place]
+            size = covered[mark.name][1]
+            if original is None or not original.lossless:
+                continue
+            if _is_left_of(mark, message, size, original.message, True):
                 made[place] = short[place] = original.message
-                whole[place] = replace(marks[place], size=covered[marks[place].name][1])
+                whole[place] = replace(mark, size=size)
         return made, short, whole
 
     def remember(self, scope: Scope, marks: list[Mark], messages: list[Any]) -> None:
@@ -343,6 +346,28 @@ class Originals:
         return made
 
 
+def _is_left_of(mark: Mark, message: Any, size: int, original: Any, covered: bool) -> bool:
+    """Return whether a message is what a client has left of a known one of this size.
+
+    A covered one may also differ in passing parts, such as reminders. One whose name another
+    conversation may have too must have become much shorter, or begin like the original.
+    """
+    if covered and mark.said and _media(message) == _media(original):
+        return True
+    if mark.size >= size or mark.unique or mark.size < size // 2:
+        return mark.size < size
+    return not _beginnings(message).isdisjoint(_beginnings(original))
+
+
+def _media(message: Any) -> list[Any]:
+    return [one for one in blocks_of(message) if kind_of(one).media]
+
+
+def _beginnings(message: Any) -> set[str]:
+    [entry] = read_messages([message])
+    return {text[:HEAD] for text in (entry.text, *(one.text for one in entry.results)) if text}
+
+
 def held_until(
     archive: Archive, tenant: str, response: str
 ) -> tuple[str, list[str], list[Any]] | None:
@@ -353,19 +378,25 @@ def held_until(
     can answer it. Returns the thread, the ids of the responses so far, and the items.
     """
     slip = archive.notes(tenant, "response", [response]).get(response, {})
-    scope = Scope(tenant, str(slip.get("thread")))
-    ids = archive.notes(scope, "response", [response]).get(response, {}).get("ids", ())
+    scope, ids, name = Scope(tenant, str(slip.get("thread"))), list[str](), response
+    while name and name not in ids:  # an upstream may give one id twice
+        row = archive.notes(scope, "response", [name]).get(name)
+        if row is None:
+            return None
+        name, ids = row["before"], [*row["ids"], *ids]
     rows = archive.notes(scope, "response", ids)
-    if not ids or not rows.keys() >= set(ids):  # expired or forgotten: the rest is not the whole
+    if not rows.keys() >= set(ids):  # expired or forgotten: the rest is not the whole history
         return None
-    return scope.thread, [*ids], [item for one in ids for item in rows[one]["items"]]
+    return scope.thread, ids, [item for one in dict.fromkeys(ids) for item in rows[one]["items"]]
 
 
 def hold(
     archive: Archive, scope: Scope, response: str, ids: Sequence[str], items: Sequence[Any]
 ) -> None:
-    """Keep the new items of a response behind others, by their ids. Raises ArchiveError."""
-    row = {"ids": [*dict.fromkeys((*ids, response))], "items": list(items)}
+    """Keep the new items of a response behind those of others. Raises ArchiveError."""
+    start = len(ids) - len(ids) % RUN
+    before = ids[start - 1] if start else ""
+    row = {"ids": [*ids[start:], response], "before": before, "items": list(items)}
     archive.note(scope, "response", {response: row})
     slip = {response: {"thread": scope.thread}}
     archive.note(scope.tenant, "response", slip, durable=True)  # and the row before it
