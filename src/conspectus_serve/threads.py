@@ -170,8 +170,8 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
 
 def _passes(part: Any) -> bool:
     """Return whether a part is a thought or a picture, which clients clear."""
-    kinds = isinstance(part, Mapping) and (part.get("type") in _THOUGHTS, kind_of(part).media)
-    return any(kinds or ())
+    is_block = isinstance(part, Mapping)
+    return is_block and (part.get("type") in _THOUGHTS or bool(kind_of(part).media))
 
 
 def _hashed(values: Sequence[Any]) -> str:
@@ -373,9 +373,8 @@ def held_until(
 ) -> tuple[str, list[str], list[Any]] | None:
     """Return a history that a client leaves to the server, up to a response; None if it is unknown.
 
-    A client that sends `previous_response_id` sends no history. The items of each response are kept
-    in the namespace of their thread, so that the whole history can be compacted and any upstream
-    can answer it. Returns the thread, the ids of the responses so far, and the items.
+    The items of each response are kept in the namespace of their thread, so that all of them can be
+    compacted and any upstream can answer. Returns thread, ids of the responses so far, and items.
     """
     slip = archive.notes(tenant, "response", [response]).get(response, {})
     scope, ids, name = Scope(tenant, str(slip.get("thread"))), list[str](), response
