@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langgraph.store.base import Op
+from langgraph.store.base import GetOp, Op, PutOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
+from typing_extensions import TypeIs
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
@@ -102,6 +103,49 @@ def test_a_time_that_means_nothing_is_refused(seconds):
 def change(store: InMemoryStore, kind: str, key: str, body: bytes, version: int = FORMAT) -> None:
     value = {"v": version, "z": base64.b64encode(body).decode()}
     store.put(("conspectus", *SCOPE.hashes, kind), key, value)
+
+
+def test_a_value_of_a_newer_version_is_refused_by_its_name():
+    store = InMemoryStore()
+    archive, entries = Archive(store), talk("one")
+    archive.put(SCOPE, entries)
+    archive.commit(SCOPE, record_of(entries))
+    change(store, "messages", entries[0].key, b"{", version=FORMAT + 1)
+    for read in (archive.export, lambda scope: archive.find(scope, [entries[0].key])):
+        with pytest.raises(ArchiveError, match="upgrade conspectus"):
+            read(SCOPE)
+
+
+def test_what_has_expired_is_gone_before_a_store_is_swept(tmp_path, monkeypatch):
+    with SqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
+        store.setup()
+        archive, entries = Archive(store, ttl=3_600), talk("one", "two")
+        archive.put(SCOPE, entries)
+        archive.commit(SCOPE, record_of(entries))
+        assert len(archive.export(SCOPE)) == 2
+        later = time.time() + 7_200
+        monkeypatch.setattr(time, "time", lambda: later)
+        assert archive.find(SCOPE, [one.key for one in entries]) == {}
+        assert archive.chain(SCOPE) == ()
+        assert archive.threads("ann") == ()
+
+
+class Keeping(InMemoryStore):
+    """Confirms deletions, and deletes nothing."""
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        return super().batch([GetOp(op.namespace, op.key) if _deletes(op) else op for op in ops])
+
+
+def _deletes(op: Op) -> TypeIs[PutOp]:
+    return isinstance(op, PutOp) and op.value is None
+
+
+def test_a_store_that_keeps_what_is_forgotten_fails_to_forget_it():
+    archive = Archive(Keeping())
+    archive.put(SCOPE, talk("one"))
+    with pytest.raises(ArchiveError, match="still holds the values"):
+        archive.forget("ann")
 
 
 def test_a_message_that_came_back_changed_is_missing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -15,14 +16,14 @@ from conspectus._newest import Newest
 from conspectus.archive.guard import Guarded
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.values import Items, Kind, Scope, entry_of, packed, unpacked
+from conspectus.archive.values import Items, Kind, Scope, entry_of, newer, packed, unpacked
 from conspectus.errors import ArchiveError, PolicyError
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 ROOT = "conspectus"  # First label of every namespace that we use
-FORMAT = 2  # Version of a value
+FORMAT = 2  # Version of a value; a newer one is refused
 CHUNK = 200  # Operations in one batch
 ALL = 1_000_000  # Values of a namespace that are asked for at once, as unordered pages may overlap
 INDEXES = 16  # Histories whose index is in memory
@@ -44,7 +45,7 @@ class LangGraphStore:
                 f"{type(store).__name__} keeps no time to live; leave ttl out, or use a store that "
                 "does, such as SqliteStore or PostgresStore."
             )
-        self._store, self._minutes = store, None if ttl is None else ttl / 60
+        self._store, self._ttl = store, ttl
         # The in-memory store is a plain dict, which must not change while a search goes over it.
         self._lock = threading.RLock() if is_memory_store(store) else nullcontext()
         # One that cannot hang needs no thread.
@@ -72,7 +73,7 @@ class LangGraphStore:
         head = "" if seen is None else self._head(scope)
         if head not in ("", seen, *(one.key for one in items.get("records", ()))):
             return head
-        older = {} if self._minutes is None else self.read(scope, "records", renewed)
+        older = {} if self._ttl is None else self.read(scope, "records", renewed)
         place, name = _registry(scope)
         self._put(place, {name: packed([scope.tenant, scope.thread, scope.session])})
         self._put(_place(scope, "records"), older)
@@ -81,9 +82,12 @@ class LangGraphStore:
         return self._head(scope) if "head" in items else head
 
     def _put(self, place: tuple[str, ...], bodies: Mapping[str, bytes]) -> None:
-        put, ttl = _operations().PutOp, self._minutes
-        packs = {k: {"v": FORMAT, "z": b64encode(v).decode()} for k, v in bodies.items()}
-        self._batch([put(place, *one, index=False, ttl=ttl) for one in packs.items()])
+        put, ttl = _operations().PutOp, self._ttl
+        # Some stores delete expired values only when they are swept, so we look at the end.
+        ends = {} if ttl is None else {"expires": time.time() + ttl}
+        packs = {k: {"v": FORMAT, "z": b64encode(v).decode(), **ends} for k, v in bodies.items()}
+        minutes = None if ttl is None else ttl / 60
+        self._batch([put(place, *one, index=False, ttl=minutes) for one in packs.items()])
 
     def _head(self, scope: Scope) -> str:
         kept = self.read(scope, "head", ["head"])
@@ -114,6 +118,11 @@ class LangGraphStore:
             self._batch([put(tuple(item.namespace), item.key, None) for item in items])
             self._batch([put(*_registry(scope), None)])
             count += sum(item.namespace[-1] in COUNTED for item in items)
+            if self._all(_place(scope)):
+                raise ArchiveError(
+                    "The store confirmed deletions and still holds the values, or somebody "
+                    "writes them anew; stop the agent on this thread and forget it again."
+                )
         self._indexes.clear()
         return count
 
@@ -173,9 +182,13 @@ def _registry(scope: Scope) -> tuple[tuple[str, ...], str]:
 
 
 def _bodies(items: Iterable[Any]) -> dict[str, bytes]:
-    """Return bodies by key; a damaged one is empty."""
+    """Return bodies by key; a damaged one is empty, one that has expired is left out."""
     bodies: dict[str, bytes] = {}
-    for item in filter(None, items):
+    for item in items:
+        if item is None or item.value.get("expires", time.time() + 1) <= time.time():
+            continue
+        if isinstance(version := item.value.get("v"), int) and version > FORMAT:
+            raise newer(version)
         try:
             bodies[item.key] = b64decode(item.value["z"], validate=True)
         except (KeyError, TypeError, ValueError):

@@ -228,11 +228,16 @@ def record_in(name: str, body: bytes | None) -> Record | None:
     try:
         data = unpacked(body or b"")
         if isinstance(version := data["v"], int) and version > RECORD_FORMAT:
-            raise ArchiveError(
-                f"the archive holds data of format {version}, and this version of Conspectus knows "
-                "an earlier one; upgrade conspectus to read it"
-            )
+            raise newer(version)
         record = Record.from_json(data)
         return record if record.id == name else None
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def newer(version: int) -> ArchiveError:
+    """Return the error for what a newer version has written."""
+    return ArchiveError(
+        f"the archive holds data of format {version}, and this version of Conspectus knows an "
+        "earlier one; upgrade conspectus to read it"
+    )
