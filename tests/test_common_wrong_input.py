@@ -124,7 +124,7 @@ def test_a_body_or_a_state_is_its_messages(messages):
         ([42], "message 0 is int"),
         ([{"content": "x"}], 'has no "role"'),
         ([{"role": "wizard", "content": ""}], "message 0 has the unknown role 'wizard'"),
-        ([{"role": "user", "content": 5}], "content of message 0 is int"),
+        ([{"role": "user", "content": 5}], "message 0 has content of the type int"),
         ([RemoveMessage(id="x")], "RemoveMessage"),
     ],
 )

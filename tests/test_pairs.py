@@ -185,8 +185,8 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
         "line 3: message 1 has the unknown role 'robot'",
     ),
     "no role": (b'[{"content": "x"}]', 'message 0 has no "role"'),
-    "content": (b'[{"role": "user", "content": 7}]', "content of message 0 is int"),
-    "system": (b'{"system": 7, "messages": []}', "the content of the system prompt is int"),
+    "content": (b'[{"role": "user", "content": 7}]', "message 0 has content of the type int"),
+    "system": (b'{"system": 7, "messages": []}', "the system prompt has content of the type int"),
     "type": (
         b'[{"type": "human", "content": "x"}, {"type": "robot", "content": "x"}]',
         "message 1 of the type 'robot' is no message of LangChain's",

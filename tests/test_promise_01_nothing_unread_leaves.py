@@ -152,7 +152,7 @@ RUNS = [
 LISTS = {"type": "exec", "command": ["ls"], "env": {}}
 SHELL = [
     {"type": "local_shell_call", "id": "l1", "call_id": "c1", "action": LISTS},
-    {"type": "local_shell_call_output", "id": "l1", "output": "harbour.txt"},
+    {"type": "local_shell_call_output", "id": "c1", "output": "harbour.txt"},
 ]
 
 
@@ -181,10 +181,15 @@ def test_what_a_block_holds_is_counted_and_can_be_recalled(said, tokens, noted):
 
 
 THOUGHT_OF = "the harbour of Lisbon " * 300
+DETAILS = [
+    {"type": "reasoning.text", "text": "First."},
+    {"type": "reasoning.summary", "summary": THOUGHT_OF},
+    {"type": "reasoning.encrypted", "data": "sealed" * 99},
+]
 BESIDE: list[dict[str, Any]] = [
     {"refusal": THOUGHT_OF},
     {"reasoning": THOUGHT_OF},
-    {"reasoning_details": [{"text": "First."}, {"text": THOUGHT_OF}, {"data": "sealed" * 99}]},
+    {"reasoning_details": DETAILS},
 ]
 
 

@@ -242,7 +242,7 @@ def _item(maker: Maker, call: dict[str, Any]) -> dict[str, Any]:
         shot = {"type": "computer_screenshot", "image_url": IMAGE}
         return {"type": "computer_call_output", **name, "output": shot}
     if kind == "local_shell_call":
-        name = maker.one(name, {"id": call["call_id"]}, {"id": call["id"]})
+        name = maker.one(name, {"id": call["call_id"]})
         output = json.dumps({"stdout": maker.text(), "exit_code": 0})
         return {"type": "local_shell_call_output", **name, "output": output}
     if kind == "shell_call":

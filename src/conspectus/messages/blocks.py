@@ -8,11 +8,6 @@ wrote are opaque too, as are thoughts: providers refuse them when a letter of th
 Sources: the request types of the packages `openai` (`types/responses/response_input_item_param`),
 `anthropic` (`types/beta/beta_content_block_param`) and `google-genai` (`types.Part`), the Converse
 API's `ContentBlock`, and `langchain_core.messages.content`.
-
-Media are read in every provider's form: OpenAI (`file`, `input_file`, `input_image`, `input_audio`,
-`image_url`), Anthropic (`document`, `image`), Google (`media`, `inline_data`, `file_data`), Bedrock
-(`document`, `image`, `video`, `audio`, which have no `type`) and LangChain (`file`, `image`,
-`audio`, `video` with `base64`, `data`, `url`, `file_id` or `id`).
 """
 
 from __future__ import annotations
@@ -28,29 +23,31 @@ from urllib.parse import unquote_to_bytes
 from conspectus._langchain import is_message
 
 UNTYPED = tuple("inline_data inlineData file_data fileData document image video audio".split())
-"""Google's and Bedrock's blocks have no `type`: one of these keys, which holds a mapping."""
+"""Google's and Bedrock's media have no `type`: one of these keys, which holds a mapping."""
 
 How = Literal["text", "json", "object", "strings", "content"]
 """How a field is shortened: as text; as JSON in a string; as an object, by its long values or at
 last as a whole; as a list or object, by its long strings; as content, block by block."""
 
-Author = Literal["model", "client"]
+Names = tuple[str, ...]
+Short = tuple[tuple[str, How], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of block."""
+    """One kind of block. A path is names of fields with dots between them."""
 
-    asks: tuple[str, ...] = ()  # fields with the id of its call; the first that has one counts
-    answers: tuple[str, ...] = ()  # fields with the id of the call that it answers; likewise
-    needs: tuple[str, ...] = ()  # paths with dots, to the id of a call that must stand before it
-    name: str = ""  # the field with the tool's name; without one it is called as its kind
+    says: Names = ("text",)  # paths to what it says, texts or blocks
+    also: Names = ()  # paths to what is said beside it, such as a title
+    media: bool = False  # else bytes or a link; from a user, a description may take its place
+    asks: Names = ()  # fields with the id of its call; the first that has one counts
+    answers: Names = ()  # fields with the id of the call that it answers; likewise
+    needs: Names = ()  # paths to the id of a call that must stand before it
+    name: str = "type"  # the field with the name of the tool that it calls
     args: str = ""  # the field with its arguments; default: all that is neither id nor status
-    short: tuple[tuple[str, How], ...] = ()  # its fields that may be shortened, and how
-    also: tuple[str, ...] = ()  # further fields whose text a model is shown
-    media: bool = False  # bytes or a link; from a user, a description may take its place
+    short: Short = ()  # paths to what may be shortened, and how
     inside: str = ""  # the field that holds the block proper, as Bedrock and LangChain wrap some
-    by: Author | None = None  # its author, if it is an item of its own in OpenAI's Responses
+    by: Literal["model", "client"] | None = None  # its author, if it is an item of OpenAI's
 
 
 CALLER = ("caller.tool_id", "caller.caller_id")
@@ -59,17 +56,17 @@ CALLER = ("caller.tool_id", "caller.caller_id")
 EXTRA_CALLER = tuple(f"extras.{path}" for path in CALLER)
 TOOL_USE = ("tool_use_id", "tool_call_id", "toolUseId")
 
-ARGS: tuple[tuple[str, How], ...] = (("args", "object"), ("extras.arguments", "json"))
-OUTPUT: tuple[tuple[str, How], ...] = (("output", "content"),)
-CONTENT: tuple[tuple[str, How], ...] = (("content", "content"),)
-INPUT: tuple[tuple[str, How], ...] = (("input", "object"), ("partial_json", "json"))
+ARGS: Short = (("args", "object"), ("extras.arguments", "json"))
+ARGUMENTS: Short = (("arguments", "json"),)
+OUTPUT: Short = (("output", "content"),)
+CONTENT: Short = (("content", "content"),)
+INPUT: Short = (("input", "object"), ("partial_json", "json"))
+TEXT: Short = (("text", "text"),)
 
-TITLED = ("title", "context")
-
-CALLS: tuple[tuple[str, How], ...] = (
+CALLS: Short = (
     ("function.arguments", "json"),
     ("custom.input", "text"),
-    ("arguments", "json"),
+    *ARGUMENTS,
     ("input", "text"),
     ("args", "object"),
 )
@@ -77,29 +74,40 @@ CALLS: tuple[tuple[str, How], ...] = (
 
 _call = partial(Kind, asks=("call_id", "id"), by="model")  # in OpenAI's Responses
 _output = partial(Kind, answers=("call_id",), by="client")
+_media = Kind(media=True)
 
 KINDS: dict[str, Kind] = {
     # Text
-    **dict.fromkeys("text input_text output_text".split(), Kind(short=(("text", "text"),))),
-    "text-plain": Kind(short=(("text", "text"),), also=TITLED),
-    "search_result": Kind(short=CONTENT, also=("title", "source")),
+    **dict.fromkeys(("text", "input_text", "output_text"), Kind(short=TEXT)),
+    "text-plain": Kind(also=("title", "context"), short=TEXT),
+    "search_result": Kind(says=("content",), also=("title", "source"), short=CONTENT),
     "json": Kind(short=(("json", "object"),)),
     # Images, documents, recordings
     **dict.fromkeys(
         "image image_url input_image audio input_audio video file input_file media pdf"
-        " video_url audio_url document_url".split()
-        + list(UNTYPED),
-        Kind(media=True),
+        " video_url audio_url document_url computer_screenshot".split(),
+        _media,
     ),
-    "document": Kind(media=True, also=TITLED),
+    **dict.fromkeys(UNTYPED, _media),
+    "document": Kind(
+        says=("source.content", "document.source.text"),
+        also=("title", "context", "document.context"),
+        media=True,
+    ),
+    # Thoughts
+    "thinking": Kind(says=("thinking",)),
+    "redacted_thinking": _media,
+    "reasoning": Kind(says=("reasoning", "summary", "content"), by="model"),
+    "reasoning_content": Kind(says=("reasoning_content.text",)),
+    # The same beside the content, as OpenRouter writes it
+    "reasoning.summary": Kind(says=("summary",)),
+    "reasoning.encrypted": _media,
     # Calls of a caller's own tools, and results
     "tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input", short=INPUT),
     "tool_call": Kind(asks=("id",), needs=EXTRA_CALLER, name="name", args="args", short=ARGS),
     "invalid_tool_call": Kind(asks=("id",), name="name", args="args", short=(("args", "text"),)),
     "tool_call_chunk": Kind(asks=("id",), name="name", args="args", short=(("args", "json"),)),
-    "function_call": _call(
-        needs=CALLER, name="name", args="arguments", short=(("arguments", "json"),)
-    ),
+    "function_call": _call(needs=CALLER, name="name", args="arguments", short=ARGUMENTS),
     "custom_tool_call": _call(needs=CALLER, name="name", args="input", short=(("input", "text"),)),
     "tool_result": Kind(answers=TOOL_USE, short=CONTENT),
     "function_call_output": _output(short=OUTPUT),
@@ -121,9 +129,10 @@ KINDS: dict[str, Kind] = {
     "program_output": _output(by="model"),
     "tool_search_call": _call(asks=("call_id",), args="arguments"),
     "tool_search_output": _output(by="model"),
+    "image_generation_call": Kind(media=True, by="model"),
     **dict.fromkeys(
-        "web_search_call file_search_call code_interpreter_call image_generation_call"
-        " mcp_list_tools compaction item_reference reasoning".split(),
+        "web_search_call file_search_call code_interpreter_call mcp_list_tools compaction"
+        " item_reference".split(),
         Kind(by="model"),
     ),
     # Anthropic's tools that its server carries out; call and result may stand in two messages
@@ -136,12 +145,8 @@ KINDS: dict[str, Kind] = {
         Kind(answers=TOOL_USE),
     ),
     # The same in LangChain's standard content
-    **dict.fromkeys(
-        "server_tool_call server_tool_call_chunk".split(),
-        Kind(asks=("id",), name="name", args="args"),
-    ),
-    # Thoughts; OpenAI's stand above
-    **dict.fromkeys("thinking redacted_thinking reasoning_content".split(), Kind()),
+    "server_tool_call": Kind(asks=("id",), name="name", args="args"),
+    "server_tool_call_chunk": Kind(asks=("id",), name="name", args="args"),
     # Blocks around others
     "non_standard": Kind(inside="value"),
     "toolUse": Kind(
@@ -151,22 +156,21 @@ KINDS: dict[str, Kind] = {
 }
 """By the `type` of a block; by its only key if it has none, as in Bedrock's own form."""
 
-ANSWERS = frozenset(name for name, kind in KINDS.items() if kind.answers)
-"""Kinds that hold the answer of a tool or a person, in any message."""
-
-KEYS = ("text", "toolUse", "toolResult", "json")
-"""Kinds of Bedrock's own form beside media, in which the key names the kind."""
-
-ITEM_ENDINGS = ("_call", "_output", "_request", "_response", "_tools", "_reference")
-"""Endings of the types of OpenAI's Responses items, known to the table or not."""
-
 ENDINGS = {
     "_tool_use": Kind(asks=("id",), needs=CALLER, name="name"),
     "_tool_result": Kind(answers=TOOL_USE),
     "_call": _call(asks=("call_id",)),  # one without is carried out by the server
     "_output": _output(),
+    "_response": Kind(by="client"),
+    **dict.fromkeys(("_request", "_tools", "_reference"), Kind(by="model")),
 }
 """Kinds that the table does not name, by the end of it: providers go on naming new ones alike."""
+
+ANSWERS = frozenset(name for name, kind in KINDS.items() if kind.answers)
+"""Kinds that hold the answer of a tool or a person, in any message."""
+
+KEYS = ("text", "toolUse", "toolResult", "json")
+"""Kinds of Bedrock's own form beside media, in which the key names the kind."""
 
 OPAQUE = Kind()
 
@@ -183,14 +187,14 @@ def kind_name(block: Mapping[str, Any]) -> str:
     name = block.get("type")
     if isinstance(name, str) and name:
         return name
-    return untyped(block) or next((key for key in KEYS if key in block), "")
+    named = next((key for key in UNTYPED if isinstance(block.get(key), Mapping)), "")
+    return named or next((key for key in KEYS if key in block), "")
 
 
 def kind_of(block: Mapping[str, Any]) -> Kind:
     """Look a block up in the table."""
     name = kind_name(block)
-    known = KINDS.get(name)
-    if known is None and "_" in name:
+    if (known := KINDS.get(name)) is None and "_" in name:
         known = next((kind for end, kind in ENDINGS.items() if name.endswith(end)), None)
     return known or OPAQUE
 
@@ -202,9 +206,8 @@ def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
         inner = block.get(inside)
         if not inside or not isinstance(inner, Mapping):
             break
-        name = kind_name(block)
-        if inside == name:  # the key was the kind
-            return {"type": name, **inner}
+        if inside == kind_name(block):  # the key was the kind
+            return {"type": inside, **inner}
         block = inner
     return block
 
@@ -223,13 +226,10 @@ def at_path(block: Any, path: str) -> Any:
     return block
 
 
-def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
-    """Return the first id in some fields; empty where there is none."""
-    for field in fields:
-        name = at_path(block, field) if "." in field else block.get(field)
-        if isinstance(name, str) and name:
-            return name
-    return ""
+def first_id(block: Mapping[str, Any], paths: Names) -> str:
+    """Return the first id at some paths; empty where there is none."""
+    ids = (at_path(block, path) for path in paths)
+    return next((name for name in ids if isinstance(name, str) and name), "")
 
 
 def called(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
@@ -238,8 +238,7 @@ def called(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
         args = block.get(kind.args) or block.get("partial_json", block.get(kind.args))
     else:
         args = {key: part for key, part in block.items() if key not in _NO_ARGS}
-    name = block.get(kind.name or "type") or block.get("type") or ""
-    return str(name), {} if args is None else args
+    return str(block.get(kind.name) or block.get("type") or ""), {} if args is None else args
 
 
 def stays_whole(block: Mapping[str, Any]) -> bool:
@@ -253,21 +252,8 @@ def stays_whole(block: Mapping[str, Any]) -> bool:
 
 def is_item(message: Mapping[str, Any]) -> bool:
     """Tell whether a dict is an item of OpenAI's Responses that is no message."""
-    name = message.get("type")
-    if not isinstance(name, str) or "role" in message:
-        return False
-    kind = KINDS.get(name)
-    return kind.by is not None if kind is not None else name.endswith(ITEM_ENDINGS)
-
-
-def author_of(item: Mapping[str, Any]) -> Author:
-    """Return the author of an item of OpenAI's Responses."""
-    name = str(item.get("type"))
-    if name not in KINDS:
-        return "client" if name.endswith(("_output", "_response")) else "model"
-    if name == "tool_search_output" and item.get("execution") == "client":
-        return "client"
-    return KINDS[name].by or "model"
+    typed = isinstance(message.get("type"), str) and "role" not in message
+    return typed and kind_of(message).by is not None
 
 
 def without_cache_marks(message: Any) -> Any:
@@ -290,6 +276,9 @@ def without_cache_marks(message: Any) -> Any:
         if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
             made["content"] = only["text"]
     return message if made == message else made
+
+
+# Media, in every provider's form
 
 
 MediaKind = Literal["image", "pdf", "audio", "video", "text", "file", "sealed"]
@@ -333,17 +322,9 @@ class Media:
         return len(self.data) if isinstance(self.data, bytes) else len(self.data) * 3 // 4
 
 
-def untyped(block: Mapping[str, Any]) -> str:
-    """Return the key of media without a `type`; empty for other blocks."""
-    if block.get("type"):
-        return ""
-    return next((key for key in UNTYPED if isinstance(block.get(key), Mapping)), "")
-
-
 def media_of(block: Mapping[str, Any]) -> Media:
     """Read the media in a block."""
     parts = list(_parts(block, 3))
-    values = [(key, part[key]) for part in parts for key in _DATA if part.get(key)]
 
     def texts(*keys: str) -> list[str]:
         some = [part.get(key) for part in parts for key in keys]
@@ -351,7 +332,7 @@ def media_of(block: Mapping[str, Any]) -> Media:
 
     data: str | bytes = ""
     mime = next(iter(texts(*_MIME)), "")
-    for key, value in values:
+    for key, value in ((key, part.get(key)) for part in parts for key in _DATA):
         if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
         elif isinstance(value, str) and value.startswith("data:"):
@@ -360,12 +341,11 @@ def media_of(block: Mapping[str, Any]) -> Media:
             mime = head[5:].partition(";")[0] or mime
         elif isinstance(value, str) and key not in _ADDRESSES and "://" not in value[:10]:
             data = value
-        else:
-            continue
-        break
+        if data:
+            break
     mime = mime.lower()
     names = tuple(dict.fromkeys(name for name in texts(*_NAMES) if name[:5] != "data:"))
-    kind = _kind(str(block.get("type") or untyped(block)), mime, data, names)
+    kind = _kind(kind_name(block), mime, data, names)
     return Media(kind, mime, data, next(iter(texts("detail")), ""), names)
 
 
@@ -377,7 +357,7 @@ def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _kind(kind: str, mime: str, data: str | bytes, names: tuple[str, ...]) -> MediaKind:
-    if kind == "redacted_thinking":
+    if kind in ("redacted_thinking", "reasoning.encrypted"):
         return "sealed"
     if data[:5] in ("JVBER", b"%PDF-") or mime in ("pdf", "application/pdf"):
         return "pdf"
@@ -392,9 +372,9 @@ def _kind(kind: str, mime: str, data: str | bytes, names: tuple[str, ...]) -> Me
     return "pdf" if kind == "pdf" or named else "file"
 
 
-def described(kind: str, block: Mapping[str, Any]) -> str:
+def described(block: Mapping[str, Any]) -> str:
     """Describe an image or a document in a few words, without its bytes."""
-    media = media_of(block)
+    media, kind = media_of(block), kind_name(block)
     size = f"{media.size:,} bytes" if media.data else ""
     details = ", ".join(part for part in (media.mime, *media.names, size) if part)
-    return f"[{kind or 'block'}: {details}]" if details else f"[{kind or 'block'}]"
+    return f"[{kind}: {details}]" if details else f"[{kind}]"

@@ -54,18 +54,17 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     known = dict(enumerate(before)) | {id(message.source): message for message in before}
     result: list[Message] = []
     for index, source in enumerate(messages):
-        if type(source) is not dict:
-            result.append(read_message(source, index))
-            continue
-        message = known.get(id(source))
-        if message is None or not _equal(message.memo["copy"], source):
-            message = known.get(index)
-            if message is None or not _equal(message.memo["copy"], source):
-                message = _newly_read(source, index)
-            elif message.source is not source:
-                message = replace(message, source=source)
+        message = None
+        for name in (id(source), index) if type(source) is dict else ():
+            message = known.get(name)
+            if message is not None and _equal(message.memo["copy"], source):
+                break
+        else:
+            message = read_message(source, index)
+        joined = bool(result and result[-1].goes_on) and _continues(message, result[-1])
+        if message.source is not source or message.joined != joined:
+            message = replace(message, source=source, joined=joined)
         result.append(message)
-    _join(result)
     name_entries(result)
     if thread is not None:
         dicts = [message for message in result if type(message.source) is dict]
@@ -73,35 +72,29 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     return result
 
 
+def _continues(message: Message, before: Message) -> bool:
+    """Tell whether a message continues the answer of the one before it."""
+    if not before.role == message.role == "assistant":
+        return False
+    return before.goes_on == "pause" or message.goes_on == "response"
+
+
 def read_message(message: Source, index: int = 0) -> Message:
     """Read one message, without a key; errors as for `read_messages`."""
-    known, rest = _of_objects.get(id(message), (None, ()))
+    name = id(message)
+    known, rest = _of_objects.get(name, (None, ()))
     if known is not None and known() is message and _equal(rest[-1]["copy"], vars(message)):
         return Message(message, *rest)
-    return _newly_read(message, index)
-
-
-def _equal(copy: Any, content: Any) -> bool:
-    """Tell whether a message is as it was; numbers are equal as in Python, so that 1 is True."""
     try:
-        return copy is not None and bool(copy == content)
-    except Exception:  # a value that was put in cannot be compared
-        return False
-
-
-def _newly_read(source: Any, index: int) -> Message:
-    """Read a message with a copy of its fields; None for the copy if it is to be read anew."""
-    try:
-        message, copy = read(source, index), None
-        plain = not is_message(source)
-        if plain or not source.__pydantic_extra__:
-            fields = source if plain else vars(source)
+        made, copy = read(message, index), None
+        extra = is_message(message) and message.__pydantic_extra__
+        if not extra:
+            fields: Any = vars(message) if is_message(message) else message
             copy = tagged(fields, [])
             if not _equal(copy, fields):  # not all of it is JSON
-                message.memo["tagged"], copy = True, None
-                with suppress(Exception):  # such as an object that holds a lock
+                made.memo["tagged"], copy = True, None
+                with suppress(Exception):  # such as a part that holds itself, or a lock
                     copy = _copied(fields)
-                copy = copy if _equal(copy, fields) else None
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -109,11 +102,18 @@ def _newly_read(source: Any, index: int) -> Message:
             f"message {index} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
-    message.memo["copy"], message.memo["size"] = copy, EACH + characters(copy)
-    if not plain and copy is not None:
-        name = id(source)
-        _of_objects[name] = ref(source, lambda _: _of_objects.pop(name, None)), _rest(message)
-    return message
+    made.memo["copy"], made.memo["size"] = copy, EACH + characters(copy)
+    if is_message(message) and not extra:
+        _of_objects[name] = ref(message, lambda _: _of_objects.pop(name, None)), _rest(made)
+    return made
+
+
+def _equal(copy: Any, content: Any) -> bool:
+    """Tell whether a message is as it was; numbers are equal as in Python, so that 1 is True."""
+    try:
+        return bool(copy == content)
+    except Exception:  # a value that was put in cannot be compared
+        return False
 
 
 def _copied(value: Any) -> Any:
@@ -122,30 +122,4 @@ def _copied(value: Any) -> Any:
         return {key: _copied(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return (list if isinstance(value, list) else tuple)(map(_copied, value))
-    if isinstance(value, bytearray):
-        return bytes(value)
     return value.model_copy(deep=True) if hasattr(value, "model_copy") else value
-
-
-def _join(messages: list[Message]) -> None:
-    """Find messages that are one answer, and the calls that outputs of local shells answer."""
-    before = messages[0] if messages else None
-    names: dict[str, str] = {}  # local shells' calls have two ids, of which outputs name either
-    for index, message in enumerate(messages):
-        joined = False
-        if before is not None and before.goes_on and index:
-            both = before.role == message.role == "assistant"
-            joined = both and (before.goes_on == "pause" or message.goes_on == "response")
-        if message.joined != joined:
-            message = messages[index] = replace(message, joined=joined)
-        if message.goes_on == "response" and isinstance(message.source, Mapping):
-            if message.source.get("type") == "local_shell_call":
-                names[str(message.source.get("id"))] = str(message.source.get("call_id"))
-            elif not names.keys().isdisjoint(message.answers):
-                answers = tuple(names.get(name, name) for name in message.answers)
-                results = tuple(
-                    result._replace(call=names.get(result.call, result.call))
-                    for result in message.results
-                )
-                message = messages[index] = replace(message, answers=answers, results=results)
-        before = message

@@ -4,9 +4,8 @@ A `Message` keeps the caller's own object. Histories share what was read, so tha
 once it has a key: what belongs to one history is set in a copy.
 
 Messages are written as JSON text, and read back equal to the originals. Stores choke on bytes, on
-integers beyond 64 bits, on NUL and on lone surrogates, so an archived message is one ASCII text.
-Values without a form in JSON are tagged; an object that has none at all becomes a described
-placeholder, and `Encoded.lossless` says so.
+NUL and on lone surrogates, so an archived message is one ASCII text. Bytes, tuples and odd keys are
+tagged; a description takes the place of what has no form in JSON, and `Encoded.lossless` says so.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -31,15 +31,12 @@ Source: TypeAlias = "BaseMessage | Mapping[str, Any]"  # A message as callers ha
 
 _SHORT_ID = re.compile(r"[\w.:-]{1,12}")  # What is cited as it is; else the start of the key is
 
-_WRITER = json.JSONEncoder(ensure_ascii=False, default=str)
-
 NOT_NEEDED = "conspectus_not_needed"
 """The mark by which a tool says that its result will not be needed again: a key of the message's
 `additional_kwargs` or `artifact`, or of the message itself if that is a dict."""
 
-
 TAG = "~conspectus"  # Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
-LONG = 4096  # Bits above which an integer is written in hexadecimal
+MOST_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
 
 DEEPEST = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
@@ -48,6 +45,7 @@ recurse, which Python limits to 1,000 calls, those of the agent around them incl
 _UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 _LEAVES = frozenset({str, float, bool, type(None)})
 _KEYS = frozenset({str})
+_WRITER = json.JSONEncoder(ensure_ascii=False, default=str)
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
@@ -209,11 +207,10 @@ def occurrences(keys: Iterable[str]) -> Counter[str]:
 
 def is_expendable(message: Any) -> bool:
     """Tell whether a tool says that its result will not be needed."""
-    if not is_message(message):
-        return isinstance(message, Mapping) and message.get(NOT_NEEDED) is True
-    artifact = getattr(message, "artifact", None)
-    holders = (message.additional_kwargs, artifact if isinstance(artifact, Mapping) else {})
-    return any(holder.get(NOT_NEEDED) is True for holder in holders)
+    holders: tuple[Any, ...] = (message,)
+    if is_message(message):
+        holders = (message.additional_kwargs, getattr(message, "artifact", None))
+    return any(isinstance(one, Mapping) and one.get(NOT_NEEDED) is True for one in holders)
 
 
 def tools_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
@@ -267,45 +264,38 @@ def encode(message: Source, copy: dict[str, Any] | None = None) -> Encoded:
 
 
 def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
-    """Copy a value as JSON data; what has no form in it gets a tag, and is no longer equal.
+    """Copy a value as JSON data; what has no form in it is tagged or described.
 
     The copy has the same texts, so it takes little room. `inside` has the identities of the parts
-    around it; the types of what is lost go to `lost`.
+    around it; the types of what is only described go to `lost`.
     """
     kind = type(value)
-    if kind in _LEAVES or (kind is int and value.bit_length() <= LONG):
+    if kind in _LEAVES or (isinstance(value, int) and value.bit_length() <= MOST_BITS):
         return value
-    if (kind is dict or kind is list) and not value:
+    if not value and (kind is dict or kind is list):
         return kind()
-    if isinstance(value, (bool, float)):
+    if isinstance(value, (str, float)):  # an enumeration, or the like
         return value
-    if isinstance(value, str):  # with enumerations and the like
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value) if value.bit_length() <= LONG else {TAG: "int", "value": hex(value)}
     if isinstance(value, (bytes, bytearray)):
         return {TAG: "bytes", "value": base64.b64encode(value).decode()}
-    if (instead := too_deep(value, inside)) is None:
-        inside = (*inside, id(value))
-        if isinstance(value, (list, tuple)):
-            parts = [tagged(part, lost, inside) for part in value]
-            return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
-        if kind is dict or isinstance(value, Mapping):
-            if TAG not in value and _KEYS.issuperset(map(type, value)):
-                return {
-                    key: part if type(part) in _LEAVES else tagged(part, lost, inside)
-                    for key, part in value.items()
-                }
-            if value.keys() == {TAG, "value"} and value[TAG] == "placeholder":  # read back before
-                return {TAG: "placeholder", "value": tagged(value["value"], lost, inside)}
-            pairs = [[tagged(part, lost, inside) for part in pair] for pair in value.items()]
-            return {TAG: "pairs", "value": pairs}
-        if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
-            lost.append(kind)
-            return tagged(value.model_dump(), lost, inside)
-        instead = f"an object of {kind.__module__}.{kind.__qualname__} that has no JSON form"
+    instead = too_deep(value, inside)
+    inside = (*inside, id(value))
+    if instead is None and isinstance(value, (list, tuple)):
+        parts = [tagged(part, lost, inside) for part in value]
+        return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
+    if instead is None and (kind is dict or isinstance(value, Mapping)):
+        if TAG not in value and _KEYS.issuperset(map(type, value)):
+            return {
+                key: part if type(part) in _LEAVES else tagged(part, lost, inside)
+                for key, part in value.items()
+            }
+        pairs = [[tagged(part, lost, inside) for part in pair] for pair in value.items()]
+        return {TAG: "pairs", "value": pairs}
     lost.append(kind)
-    return {TAG: "placeholder", "value": instead}
+    if instead is None and callable(getattr(value, "model_dump", None)):
+        with suppress(Exception):  # as of a class
+            return tagged(value.model_dump(), lost, inside)
+    return f"[{instead or f'an object of {kind.__module__}.{kind.__qualname__}'}]"
 
 
 def characters(value: Any) -> int:
@@ -349,19 +339,13 @@ def decode(form: str, data: Any, message_id: str | None) -> BaseMessage | dict[s
         raise MessageError(f"an archived message cannot be read: {error}") from error
 
 
-def _pairs(pairs: list[list[Any]]) -> dict[Any, Any]:
-    """Read a mapping; a key that has become a placeholder is its description."""
-    return {key["value"] if isinstance(key, dict) else key: part for key, part in pairs}
-
-
 _READERS: dict[str, Callable[[Any], Any]] = {
     "bytes": base64.b64decode,
-    "int": lambda value: int(value, 16),
-    "pairs": _pairs,
+    "pairs": dict,
     "tuple": tuple,
 }
 
 
 def _untagged(value: dict[str, Any]) -> Any:
-    reader = _READERS.get(value.get(TAG, ""))  # a placeholder stays a description
+    reader = _READERS.get(value.get(TAG, ""))
     return reader(value["value"]) if reader else value

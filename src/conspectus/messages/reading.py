@@ -5,32 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from conspectus._langchain import is_message, is_tool_message
+from conspectus._langchain import is_message
 from conspectus.core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import (
     CACHE,
-    KINDS,
-    OPAQUE,
     TOOL_USE,
-    UNTYPED,
     Kind,
     at_path,
-    author_of,
     called,
     described,
     first_id,
     is_item,
-    kind_name,
     kind_of,
     opened,
 )
 from conspectus.messages.message import Call, Message, Result, as_text
-
-if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -46,16 +38,8 @@ ROLES: dict[str, Role] = {
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
-NO_TEXT = frozenset(
-    "computer_screenshot image_generation_call redacted_thinking container_upload".split()
-)
-"""Kinds of blocks beside the table's media whose bytes are no text."""
-
-FUNCTION = "function:"
-"""Opens the id of a call in OpenAI's first form, which had none; the function's name follows."""
-
 _NO_RESULT = frozenset(
-    [*"type id call_id is_error status approval_request_id content output".split(), *TOOL_USE]
+    (*TOOL_USE, "type", "id", "call_id", "is_error", "status", "approval_request_id")
 )
 """Fields of an answer that are no part of what it says."""
 
@@ -90,25 +74,92 @@ def _is_model(message: Any) -> bool:
 
 def read(message: Any, index: int) -> Message:
     """Read one message, without a key; `index` names it in a `MessageError`."""
+    item = False
     if is_message(message):
-        return _from_langchain(message, index)
-    if not isinstance(message, Mapping):
+        role, fields = _langchain_role(message, index), vars(message)
+        beside = {**message.response_metadata, **message.additional_kwargs}
+    elif isinstance(message, Mapping):
+        fields = beside = message if type(message) is dict else dict(message)
+        item = is_item(message)
+        role = _item_role(message) if item else _dict_role(message, index)
+    else:
         raise MessageError(
             f"message {index} is {type(message).__name__}; give LangChain messages or dicts such "
             'as {"role": "user", "content": "..."}'
             + ("; of this one, message.model_dump()" if _is_model(message) else "")
         )
-    if not is_item(message):
-        return _from_dict(message, index)
-    parts = Parts()
-    parts.block(message)
-    role: Role = "assistant" if author_of(message) == "model" else "tool"
-    return parts.message(message, message.get("id"), role, message, item=True)
+    parts = _Parts()
+    if item:
+        parts.block(message)
+    else:
+        if role == "tool" and (answered := fields.get("tool_call_id")) is not None:
+            parts.answers.append(answered)
+        parts.message(fields, beside)
+    if role == "user" and parts.answers and not parts.own:
+        role = "tool"  # Anthropic's results come in the name of the user
+    text, own_id, name = "\n".join(parts.text), fields.get("id"), fields.get("name")
+    given_id = None if own_id is None else str(own_id)
+    own = text if len(parts.own) == len(parts.text) else "\n".join(parts.own)
+    in_response = item or fields.get("type") == "message"
+    paused = beside.get("stop_reason") == "pause_turn"
+    return Message(
+        source=message,
+        id=given_id or "",
+        key="",
+        role=role,
+        text=text,
+        own="" if role == "tool" else own,
+        name=str(name) if name and not item else None,
+        calls=tuple(parts.calls.values()),
+        answers=tuple(dict.fromkeys(parts.answers)),
+        results=tuple(parts.results),
+        needs=tuple(dict.fromkeys(parts.needs)),
+        goes_on="pause" if paused else "response" if in_response else "",
+        date=next((str(beside[key]) for key in DATE_KEYS if beside.get(key)), None),
+        media=tuple(parts.media),
+        given_id=given_id,
+    )
+
+
+def _langchain_role(message: Any, index: int) -> Role:
+    kind = message.type.removesuffix("MessageChunk").lower()
+    if kind == "remove":
+        raise MessageError(
+            f"message {index} is a RemoveMessage, which is an instruction to a reducer and no part "
+            "of a history; pass the history that it leaves"
+        )
+    return ROLES.get(str(message.role).lower() if kind == "chat" else kind, "other")
+
+
+def _item_role(item: Mapping[str, Any]) -> Role:
+    mine = kind_of(item).by == "client" or item.get("execution") == "client"
+    return "tool" if mine else "assistant"
+
+
+def _dict_role(message: Mapping[str, Any], index: int) -> Role:
+    name, content, wrong = message.get("role"), message.get("content"), ""
+    role = ROLES.get(name.lower()) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        wrong = 'has no "role"; a message is a dict such as {"role": "user", "content": "..."}'
+    elif role is None:
+        wrong = f"has the unknown role {name!r}; known are {', '.join(ROLES)}"
+    elif "content" not in message and (role in ("user", "system") or "parts" in message):
+        wrong = (
+            f'has the role {name!r} and no "content"; give its text, which may be empty, or its '
+            "blocks, as OpenAI and Anthropic write them"
+        )
+    elif name == "tool" and not isinstance(message.get("tool_call_id"), str):
+        wrong = 'has the role "tool" and no "tool_call_id" to say which call it answers'
+    elif content is not None and not isinstance(content, (str, list)):
+        wrong = f"has content of the type {type(content).__name__}; give text, a list, or null"
+    if role is None or wrong:
+        raise MessageError(f"message {index} {wrong}")
+    return role
 
 
 @dataclass(slots=True)
-class Parts:
-    """The content of a message, taken apart.
+class _Parts:
+    """A message taken apart.
 
     `own` are the speaker's own words in `text`; `calls` stand by their ids, as some providers list
     one twice.
@@ -122,18 +173,32 @@ class Parts:
     needs: list[str] = field(default_factory=list)
     media: list[Mapping[str, Any]] = field(default_factory=list)
 
+    def message(self, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+        """Add a message by its fields; `beside` has what else its maker said of it."""
+        thought = beside.get("reasoning_content") or beside.get("reasoning")  # as DeepSeek writes
+        self.content(thought if isinstance(thought, str) else None)
+        if isinstance(details := beside.get("reasoning_details"), list):  # as OpenRouter writes
+            self.content([one for one in details if not thought or at_path(one, "data")])
+        content = fields.get("content")
+        shot = isinstance(content, str) and beside.get("type") == "computer_call_output"
+        self.content([{"type": "input_image", "image_url": content}] if shot else content)
+        self.content(beside.get("refusal"))
+        for holder in (fields, beside) if fields is not beside else (fields,):
+            for key in ("tool_calls", "invalid_tool_calls"):
+                for call in holder.get(key) or ():
+                    made = call.get("function") or call.get("custom") or call
+                    args = made.get("arguments", made.get("input", made.get("args")))
+                    self.call(call.get("id"), made.get("name"), args or "")
+        first = beside.get("function_call")  # OpenAI's first form has no id; Google repeats a call
+        if first and isinstance(first, Mapping) and not fields.get("tool_calls"):
+            self.call("", first.get("name"), first.get("arguments", ""))
+        self.content(beside.get("tool_outputs"))  # of hosted tools, in ChatOpenAI's older form
+
     def say(self, text: str) -> None:
         """Add words of the speaker."""
         if text:
             self.text.append(text)
             self.own.append(text)
-
-    def sealed(self, holder: Mapping[str, Any]) -> None:
-        """Add the sealed thoughts that stand beside the content."""
-        for data in filter(None, (one.get("data") for one in details_in(holder))):
-            block = {"type": "redacted_thinking", "data": data}
-            self.media.append(block)
-            self.text.append(described(block["type"], block))
 
     def call(self, call_id: object, name: object, args: Any) -> None:
         """Add a call; one without an id pairs with nothing and is text."""
@@ -144,14 +209,18 @@ class Parts:
             self.say(call.reading)
 
     def content(self, content: Any) -> None:
-        """Add a content: text, or a list of blocks of any provider."""
-        if isinstance(content, list):
-            for block in content:
-                if isinstance(block, Mapping):
-                    self.block(block)
+        """Add a content: text, a block of any provider, or a list of both."""
+        if not content or isinstance(content, str):
+            self.say(content or "")
+        elif isinstance(content, list):
+            for part in content:
+                if isinstance(part, Mapping):
+                    self.block(part)
                 else:
-                    self.say(as_text(block))
-        elif content is not None:
+                    self.say(as_text(part))
+        elif isinstance(content, Mapping) and "type" in content:
+            self.block(content)
+        else:
             self.say(as_text(content))
 
     def block(self, block: Mapping[str, Any]) -> None:
@@ -168,15 +237,10 @@ class Parts:
             self._words(block, kind)
 
     def _answer(self, block: Mapping[str, Any], kind: Kind) -> None:
-        inner = Parts()
-        content = block.get("content", block.get("output"))
-        if isinstance(content, Mapping) and "type" in content:
-            inner.block(content)
-        elif content is not None:
-            inner.content(content)
-        rest = {key: part for key, part in block.items() if key not in _NO_RESULT}
-        if rest and (content is None or kind_name(block) not in KINDS):
-            inner.say(as_text(rest))
+        inner, content = _Parts(), block.get("content", block.get("output"))
+        if content is None:
+            content = {key: block[key] for key in block if key not in _NO_RESULT} or None
+        inner.content(content)
         if answered := first_id(block, kind.answers):
             failed = block.get("is_error") is True or bool(block.get("error"))
             failed = failed or block.get("status") in ("error", "failed", "incomplete")
@@ -186,165 +250,17 @@ class Parts:
         self.media += inner.media
 
     def _words(self, block: Mapping[str, Any], kind: Kind) -> None:
-        name, source = kind_name(block), at_path(block, "source.type")
-        thought = block.get("thinking", block.get("reasoning"))
-        document = at_path(block, f"{name}.source.text") if name in UNTYPED else None
-        text = next((t for t in (block.get("text"), thought, document) if isinstance(t, str)), None)
-        if text is not None:
-            self.say(text)
-        elif name == "reasoning":
-            self.content(block.get("summary"))
-            self.content(block.get("content"))
-        elif source == "text":
-            self.say(str(block["source"].get("data", "")))
-        elif source == "content":
-            self.content(block["source"].get("content"))
-        elif kind.media or name in NO_TEXT:
+        said = [at_path(block, path) for path in kind.says]
+        said = [one for one in said if one and isinstance(one, (str, list))]
+        if at_path(block, "source.type") == "text":
+            said = [block["source"].get("data")]
+        if not said and kind.media:
             self.media.append(block)
-            self.say(described(name, block))
-        elif isinstance(block.get("content"), (str, list)):
-            rest = {key: part for key, part in block.items() if key not in _NO_WORDS}
-            if kind is OPAQUE and rest:  # such as what a program printed, beside its files
-                self.say(as_text(rest))
-            self.content(block["content"])
-        else:  # nothing that we know: all of it, as it stands
-            self.say(as_text(block))
-        for also in kind.also:
-            more = block.get(also) or at_path(block, f"{name}.{also}")
-            if isinstance(more, str) and not any(more in text for text in self.text):
-                self.say(more)
-
-    def openai_calls(self, holder: Mapping[str, Any], *, first: bool = True) -> None:
-        """Add the calls of a chat completion; with `first`, also that of its first form."""
-        calls = holder.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, Mapping):
-                function = call.get("function") or call.get("custom") or call
-                args = function.get("arguments", function.get("input", ""))
-                self.call(call.get("id"), function.get("name"), args)
-        call = holder.get("function_call")
-        if first and isinstance(call, Mapping):  # which has no id
-            name = str(call.get("name", ""))
-            self.call(FUNCTION + name, name, call.get("arguments", ""))
-
-    def message(
-        self, source: Any, own_id: Any, role: Role, extra: Mapping[str, Any], *, item: bool = False
-    ) -> Message:
-        """Make the message, without a key; `extra` has what else its maker said of it."""
-        paused = extra.get("stop_reason") == "pause_turn"
-        given_id = None if own_id is None else str(own_id)
-        if role == "user" and self.answers and not self.own:
-            role = "tool"  # Anthropic's results come in the name of the user
-        name = source.name if is_message(source) else source.get("name")
-        text = "\n".join(self.text)
-        own = text if len(self.own) == len(self.text) else "\n".join(self.own)
-        return Message(
-            source=source,
-            id=given_id or "",
-            key="",
-            role=role,
-            text=text,
-            own="" if role == "tool" else own,
-            name=str(name) if name and not (item and "role" not in source) else None,
-            calls=tuple(self.calls.values()),
-            answers=tuple(dict.fromkeys(self.answers)),
-            results=tuple(self.results),
-            needs=tuple(dict.fromkeys(self.needs)),
-            goes_on="pause" if paused else "response" if item else "",
-            date=next((str(extra[key]) for key in DATE_KEYS if extra.get(key)), None),
-            media=tuple(self.media),
-            given_id=given_id,
-        )
-
-
-def _from_langchain(message: BaseMessage, index: int) -> Message:
-    kind = message.type.removesuffix("MessageChunk").lower()
-    if kind == "remove":
-        raise MessageError(
-            f"message {index} is a RemoveMessage, which is an instruction to a reducer and no part "
-            "of a history; pass the history that it leaves"
-        )
-    spoken_by = str(getattr(message, "role", "")).lower() if kind == "chat" else kind
-    more, parts, content = message.additional_kwargs, Parts(), message.content
-    extra = {**message.response_metadata, **more}
-    if thought := thought_in(extra):
-        parts.text.append(thought)
-    parts.sealed(extra)
-    if answers_computer(message) and isinstance(content, str):  # the address of a picture
-        content = [{"type": "input_image", "image_url": content}]
-    parts.content(content)
-    parts.say(str(more.get("refusal") or ""))
-    if kind == "ai":
-        calls = getattr(message, "tool_calls", [])
-        for call in (*calls, *getattr(message, "invalid_tool_calls", ())):
-            parts.call(call["id"], call["name"], call["args"] or "")
-        if more:
-            # Google repeats one of them in the first form, without its id.
-            parts.openai_calls(more, first=not calls)
-            # The older form of ChatOpenAI's answers keeps the calls of hosted tools here.
-            parts.content(more.get("tool_outputs"))
-    elif is_tool_message(message):
-        parts.answers.append(message.tool_call_id)
-    elif kind == "function":
-        parts.answers.append(FUNCTION + str(message.name))
-    return parts.message(message, message.id, ROLES.get(spoken_by, "other"), extra)
-
-
-def thought_in(holder: Mapping[str, Any]) -> str:
-    """Return what a model thought, as DeepSeek and OpenRouter write it beside the content."""
-    plain = holder.get("reasoning_content") or holder.get("reasoning")
-    if plain and isinstance(plain, str):
-        return plain
-    texts = (one.get("text") or one.get("summary") for one in details_in(holder))
-    return "\n".join(as_text(text) for text in texts if text)
-
-
-def details_in(holder: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return OpenRouter's parts of a thought: texts, and data that its provider alone can read."""
-    details = holder.get("reasoning_details")
-    listed = details if isinstance(details, list) else []
-    return [one for one in listed if isinstance(one, Mapping)]
-
-
-def answers_computer(message: BaseMessage) -> bool:
-    """Tell whether a tool's message is OpenAI's `computer_call_output`, a picture."""
-    kind = message.additional_kwargs.get("type")
-    return kind == "computer_call_output" and is_tool_message(message)
-
-
-def _from_dict(message: Mapping[str, Any], index: int) -> Message:
-    role_name, content = message.get("role"), message.get("content")
-    role = ROLES.get(role_name.lower()) if isinstance(role_name, str) else None
-    call_id, wrong = message.get("tool_call_id"), ""
-    if not isinstance(role_name, str):
-        wrong = 'has no "role"; a message is a dict such as {"role": "user", "content": "..."}'
-    elif role is None:
-        wrong = f"has the unknown role {role_name!r}; known are {', '.join(ROLES)}"
-    elif content is None and "parts" in message:
-        wrong = (
-            'has "parts" as in Google\'s own form, which is not read; give it as a LangChain '
-            "message or in OpenAI's form"
-        )
-    elif "content" not in message and role in ("user", "system"):
-        wrong = f'has the role {role_name!r} and no "content"; give its text, which may be empty'
-    elif role_name == "tool" and not isinstance(call_id, str):
-        wrong = 'has the role "tool" and no "tool_call_id" to say which call it answers'
-    if role is None or wrong:
-        raise MessageError(f"message {index} {wrong}")
-    if content is not None and not isinstance(content, (str, list)):
-        raise MessageError(
-            f"the content of message {index} is {type(content).__name__}; it must be text, a list "
-            "of content blocks, or null"
-        )
-    parts = Parts()
-    parts.say(thought_in(message))
-    parts.sealed(message)
-    parts.content(content)
-    parts.say(str(message.get("refusal") or ""))
-    parts.openai_calls(message)
-    if role_name == "function":
-        parts.answers.append(FUNCTION + str(message.get("name", "")))
-    elif role_name == "tool":
-        parts.answers.append(str(call_id))
-    item = message.get("type") == "message"
-    return parts.message(message, message.get("id"), role, message, item=item)
+            said = [described(block)]
+        elif not said:  # nothing that we know: all of it, as it stands
+            content = block.get("content")
+            listed = isinstance(content, (str, list))
+            rest = {key: block[key] for key in block if key not in _NO_WORDS} if listed else block
+            said = [as_text(rest) if rest else None, content if listed else None]
+        for one in (*said, *(at_path(block, path) for path in kind.also)):
+            self.content(one)

@@ -9,13 +9,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.core.items import highest
 from conspectus.messages.blocks import (
     CALLS,
     How,
+    Short,
     at_path,
     described,
     is_item,
@@ -24,7 +25,6 @@ from conspectus.messages.blocks import (
     stays_whole,
 )
 from conspectus.messages.message import Message, Source
-from conspectus.messages.reading import answers_computer
 
 Count = Callable[[Source], int]
 
@@ -37,12 +37,6 @@ HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
 
 MOST = 8  # Characters a token that are shown at most, so that never all of a giant is counted
-
-Level = Literal["texts", "media", "whole"]
-
-LEVELS: tuple[Level, ...] = ("texts", "media", "whole")
-"""Steps of shortening: long texts, of which runs are joined; images and files too; at last the
-arguments of a call as a whole."""
 
 INPUTS = frozenset({"input_image", "input_file"})
 """Media of OpenAI's Responses, in which an input text is an `input_text`."""
@@ -63,28 +57,30 @@ def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> S
     """Shorten a message to at most `limit` tokens, or else as far as possible.
 
     Texts, tool results and long values in tool arguments are shortened in the middle, the longest
-    first; images and files become short descriptions if that is not enough. Ids, names and the
-    pairing of calls with results stay, and so does each block that the table of `blocks` does not
-    shorten. In `where`, `{cite}` becomes the original's name.
+    first. If that is not enough, images and files become short descriptions, and the arguments of a
+    call a part of their text. Ids, names and the pairing of calls with results stay, and so does
+    each block that the table of `blocks` does not shorten. In `where`, `{cite}` becomes the
+    original's name.
     """
     if count(message.source) <= limit:
         return message.source
 
-    def shown(size: int, level: Level) -> Source:
-        return _Shortening(message, size, where, level).message()
+    def shown(size: int, everything: bool) -> Source:
+        return _Shortening(message, size, where, everything).message()
 
-    level = next((one for one in LEVELS if count(shown(0, one)) <= limit), LEVELS[-1])
+    everything = count(shown(0, everything=False)) > limit
     longest = max([len(message.text), *(len(call.args) for call in message.calls)])
     most = min(longest, MOST * limit)
-    return shown(highest(0, most, lambda size: count(shown(size, level)) <= limit), level)
+    size = highest(0, most, lambda size: count(shown(size, everything)) <= limit)
+    return shown(size, everything)
 
 
 def smallest_clip(
     message: Message, count: Count, where: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
     """Return the fewest tokens that `clip` can bring a message to."""
-    last = LEVELS[0 if media_stay else -1]
-    return min(count(message.source), count(_Shortening(message, 0, where, last).message()))
+    short = _Shortening(message, 0, where, everything=not media_stay).message()
+    return min(count(message.source), count(short))
 
 
 def has_long_arguments(source: object, longest: int) -> bool:
@@ -104,20 +100,21 @@ def with_short_arguments(
     """
     if not has_long_arguments(message.source, longest):
         return message.source
-    return _Shortening(message, longest, where, "texts", WRITERS, ending).message()
+    return _Shortening(message, longest, where, tools=WRITERS, ending=ending).message()
 
 
 @dataclass(frozen=True, slots=True)
 class _Shortening:
     """One message with each of its texts cut to `size` characters.
 
-    With `tools`, only arguments of their calls are cut, and `ending` follows.
+    With `everything`, media are described, and arguments cut as a whole. With `tools`, only
+    arguments of their calls are cut, and `ending` follows.
     """
 
     original: Message
     size: int
     where: str
-    level: Level
+    everything: bool = False
     tools: frozenset[str] = frozenset()
     ending: str = ""
 
@@ -126,9 +123,9 @@ class _Shortening:
         if not is_message(source):
             short: dict[str, Any] = self._block(source) if is_item(source) else self._parts(source)
             return {**source, **short}
-        if answers_computer(source):
-            return source
         extra = source.additional_kwargs
+        if extra.get("type") == "computer_call_output":  # its content is a picture
+            return source
         signed = extra.get(SIGNED_CALLS) or {}
         more = {**extra, **self._parts(extra, signed)}
         more["conspectus"] = {"clip_of": self.original.cite}
@@ -143,17 +140,13 @@ class _Shortening:
         for name in ("tool_calls", "invalid_tool_calls"):
             if isinstance(calls := holder.get(name), list) and calls:
                 made[name] = [self._call(call, signed) for call in calls]
-        if isinstance(first := holder.get("function_call"), Mapping) and not signed:
-            made["function_call"] = self._call(first, ())
         return made
 
     def _call(self, call: Any, signed: Any) -> Any:
         """Shorten a call as OpenAI, or as LangChain, writes it."""
         names = [at_path(call, path) for path in ("name", "function.name", "custom.name")]
         chosen = not self.tools or any(name in self.tools for name in names)
-        if not isinstance(call, Mapping) or call.get("id") in signed or not chosen:
-            return call
-        return self._fields(call, CALLS)
+        return self._fields(call, CALLS) if chosen and call.get("id") not in signed else call
 
     def _content(self, value: Any) -> Any:
         if not isinstance(value, list):
@@ -178,15 +171,12 @@ class _Shortening:
             wrapped = kind.inside != name
             short = self._block(inner) if wrapped else self._fields(inner, kind.short)
             return {**value, kind.inside: short}
-        gives_way = self.level != "texts" and self.original.role != "assistant"
-        if kind.media and gives_way:
-            note = f"{described(name, value)} ({self._where})"
+        if kind.media and self.everything and self.original.role != "assistant":
+            note = f"{described(value)} ({self._where})"
             return {"type": "input_text" if name in INPUTS else "text", "text": note}
         return self._fields(value, kind.short)
 
-    def _fields(
-        self, value: Mapping[str, Any], short: tuple[tuple[str, How], ...]
-    ) -> dict[str, Any]:
+    def _fields(self, value: Mapping[str, Any], short: Short) -> dict[str, Any]:
         made = dict(value)
         for path, how in short:
             outer, _, name = path.rpartition(".")
@@ -201,15 +191,15 @@ class _Shortening:
             return self._content(value)
         if isinstance(value, str):
             return self._json(value) if how == "json" else self._text(value)
-        if how == "object" and self.level == "whole":
+        if how == "object" and self.everything:
             text = json.dumps(value, default=str)
             if len(text) > self.size + 200:
                 return {"clipped": self._text(text)}
         if isinstance(value, Mapping):
             return {key: self._field(part, "strings") for key, part in value.items()}
-        return (
-            [self._field(part, "strings") for part in value] if isinstance(value, list) else value
-        )
+        if isinstance(value, list):
+            return [self._field(part, "strings") for part in value]
+        return value
 
     def _json(self, value: str) -> str:
         """Shorten arguments; they stay a JSON object in a string, as providers ask."""
