@@ -73,25 +73,19 @@ def newest_user(messages: Sequence[Source]) -> int | None:
     The place is remembered with the last message, so that a history that grows by the work of
     an agent is not searched back to its beginning at each step.
     """
-    last, newest = len(messages) - 1, None
+    last = len(messages) - 1
     for at in range(last, -1, -1):
-        message = messages[at]
-        known = _USERS.get(id(message)) if is_message(message) else None
-        if known is not None and known[0]() is message:
-            behind, user = known[1], known[2]()
-            if user is not None and behind <= at and messages[at - behind] is user:
-                newest = at - behind
-                break
-        if is_users(message):
-            newest = at
-            break
-    if newest is not None and is_message(messages[last]) and is_message(messages[newest]):
-        _USERS.put(id(messages[last]), (ref(messages[last]), last - newest, ref(messages[newest])))
-    return newest
+        known, before = _USERS.get(id(messages[at])) or (None, 0)
+        place = at - before if known is not None and known() is messages[at] else at
+        if place >= 0 and is_users(messages[place]):
+            if is_message(messages[last]):
+                _USERS.put(id(messages[last]), (ref(messages[last]), last - place))
+            return place
+    return None
 
 
-_USERS: Newest[int, tuple[ref[Any], int, ref[Any]]] = Newest(1_024)
-"""By the identity of a message: how far before it the user's newest message stands, and that."""
+_USERS: Newest[int, tuple[ref[Any], int]] = Newest(1_024)
+"""By the identity of a message: itself, and how far before it the user's newest message stands."""
 
 
 def with_recalled(

@@ -67,30 +67,30 @@ def _answers(message: Any) -> bool:
 
 def thoughtless(message: Any) -> Any:
     """Return a message without its thoughts; itself if it has none, or nothing else."""
-    plain = not is_message(message)
-    content = message.get("content") if plain else message.content
-    blocks = content if isinstance(content, list) else []
-    if not blocks and (not plain or "thinking_blocks" not in message):
-        return message
-    calls, bound = False, THOUGHTS
-    if not plain:
-        if not is_ai_message(message):
+    bound, plain = _bound_kinds(message), not is_message(message)
+    fields = message if plain else vars(message)
+    blocks, update = fields.get("content"), {}
+    if bound and isinstance(blocks, list):
+        rest = [b for b in blocks if not (isinstance(b, Mapping) and b.get("type") in bound)]
+        if not rest and not fields.get("tool_calls"):
             return message
-        made_by, calls = message.response_metadata, bool(message.tool_calls)
-        provider, model = made_by.get("model_provider"), str(made_by.get("model_name", "")).lower()
-        claude = "claude" in model or "anthropic" in model
-        if provider == "anthropic" or ("bedrock" in str(provider) and claude):
-            bound |= {"reasoning"}
-        elif provider is not None:  # only Anthropic binds thoughts to their beginning
-            return message
-    elif message.get("role") != "assistant":
-        return message
-    rest = [b for b in blocks if not (isinstance(b, Mapping) and b.get("type") in bound)]
-    if blocks and not rest and not calls:
-        return message
-    fewer = {"content": rest} if len(rest) < len(blocks) else {}
+        update = {"content": rest} if len(rest) < len(blocks) else {}
     if not plain:
-        return message.model_copy(update=fewer) if fewer else message
-    if "thinking_blocks" not in message and not fewer:
+        return message.model_copy(update=update) if update else message
+    if not update and not (bound and "thinking_blocks" in message):
         return message
-    return {key: part for key, part in message.items() if key != "thinking_blocks"} | fewer
+    return {key: part for key, part in message.items() if key != "thinking_blocks"} | update
+
+
+def _bound_kinds(message: Any) -> frozenset[str]:
+    """Return the kinds of a message's blocks that its provider binds to what stands before."""
+    if not is_message(message):
+        return THOUGHTS if message.get("role") == "assistant" else frozenset()
+    if not is_ai_message(message):
+        return frozenset()
+    made_by = message.response_metadata
+    provider, model = made_by.get("model_provider"), str(made_by.get("model_name", "")).lower()
+    claude = "bedrock" in str(provider) and ("claude" in model or "anthropic" in model)
+    if provider == "anthropic" or claude:
+        return THOUGHTS | {"reasoning"}
+    return THOUGHTS if provider is None else frozenset()  # of others, none are bound
