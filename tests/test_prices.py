@@ -115,13 +115,11 @@ def book() -> list[Block]:
     ]
 
 
-def growing(count: int, *marks: int, run: str = "") -> list[Block]:
-    """A conversation with breakpoints on its last block and at some places."""
-    places = {*marks, count - 1}
-    return [Block(f"block {n}", 1_000, n in places, run) for n in range(count)]
+def growing(count: int) -> list[Block]:
+    """A conversation with a breakpoint on its last block."""
+    return [Block(f"block {n}", 1_000, n == count - 1) for n in range(count)]
 
 
-X = "x" * 4_096
 ASKED = [Block("system", 2_000), Block("question", 100)]
 LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
 
@@ -139,17 +137,15 @@ LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
                 (book(), 3 * FIVE_MINUTES + 1, CacheUse(0, 188_086, 21)),
             ],
         ),
-        # Twenty positions are looked at, the breakpoint being the first.
-        (SONNET, [(growing(15), 0, None), (growing(35), 1, CacheUse(0, 35_000, 0))]),
-        (SONNET, [(growing(15), 0, None), (growing(35, 20), 1, CacheUse(15_000, 20_000, 0))]),
-        # OpenAI keeps every prefix down to the middle of a block, in steps of 128.
+        (SONNET, [(growing(15), 0, None), (growing(35), 1, CacheUse(15_000, 20_000, 0))]),
+        # OpenAI keeps every prefix, in steps of 128.
         (
             GPT,
             [
-                ([Block(f"{X}yes", 1_025), Block("tail", 3_000)], 0, None),
-                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 1, CacheUse(1_024, 0, 3_001)),
-                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 301, CacheUse(3_968, 0, 57)),
-                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 602, CacheUse(0, 0, 4_025)),
+                ([Block("head", 1_025), Block("tail", 3_000)], 0, CacheUse(0, 0, 4_025)),
+                ([Block("head", 1_025), Block("other", 3_000)], 1, CacheUse(1_024, 0, 3_001)),
+                ([Block("head", 1_025), Block("other", 3_000)], 301, CacheUse(3_968, 0, 57)),
+                ([Block("head", 1_025), Block("tail", 3_000)], 602, CacheUse(0, 0, 4_025)),
             ],
         ),
         # From GPT-5.6 on: one implicit breakpoint at the end, half an hour, and writes.

@@ -27,23 +27,18 @@ FIVE_MINUTES, HALF_HOUR = 300.0, 1_800.0
 
 CURRENCY = "USD"
 
-TOOLS, SYSTEM, RESULTS = "tools", "system", "results"
-"""Kinds of blocks; the first two stay the same for a whole session."""
+TOOLS, SYSTEM = "tools", "system"
+"""Kinds of blocks that stay the same for a whole session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One piece of a request, in the order of a provider: tools, system, messages.
-
-    Attributes:
-        run: its kind, such as `tools`, `system` or `results`; neighbouring results share one
-            position of a look-back.
-    """
+    """One piece of a request, in the order of a provider: tools, system, messages."""
 
     text: str  # all that the provider compares
     tokens: int  # its size
     mark: bool = False  # whether a breakpoint (`cache_control`) is at its end
-    run: str = ""
+    run: str = ""  # `tools` or `system`; empty for messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +55,6 @@ class CacheRules:
     marked: bool = False
     moving: bool = False  # the provider sets a breakpoint at the end of each request by itself
     lifetime: float = FIVE_MINUTES  # seconds of an entry; each read starts them anew
-    look_back: int = 20  # positions up to a breakpoint that are searched for an entry
 
 
 RULES: dict[str, CacheRules] = {
@@ -76,7 +70,7 @@ RULES: dict[str, CacheRules] = {
     r"gemini": CacheRules(4_096),
     # https://developers.openai.com/api/docs/guides/prompt-caching: from GPT-5.6 on at breakpoints.
     r"gpt-(5\.([6-9]|\d\d)|[6-9]|1\d)": CacheRules(
-        1_024, marked=True, moving=True, lifetime=HALF_HOUR, look_back=80
+        1_024, marked=True, moving=True, lifetime=HALF_HOUR
     ),
     r"": CacheRules(1_024, step=128),
 }
@@ -126,82 +120,29 @@ class PrefixCache:
 
     def __init__(self, rules: CacheRules) -> None:
         self._rules = rules
-        self._ends: dict[int, float] = {}
-        self._whole: list[tuple[Sequence[Block], float]] = []
+        self._ends: dict[int, float] = {}  # of each prefix that is kept, by its hash
 
     def request(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Send a request `at` seconds since any moment, and return its use of the cache."""
-        return self._marked(blocks, at) if self._rules.marked else self._automatic(blocks, at)
+        """Send a request `at` seconds since any moment, and return its use of the cache.
 
-    def _automatic(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Keep every prefix, and read the longest known one."""
+        The longest prefix of whole blocks that is kept is read, and its lifetime begins anew.
+        """
         rules = self._rules
-        size = sum(block.tokens for block in blocks)
-        self._whole = [(known, end) for known, end in self._whole if end >= at]
-        shared = [_in_common(known, blocks) for known, _ in self._whole]
-        read = max((tokens for _, tokens in shared), default=0)
-        read = 0 if read < rules.least else read - (read - rules.least) % rules.step
-        if size >= rules.least:
-            pairs = zip(self._whole, shared, strict=True)
-            longer = [entry for entry, (count, _) in pairs if count < len(entry[0])]
-            self._whole = [*longer, (tuple(blocks), at + rules.lifetime)]
-        return CacheUse(read=read, plain=size - read)
-
-    def _marked(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Keep prefixes at breakpoints alone, and search backwards from there."""
-        rules = self._rules
-        marks = [place for place, block in enumerate(blocks) if block.mark]
-        if rules.moving and blocks:
-            marks = [*marks, len(blocks) - 1]
-        names = list(accumulate((b.text for b in blocks), lambda *pair: hash(pair), initial=0))[1:]
-        sizes = list(accumulate(block.tokens for block in blocks))
-        live = {name: end for name, end in self._ends.items() if end >= at}
-        places = (n for mark in reversed(marks) for n in _behind(blocks, mark, rules.look_back))
-        hit = next((place for place in places if names[place] in live), None)
-        kept = [mark for mark in marks if sizes[mark] >= rules.least]
-        new = [mark for mark in kept if names[mark] not in live]
-        # What is written begins its lifetime, and what is read begins it anew.
-        read_again = [] if hit is None else [hit, *takewhile(lambda mark: mark <= hit, kept)]
-        live |= {names[mark]: at + rules.lifetime for mark in (*new, *read_again)}
-        self._ends = live
-        read = 0 if hit is None else sizes[hit]
-        last = max([read, *(sizes[mark] for mark in new)])
-        return CacheUse(read, last - read, sum(block.tokens for block in blocks) - last)
-
-
-def _behind(blocks: Sequence[Block], mark: int, look_back: int) -> Sequence[int]:
-    """Return the places from a breakpoint backwards, as far as a provider searches."""
-    positions, place = 1, mark
-    while place > 0:
-        run = blocks[place].run
-        positions += not (run and run == blocks[place - 1].run)
-        if positions > look_back:
-            break
-        place -= 1
-    return range(mark, place - 1, -1)
-
-
-def _in_common(known: Sequence[Block], blocks: Sequence[Block]) -> tuple[int, int]:
-    """Count the equal blocks, and equal tokens, at the start of two requests.
-
-    The first unequal block counts by the equal start of its text.
-    """
-    tokens = count = 0
-    for old, new in zip(known, blocks, strict=False):
-        if old.text != new.text:
-            shared = _alike(old.text, new.text)
-            return count, tokens + int(new.tokens * shared / max(1, len(new.text)))
-        count, tokens = count + 1, tokens + new.tokens
-    return count, tokens
-
-
-def _alike(first: str, second: str) -> int:
-    """Return the length of the common start of two texts."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle - 1)
-    return low
+        sizes = list(accumulate((block.tokens for block in blocks), initial=0))
+        names = list(accumulate((b.text for b in blocks), lambda *pair: hash(pair), initial=0))
+        kept = [
+            place
+            for place, block in enumerate(blocks, 1)
+            if sizes[place] >= rules.least
+            and (not rules.marked or block.mark or (rules.moving and place == len(blocks)))
+        ]
+        self._ends = {name: end for name, end in self._ends.items() if end >= at}
+        known = [size for size, n in zip(sizes, names, strict=True) if n in self._ends]
+        read = max(known, default=0)
+        read -= max(0, read - rules.least) % rules.step
+        self._ends |= {names[place]: at + rules.lifetime for place in kept}
+        written = max([0, *(sizes[place] - read for place in kept)]) if rules.marked else 0
+        return CacheUse(read, written, sizes[-1] - read - written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,10 +281,10 @@ def block_of(message: BaseMessage, tokens: int) -> Block:
     """Convert a message to a block: all that a provider compares, without its id.
 
     Example:
-        >>> block_of(ToolMessage("3 passed", tool_call_id="c1"), 5).run
-        'results'
+        >>> block_of(AIMessage("Yes."), 5).tokens
+        5
     """
     calls = str(message.tool_calls) if isinstance(message, AIMessage) else ""
     answers = message.tool_call_id if isinstance(message, ToolMessage) else ""
     text = "\0".join([message.type, calls, answers, str(message.content)])
-    return Block(text, tokens, run={"system": SYSTEM, "tool": RESULTS}.get(message.type, ""))
+    return Block(text, tokens, run=SYSTEM if message.type == "system" else "")
