@@ -25,7 +25,7 @@ from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.view import History, look, may_be_summaries
 from conspectus.errors import ArchiveError
 from conspectus.messages import Message
-from conspectus.messages.memory import CHARACTERS, THREADS
+from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.model.base import LastRequest
 from conspectus.observe import log
 from conspectus.tokens import Report, correction

@@ -24,7 +24,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.messages import characters
-from conspectus.messages.memory import EACH
+from conspectus.messages.reading import EACH
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
 from conspectus.tokens.meter import LEAST_GROWTH, MessageCounter

@@ -22,8 +22,8 @@ from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain.history import Counting, History
 from conspectus.langchain.state import Requested
-from conspectus.messages.memory import CHARACTERS, THREADS
-from conspectus.messages.recalled import LEAST_RECALL
+from conspectus.messages.reading import CHARACTERS, THREADS
+from conspectus.messages.requests import LEAST_RECALL
 from conspectus.model.calls import profile_window
 from conspectus.observe import log
 from conspectus.tokens import TokenMeter

@@ -7,7 +7,6 @@ from conspectus.messages.framing import (
     summary_message,
     summary_text,
 )
-from conspectus.messages.memory import read_message, read_messages
 from conspectus.messages.message import (
     Call,
     Message,
@@ -18,6 +17,7 @@ from conspectus.messages.message import (
     name_entries,
     occurrences,
 )
+from conspectus.messages.reading import read_message, read_messages
 from conspectus.messages.shortening import (
     ARCHIVED,
     POINTER,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -64,23 +65,37 @@ def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> S
     """
     if count(message.source) <= limit:
         return message.source
-
-    def shown(size: int, everything: bool) -> Source:
-        return _Shortening(message, size, where, everything).message()
-
-    everything = count(shown(0, everything=False)) > limit
+    everything = count(_shown(message, 0, where, everything=False)) > limit
     longest = max([len(message.text), *(len(call.args) for call in message.calls)])
-    most = min(longest, MOST * limit)
-    size = highest(0, most, lambda size: count(shown(size, everything)) <= limit)
-    return shown(size, everything)
+
+    def fits(size: int) -> bool:
+        return count(_shown(message, size, where, everything)) <= limit
+
+    size = highest(0, min(longest, MOST * limit), fits)
+    return _shown(message, size, where, everything)
 
 
 def smallest_clip(
     message: Message, count: Count, where: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
     """Return the fewest tokens that `clip` can bring a message to."""
-    short = _Shortening(message, 0, where, everything=not media_stay).message()
-    return min(count(message.source), count(short))
+    return min(count(message.source), count(_shown(message, 0, where, everything=not media_stay)))
+
+
+def _shown(message: Message, size: int, where: str, everything: bool) -> Source:
+    """Return a message with each of its texts cut to a size in characters."""
+    where = where.replace("{cite}", message.cite)
+    return _Shortening(message, partial(_cut, size, where), where, everything).message()
+
+
+def _cut(size: int, where: str, text: str) -> str:
+    whole, kept = len(text), min(size, len(text))
+    mark = MARK.format(left_out=whole - kept, whole=whole, where=where)
+    if whole <= size + len(mark):
+        return text
+    head = int(size * HEAD)
+    tail = max(0, kept - head)
+    return "\n".join(filter(None, (text[:head], mark, text[-tail:] if tail else "")))
 
 
 def has_long_arguments(source: object, longest: int) -> bool:
@@ -100,23 +115,26 @@ def with_short_arguments(
     """
     if not has_long_arguments(message.source, longest):
         return message.source
-    return _Shortening(message, longest, where, tools=WRITERS, ending=ending).message()
+    end = f"{ending} [original {where.replace('{cite}', message.cite)}]"
+
+    def cut(text: str) -> str:
+        return text[:ARGUMENT_HEAD] + end if len(text) > longest else text
+
+    return _Shortening(message, cut, where, tools=WRITERS).message()
 
 
 @dataclass(frozen=True, slots=True)
 class _Shortening:
-    """One message with each of its texts cut to `size` characters.
+    """One message whose long texts are cut; with `tools`, only arguments of their calls.
 
-    With `everything`, media are described, and arguments cut as a whole. With `tools`, only
-    arguments of their calls are cut, and `ending` follows.
+    With `everything`, media are described and say where they are, and arguments are cut as a whole.
     """
 
     original: Message
-    size: int
+    cut: Callable[[str], str]
     where: str
     everything: bool = False
     tools: frozenset[str] = frozenset()
-    ending: str = ""
 
     def message(self) -> Source:
         source = self.original.source
@@ -161,7 +179,7 @@ class _Shortening:
 
     def _block(self, value: Any) -> Any:
         if isinstance(value, str):
-            return value if self.tools else self._text(value)
+            return value if self.tools else self.cut(value)
         if not isinstance(value, Mapping) or stays_whole(value):
             return value
         if self.tools and value.get("name") not in self.tools:
@@ -172,7 +190,7 @@ class _Shortening:
             short = self._block(inner) if wrapped else self._fields(inner, kind.short)
             return {**value, kind.inside: short}
         if kind.media and self.everything and self.original.role != "assistant":
-            note = f"{described(value)} ({self._where})"
+            note = f"{described(value)} ({self.where})"
             return {"type": "input_text" if name in INPUTS else "text", "text": note}
         return self._fields(value, kind.short)
 
@@ -190,11 +208,11 @@ class _Shortening:
         if how == "content":
             return self._content(value)
         if isinstance(value, str):
-            return self._json(value) if how == "json" else self._text(value)
+            return self._json(value) if how == "json" else self.cut(value)
         if how == "object" and self.everything:
             text = json.dumps(value, default=str)
-            if len(text) > self.size + 200:
-                return {"clipped": self._text(text)}
+            if (short := self.cut(text)) != text:
+                return {"clipped": short}
         if isinstance(value, Mapping):
             return {key: self._field(part, "strings") for key, part in value.items()}
         if isinstance(value, list):
@@ -206,25 +224,10 @@ class _Shortening:
         try:
             parsed = json.loads(value)
         except (ValueError, RecursionError):
-            return value if len(value) <= self.size else json.dumps({"clipped": self._text(value)})
-        short = self._field(parsed, "object")
-        return value if short == parsed else json.dumps(short, ensure_ascii=False)
-
-    @property
-    def _where(self) -> str:
-        return self.where.replace("{cite}", self.original.cite)
-
-    def _text(self, value: str) -> str:
-        whole, kept = len(value), min(self.size, len(value))
-        if self.tools:
-            end = f"{self.ending} [original {self._where}]"
-            return value[:ARGUMENT_HEAD] + end if whole > kept else value
-        mark = MARK.format(left_out=whole - kept, whole=whole, where=self._where)
-        if whole <= self.size + len(mark):
-            return value
-        head = int(self.size * HEAD)
-        tail = max(0, kept - head)
-        return "\n".join(filter(None, (value[:head], mark, value[-tail:] if tail else "")))
+            short = self.cut(value)
+            return value if short == value else json.dumps({"clipped": short})
+        made = self._field(parsed, "object")
+        return value if made == parsed else json.dumps(made, ensure_ascii=False)
 
 
 def _plain_text(block: Any) -> str:
