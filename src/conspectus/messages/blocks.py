@@ -110,11 +110,8 @@ KINDS: dict[str, Kind] = {
     "function_call": _call(needs=CALLER, name="name", args="arguments", short=ARGUMENTS),
     "custom_tool_call": _call(needs=CALLER, name="name", args="input", short=(("input", "text"),)),
     "tool_result": Kind(answers=TOOL_USE, short=CONTENT),
-    "function_call_output": _output(short=OUTPUT),
-    "custom_tool_call_output": _output(short=OUTPUT),
+    **dict.fromkeys(("function_call_output", "custom_tool_call_output"), _output(short=OUTPUT)),
     # OpenAI's tools that the caller carries out or approves
-    "computer_call": _call(),
-    "computer_call_output": _output(),
     "local_shell_call": _call(args="action"),
     "local_shell_call_output": _output(answers=("call_id", "id"), short=(("output", "json"),)),
     "shell_call": _call(needs=CALLER, args="action"),
@@ -130,21 +127,8 @@ KINDS: dict[str, Kind] = {
     "tool_search_call": _call(asks=("call_id",), args="arguments"),
     "tool_search_output": _output(by="model"),
     "image_generation_call": Kind(media=True, by="model"),
-    **dict.fromkeys(
-        "web_search_call file_search_call code_interpreter_call mcp_list_tools compaction"
-        " item_reference".split(),
-        Kind(by="model"),
-    ),
-    # Anthropic's tools that its server carries out; call and result may stand in two messages
-    "server_tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input"),
-    "mcp_tool_use": Kind(asks=("id",), name="name", args="input"),
-    **dict.fromkeys(
-        "web_search_tool_result web_fetch_tool_result code_execution_tool_result"
-        " bash_code_execution_tool_result text_editor_code_execution_tool_result"
-        " tool_search_tool_result advisor_tool_result mcp_tool_result server_tool_result".split(),
-        Kind(answers=TOOL_USE),
-    ),
-    # The same in LangChain's standard content
+    "compaction": Kind(by="model"),
+    # Anthropic's in LangChain's standard content; call and result may stand in two messages
     "server_tool_call": Kind(asks=("id",), name="name", args="args"),
     "server_tool_call_chunk": Kind(asks=("id",), name="name", args="args"),
     # Blocks around others
@@ -157,17 +141,14 @@ KINDS: dict[str, Kind] = {
 """By the `type` of a block; by its only key if it has none, as in Bedrock's own form."""
 
 ENDINGS = {
-    "_tool_use": Kind(asks=("id",), needs=CALLER, name="name"),
-    "_tool_result": Kind(answers=TOOL_USE),
+    "_tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input"),  # `server_tool_use`
+    "_tool_result": Kind(answers=TOOL_USE),  # such as `web_search_tool_result`
     "_call": _call(asks=("call_id",)),  # one without is carried out by the server
-    "_output": _output(),
+    "_output": _output(),  # such as `computer_call_output`
     "_response": Kind(by="client"),
     **dict.fromkeys(("_request", "_tools", "_reference"), Kind(by="model")),
 }
 """Kinds that the table does not name, by the end of it: providers go on naming new ones alike."""
-
-ANSWERS = frozenset(name for name, kind in KINDS.items() if kind.answers)
-"""Kinds that hold the answer of a tool or a person, in any message."""
 
 KEYS = ("text", "toolUse", "toolResult", "json")
 """Kinds of Bedrock's own form beside media, in which the key names the kind."""

@@ -6,13 +6,13 @@ first and puts it back when the history is in order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
-from conspectus.messages.blocks import ANSWERS, blocks_of, kind_name, opened
+from conspectus.messages.blocks import blocks_of, kind_of, opened
 from conspectus.messages.framing import is_summary_message
 
 if TYPE_CHECKING:
@@ -63,8 +63,14 @@ def is_users(message: Source) -> bool:
     if not users or is_summary_message(message):
         return False
     # A user who only brings results of tools has said nothing.
-    whole = isinstance(content, list) and len(blocks_of(message)) == len(content) > 0
-    return not whole or not {kind_name(opened(block)) for block in blocks_of(message)} <= ANSWERS
+    if not isinstance(content, list) or not content:
+        return True
+    return not all(isinstance(block, Mapping) and _answers(block) for block in content)
+
+
+def _answers(block: Mapping[str, Any]) -> bool:
+    """Tell whether a block holds the answer of a tool or a person."""
+    return bool(kind_of(opened(block)).answers)
 
 
 def newest_user(messages: Sequence[Source]) -> int | None:
@@ -106,7 +112,7 @@ def with_recalled(
 
 def brings_results(message: Source) -> bool:
     """Tell whether a message holds results of tools."""
-    return any(kind_name(opened(block)) in ANSWERS for block in blocks_of(message))
+    return any(map(_answers, blocks_of(message)))
 
 
 def without_recalled(
