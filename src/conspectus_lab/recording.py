@@ -21,9 +21,7 @@ from pydantic import ValidationError
 
 from conspectus.errors import InputError
 from conspectus.messages import Message, Source, read_messages
-
-RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
-CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
+from conspectus.messages.blocks import OPAQUE, kind_of, opened
 
 Turn = tuple[BaseMessage, ...]
 
@@ -164,72 +162,59 @@ def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
     """Join the system messages: a graph has one prompt."""
     if len(system) < 2:
         return system[0] if system else None
-    if all(isinstance(message.content, str) for message in system):
-        return SystemMessage("\n\n".join(str(message.content) for message in system))
-    return SystemMessage([block for message in system for block in _blocks(message.content)])
+    return SystemMessage("\n\n".join(message.text for message in system))
 
 
 def _parts(entry: Message) -> list[BaseMessage]:
-    """Convert a message; one with tool results as blocks becomes several."""
+    """Convert a message; one with results of tools as blocks becomes several."""
     source = entry.source
-    if isinstance(source, BaseMessage):
-        content: Any = source.content
-    else:  # an item of OpenAI's Responses has a type, and blocks that LangChain does not take
-        content = entry.text if "type" in source else source.get("content")
-    results = [
-        block
-        for block in _blocks(content)
-        if isinstance(block, Mapping) and block.get("type") in RESULT_BLOCKS
-    ]
-    try:
-        if results and not isinstance(source, ToolMessage):
-            return _divided(entry, _blocks(content), results)
-        if isinstance(source, HumanMessage | AIMessage | SystemMessage | ToolMessage):
-            plain = message_chunk_to_message(source)  # type: ignore[arg-type,unused-ignore]
-            more = {"additional_kwargs": dict(plain.additional_kwargs)}
-            return [plain.model_copy(update=more)]
-        return [_made(entry, content)]
-    except ValidationError:  # blocks of a kind that LangChain's messages do not take
-        return [_made(entry, entry.text)]
-
-
-def _made(entry: Message, content: Any) -> BaseMessage:
-    """Make a LangChain message out of a dict."""
+    divided = bool(entry.results) and entry.role in ("user", "tool")
+    divided = divided and not isinstance(source, ToolMessage)
+    if isinstance(source, HumanMessage | AIMessage | SystemMessage | ToolMessage) and not divided:
+        plain = message_chunk_to_message(source)  # type: ignore[arg-type,unused-ignore]
+        more = {"additional_kwargs": dict(plain.additional_kwargs)}
+        return [plain.model_copy(update=more)]
     known: dict[str, Any] = {"id": entry.given_id, "name": entry.name}
     if entry.date:
         known["additional_kwargs"] = {"timestamp": entry.date}
-    content = "" if content is None else content
-    if entry.role == "assistant":
-        return _answer(entry, content, known)
-    if entry.role == "tool":
-        return ToolMessage(content, tool_call_id=entry.answers[0], **known)
-    if entry.role in ("system", "user"):
+    if entry.role == "tool" and not divided:
+        return [ToolMessage(entry.text, tool_call_id=entry.answers[0], **known)]
+    made: list[BaseMessage] = []
+    if divided:
+        for one in entry.results:
+            status: Any = "error" if one.failed else "success"
+            made.append(ToolMessage(one.text, tool_call_id=one.call, status=status, **known))
+    try:
+        rest: Any = _words(source)
+        return [*made, _spoken(entry, rest, known)] if rest or not made else made
+    except ValidationError:  # blocks of a kind that LangChain's messages do not take
+        return [*made, _spoken(entry, entry.own, known)]
+
+
+def _words(source: Source) -> str | list[Any]:
+    """Return a message's content without calls, and results for the agent."""
+    content = source.content if isinstance(source, BaseMessage) else source.get("content") or ""
+    if not isinstance(content, list):
+        return str(content)
+    kinds = [kind_of(opened(block)) if isinstance(block, Mapping) else OPAQUE for block in content]
+    pairs = zip(content, kinds, strict=True)
+    return [block for block, kind in pairs if not (kind.short and (kind.asks or kind.answers))]
+
+
+def _spoken(entry: Message, content: Any, known: dict[str, Any]) -> BaseMessage:
+    if entry.role != "assistant":
+        if entry.role == "other":
+            return ChatMessage(content=content, role="other", **known)
         return (SystemMessage if entry.role == "system" else HumanMessage)(content, **known)
-    return ChatMessage(content=content, role=str(entry.role), **known)
-
-
-def _answer(entry: Message, content: Any, known: dict[str, Any]) -> AIMessage:
-    source = entry.source
-    if isinstance(source, Mapping) and (thought := source.get("reasoning_content")):
-        known.setdefault("additional_kwargs", {})["reasoning_content"] = thought
     calls = [
         {"id": call.id, "name": call.name, "args": _arguments(call.args), "type": "tool_call"}
         for call in entry.calls
     ]
-    if isinstance(content, list):
-        ids = {call.id for call in entry.calls}
-        content = [block for block in content if not _is_call(block, ids)]
     message = AIMessage(content, tool_calls=calls, **known)
     if read_messages([message])[0].text != entry.text:  # a call without an id, say, is text
         known.pop("additional_kwargs", None)
         message = AIMessage(entry.text, tool_calls=calls, **known)
     return message
-
-
-def _is_call(block: Any, ids: set[str]) -> bool:
-    if not isinstance(block, Mapping) or block.get("type") not in CALL_BLOCKS:
-        return False
-    return str(block.get("call_id") or block.get("id")) in ids
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -239,31 +224,3 @@ def _arguments(text: str) -> dict[str, Any]:
     except ValueError:
         values = text
     return values if isinstance(values, dict) else {"raw": values}
-
-
-def _divided(
-    entry: Message, blocks: Sequence[Any], results: Sequence[Mapping[str, Any]]
-) -> list[BaseMessage]:
-    """Divide a message into its tool results and the rest."""
-    name = entry.given_id
-    made: list[BaseMessage] = []
-    for number, block in enumerate(results):
-        content = block.get("content", block.get("output"))
-        made.append(
-            ToolMessage(
-                "" if content is None else content,
-                tool_call_id=str(block.get("tool_use_id") or block.get("call_id") or ""),
-                id=name if name is None or number == 0 else f"{name}.{number}",
-                status="error" if block.get("is_error") else "success",
-            )
-        )
-    if rest := [block for block in blocks if block not in results]:
-        kind = AIMessage if entry.role == "assistant" else HumanMessage
-        made.append(kind(rest, id=None if name is None else f"{name}.{len(results)}"))
-    return made
-
-
-def _blocks(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return content
-    return [{"type": "text", "text": content}] if content else []
