@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,19 @@ _ALIKE = (
 ).split()
 """A letter or sign, and behind it those that look like it."""
 
-_LOOKALIKES = {char: group[0] for group in _ALIKE for char in group[1:]}
+
+class _Shapes(dict[int, str]):
+    """By the code of a character: the plain letter, or the sign for none, that it looks like."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        plain = unicodedata.normalize("NFKD", char)[:1]
+        alike = plain.isascii() and plain >= " " and not unicodedata.category(char).startswith("N")
+        self[code] = _UNSEEN if _INVISIBLE.match(char) else plain if alike else char
+        return self[code]
+
+
+_SHAPES = _Shapes({ord(char): group[0] for group in _ALIKE for char in group[1:]})
 
 
 def _spread(word: str) -> str:
@@ -167,26 +179,7 @@ def as_notes(text: str) -> str:
 @lru_cache(maxsize=1)  # notes are asked for twice
 def _shape(text: str) -> str:
     """Return the looks of a text in plain letters, position by position."""
-    return _SPECIAL.sub(lambda run: run[0].translate(_shapes()), text)
-
-
-@cache
-def _shapes() -> dict[int, str]:
-    """Map each character to the plain letter, or the sign for none, it looks like."""
-    shapes = {}
-    ranges = ((0x00, 0x20), (0x7F, 0x3000), (0xA640, 0xAC00), (0xFE00, 0x10000), (0x1D400, 0x1D800))
-    for first, last in (*ranges, (0x1F110, 0x1F190), (0xE0000, 0xE1000)):
-        for code in range(first, last):
-            char = chr(code)
-            if _INVISIBLE.match(char):
-                shapes[code] = _UNSEEN
-                continue
-            plain = unicodedata.normalize("NFKD", char)[:1]
-            if plain.isascii() and plain > " " and not unicodedata.category(char).startswith("N"):
-                shapes[code] = plain
-    shapes.update({ord(char): plain for char, plain in _LOOKALIKES.items()})
-    shapes.update(dict.fromkeys((0x2002, 0x2003, 0x2009, 0x202F, 0x205F), " "))
-    return shapes
+    return _SPECIAL.sub(lambda run: run[0].translate(_SHAPES), text)
 
 
 def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
