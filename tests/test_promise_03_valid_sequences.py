@@ -14,8 +14,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor
-from conspectus.messages import SUMMARY_LINE, clip, read_messages
+from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.recalled import recalled_message, with_recalled
+from conspectus.messages.shortening import clip
 from conspectus.tokens import TokenMeter
 from engine import Scripted, check_nothing_missing, check_sequence, compacted, engine, short
 from histories import assistant, histories, talk, tool, user

@@ -10,7 +10,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph.message import add_messages
 
 from conspectus import is_summary_message
-from conspectus.messages import name_entries, occurrences, read_messages
+from conspectus.messages import read_messages
+from conspectus.messages.message import name_entries, occurrences
 from engine import SCOPE, Scripted, check_nothing_missing, compacted, engine, short
 from histories import agent, assistant, histories, user
 from stateful.agent_world import AgentWorld

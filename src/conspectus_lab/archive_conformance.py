@@ -31,7 +31,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import arun, run
 from conspectus.core.records import ClipMark, Cost, Draft, Record
 from conspectus.errors import NotFoundError
-from conspectus.messages import Message, Source, encode, read_messages
+from conspectus.messages import Message, Source, read_messages
+from conspectus.messages.message import encode
 from conspectus.recall import recall_flow
 
 T = TypeVar("T")

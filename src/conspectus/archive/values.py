@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, InputError, MessageError
-from conspectus.messages import Call, Message, Source, decode, read_message
+from conspectus.messages import Call, Message, Source, read_message
+from conspectus.messages.message import decode
 
 Kind = Literal["messages", "records", "drafts", "notes", "head"]
 """Kinds of values, each by name, which LangGraph stores have as a label; a note is one of a program

@@ -17,7 +17,8 @@ from conspectus.bridge import io, is_async
 from conspectus.core.records import Draft
 from conspectus.engine.material import Material, body_of
 from conspectus.errors import SummaryError
-from conspectus.messages import Message, Source, decode
+from conspectus.messages import Message, Source
+from conspectus.messages.message import decode
 from conspectus.notes.segment import Segment
 from conspectus.observe import log, observing
 

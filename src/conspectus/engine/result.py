@@ -20,14 +20,8 @@ from conspectus.core.records import Cost, Record
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, reports_of
 from conspectus.errors import MessageError, StuckError
-from conspectus.messages import (
-    POINTER,
-    SUMMARY_LINE,
-    Message,
-    Source,
-    is_summary_message,
-    read_messages,
-)
+from conspectus.messages import SUMMARY_LINE, Message, Source, is_summary_message, read_messages
+from conspectus.messages.shortening import POINTER
 from conspectus.tokens import Report
 
 Outcome = Literal["kept", "compacted", "stuck"]

@@ -30,7 +30,8 @@ from conspectus.core.policy import (
 from conspectus.engine.background import Preparations
 from conspectus.engine.thread import Memory
 from conspectus.errors import InputError, PolicyError, RedactionError
-from conspectus.messages import ARCHIVED, summary_message, summary_text
+from conspectus.messages import summary_message, summary_text
+from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.tools import Skills, Tool, ToolTable
 from conspectus.observe import Listener, listeners_of

@@ -23,24 +23,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from conspectus.core.items import Clip, Item, Size, newest_user
 from conspectus.core.records import Chain, ClipMark, Record
 from conspectus.messages import (
-    ARCHIVED,
-    POINTER,
     SUMMARY_LINE,
     Message,
     Source,
-    clip,
-    has_long_arguments,
     is_summary_message,
-    name_entries,
-    occurrences,
     read_messages,
-    smallest_clip,
     summary_message,
     summary_text,
-    with_short_arguments,
 )
 from conspectus.messages.framing import summary_name
-from conspectus.messages.message import is_expendable, tools_of
+from conspectus.messages.message import is_expendable, name_entries, occurrences, tools_of
+from conspectus.messages.shortening import (
+    ARCHIVED,
+    POINTER,
+    clip,
+    has_long_arguments,
+    smallest_clip,
+    with_short_arguments,
+)
 from conspectus.tokens import Report, TokenMeter
 
 if TYPE_CHECKING:
