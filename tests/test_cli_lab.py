@@ -42,7 +42,7 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
         for figure in ("compactions", "peak_tokens", "sent_tokens"):
             assert f"{totals[policy][figure]:,}" in row
     start = next(at for at, line in enumerate(lines) if "bill as gpt-5.4" in line)
-    for title, bill in (("Conspectus", ours["bills"][0]), ("without end", found["without"][0])):
+    for title, bill in (("Conspectus", ours["bill"]), ("without end", found["without"])):
         row = next(line for line in lines[start:] if title in line).split()
         assert {f"${bill['money']:.3f}", f"{int(bill['cached_share'] * 1_000) / 10}%"} <= set(row)
     assert "trigger 0.85 of the window, keep 6 messages" in shown.stdout
@@ -53,9 +53,9 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
 def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
     rows = {"ours": {"input": 1, "output": 0, "cached": 1}, "gpt-5.4": {"input": 0, "output": 0}}
     own = write_json(tmp_path / "prices.json", rows)
-    named = [part for name in ("ours", "gpt-5.4", "gpt-5") for part in ("--priced-as", name)]
-    found = data(file, *WINDOW, "--policy", "none", "--prices", own, *named)
-    ours, free, known = found["without"]
+    asked = ("ours", "gpt-5.4", "gpt-5")
+    given = (file, *WINDOW, "--policy", "none", "--prices", own, "--priced-as")
+    ours, free, known = (data(*given, name)["without"] for name in asked)
     assert ours["money"] == pytest.approx(ours["input_tokens"] / 1_000_000)
     assert (free["money"], known["money"] > 0) == (0.0, True)
 

@@ -180,10 +180,10 @@ class Bill:
         return replace(self, **{n: getattr(self, n) + getattr(other, n) for n in names})
 
 
-def summed(bills: Iterable[Sequence[Bill]]) -> list[Bill]:
-    """Add up the bills of several sessions, one for each model."""
-    rows = [row for row in bills if row]
-    return [reduce(add, column) for column in zip(*rows, strict=True)]
+def summed(bills: Iterable[Bill | None]) -> Bill | None:
+    """Add up the bills of several sessions with one model; None for none."""
+    known = [bill for bill in bills if bill is not None]
+    return reduce(add, known) if known else None
 
 
 class Till:

@@ -70,8 +70,8 @@ class Sizes:
 class Account:
     """Bill requests at their assumed times."""
 
-    def __init__(self, recording: Recording, sizes: Sizes, tills: Sequence[Till]) -> None:
-        self._recording, self._sizes, self._tills = recording, sizes, tills
+    def __init__(self, recording: Recording, sizes: Sizes, till: Till | None) -> None:
+        self._recording, self._sizes, self._till = recording, sizes, till
         self._at, self._position = 0.0, -1
 
     def pay(
@@ -82,7 +82,7 @@ class Account:
         waited: float = 0.0,
     ) -> None:
         """Bill one request."""
-        if not self._tills:
+        if self._till is None:
             return
         new = self._recording.messages[self._position + 1 : position + 1]
         if self._position >= 0:
@@ -93,15 +93,15 @@ class Account:
         output = 0 if answer is None else self._sizes.message(answer)
         blocks = [self._sizes.tools(tools)] if tools else []
         blocks += map(self._sizes.block, messages)
-        for till in self._tills:
-            till.request(blocks, output, self._at, waited)
+        self._till.request(blocks, output, self._at, waited)
 
-    def bills(self, costs: Sequence[Cost] = ()) -> tuple[Bill, ...]:
-        """Return the bills, with costs of a summariser."""
-        for till in self._tills:
-            for cost in costs:
-                till.summarizer(cost)
-        return tuple(till.bill() for till in self._tills)
+    def bill(self, costs: Sequence[Cost] = ()) -> Bill | None:
+        """Return the bill, with costs of a summariser; None without a price."""
+        if self._till is None:
+            return None
+        for cost in costs:
+            self._till.summarizer(cost)
+        return self._till.bill()
 
 
 class Measure:

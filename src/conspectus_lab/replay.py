@@ -72,7 +72,7 @@ def replay(
     questions: Sequence[Question] = (),
     recall_tokens: int = 512,
     on_event: OnEvent | None = None,
-    priced_as: str | Sequence[str] | None = None,
+    priced_as: str | None = None,
     prices: Mapping[str, Price] | None = None,
 ) -> Replay:
     """Run a transcript again through a real agent under each policy, and measure.
@@ -99,8 +99,8 @@ def replay(
         on_event: called with a name and data while it runs: `start` (`policy`, `title`,
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
             (`policy`, `run`).
-        priced_as: models, or one, whose prices and caches count for the bills. Default:
-            `PRICED_AS`, or none where its price is not known.
+        priced_as: the model whose prices and cache count for the bill. Default: `PRICED_AS`; no
+            bill where its price is not known.
         prices: your own, by model; others are looked up in `genai-prices`, where it is installed.
             A summariser whose model has one is paid at that, another at the agent's.
 
@@ -127,15 +127,14 @@ def replay(
     chosen = _policies([policies] if isinstance(policies, str) else policies)
     model, writer = _summarizer(summarizer)
     prices = checked({} if prices is None else prices)
-    if priced_as is None:
-        priced_as = [PRICED_AS] if is_priced(PRICED_AS, prices) else []
-    priced = [priced_as] if isinstance(priced_as, str) else priced_as
+    if priced_as is None and is_priced(PRICED_AS, prices):
+        priced_as = PRICED_AS
     recall = whole(recall_tokens, "recall_tokens")
     recording, sizes = Recording.of(messages), Sizes()
     memory = Memory(recording.messages)
 
     def account() -> Account:
-        return Account(recording, sizes, [Till(one, prices) for one in priced])
+        return Account(recording, sizes, None if priced_as is None else Till(priced_as, prices))
 
     def run(policy: Policy) -> PolicyRun:
         def notify(event: str, data: Mapping[str, Any]) -> None:
@@ -143,8 +142,8 @@ def replay(
                 on_event(event, {"policy": policy.name, **data})
 
         notify("start", {"title": policy.title, "requests": recording.requests})
-        bill = account()
-        measure = Measure(recording, sizes, bill, memory, in_words, notify)
+        paid = account()
+        measure = Measure(recording, sizes, paid, memory, in_words, notify)
         answering = RecordedModel(
             recording=recording,
             on_request=measure.request,
@@ -173,7 +172,7 @@ def replay(
             compactions=measure.with_reading(),
             missing=missing,
             stopped=stopped,
-            bills=bill.bills(setting.costs),
+            bill=paid.bill(setting.costs),
             summarizer_calls=sum(cost.calls for cost in setting.costs),
             summarizer_tokens=sum(cost.tokens for cost in setting.costs),
             asked=len(questions),
@@ -246,14 +245,14 @@ def _storage() -> Iterator[tuple[Any, BaseStore]]:
         yield saver, store
 
 
-def _without(recording: Recording, account: Account) -> tuple[Bill, ...]:
+def _without(recording: Recording, account: Account) -> Bill | None:
     """Bill the same requests with the whole history in each."""
     tools = recorded_tools(recording)
     for place, message in enumerate(recording.messages):
         if isinstance(message, AIMessage):
             history = [*recording.prompt, *recording.messages[:place]]
             account.pay(history, tools, place - 1)
-    return account.bills()
+    return account.bill()
 
 
 def _play(graph: Any, recording: Recording) -> tuple[list[Any], str]:

@@ -75,18 +75,16 @@ BILL: Mapping[str, Callable[[Bill], str]] = {
 
 
 def replay_tables(replays: Sequence[Replay]) -> Iterator[Table]:
-    """Make the tables of some replays: figures of each and of all, and a bill for each model."""
+    """Make the tables of some replays: figures of each and of all, and a bill if it is known."""
     yield _figures("Policies", REPLAY_NOTE, FIGURES, replays)
-    for place, without in enumerate(summed(one.without for one in replays)):
-        bills = {
-            runs[0].title: summed(run.bills for run in runs)[place]
-            for runs in by_policy(replays).values()
-        }
-        bills["in a window without end"] = without
-        lines = tuple(
-            (f"  {title}", *(cell(bill) for cell in BILL.values())) for title, bill in bills.items()
-        )
-        yield Table("Bill", BILL_NOTE, (f"bill as {without.model}", *BILL), lines)
+    bills = {
+        runs[0].title: summed(run.bill for run in runs) for runs in by_policy(replays).values()
+    }
+    bills["in a window without end"] = without = summed(one.without for one in replays)
+    if without is not None:
+        known = ((title, bill) for title, bill in bills.items() if bill is not None)
+        rows = ((f"  {title}", *(cell(bill) for cell in BILL.values())) for title, bill in known)
+        yield Table("Bill", BILL_NOTE, (f"bill as {without.model}", *BILL), tuple(rows))
 
 
 KEPT_NOTE = (

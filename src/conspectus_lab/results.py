@@ -9,7 +9,7 @@ from typing import Any
 from conspectus.errors import InputError
 from conspectus_lab.billing import Bill, summed
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the plain form."""
 
 SHARES = ("quoted_share", "in_view_share", "with_recall_share", "read_share")
@@ -91,7 +91,7 @@ class PolicyRun:
     compactions: tuple[Compaction, ...]
     missing: int  # originals that are neither in view nor in the archive at the end
     stopped: str = ""  # the reason for an early end
-    bills: tuple[Bill, ...] = ()  # cost of the whole session, one for each model of `priced_as`
+    bill: Bill | None = None  # the cost of the whole session, if a price is known
     summarizer_calls: int = 0  # of a model that summarised
     summarizer_tokens: int = 0
     asked: int = 0  # questions about the end
@@ -130,8 +130,7 @@ class Replay:
     """One transcript under several policies, with equal input, budget and summariser.
 
     Attributes:
-        without: cost of the session without any compaction in an unlimited window, one for each
-            model.
+        without: cost of the session without any compaction in an unlimited window.
     """
 
     name: str
@@ -143,32 +142,33 @@ class Replay:
     keep: str
     summarizer: str  # its name
     runs: tuple[PolicyRun, ...] = ()  # one for each policy
-    without: tuple[Bill, ...] = ()
+    without: Bill | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain JSON data, the totals of each run included."""
         data = {"schema": SCHEMA, **asdict(self)}
         for plain, run in zip(data["runs"], self.runs, strict=True):
             plain["totals"] = run.totals
-            plain["bills"] = [bill.to_json() for bill in run.bills]
-        data["without"] = [bill.to_json() for bill in self.without]
+            plain["bill"] = _plain(run.bill)
+        data["without"] = _plain(self.without)
         return data
 
 
 def all_as_json(replays: Sequence[Replay]) -> dict[str, Any]:
     """Convert several replays to plain JSON data, with the totals of each policy."""
     sums = {
-        name: {
-            **totals(runs),
-            "bills": [bill.to_json() for bill in summed(run.bills for run in runs)],
-        }
+        name: {**totals(runs), "bill": _plain(summed(run.bill for run in runs))}
         for name, runs in by_policy(replays).items()
     }
     return {
         "replays": [one.to_json() for one in replays],
         "totals": sums,
-        "without": [bill.to_json() for bill in summed(one.without for one in replays)],
+        "without": _plain(summed(one.without for one in replays)),
     }
+
+
+def _plain(bill: Bill | None) -> dict[str, Any] | None:
+    return None if bill is None else bill.to_json()
 
 
 def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:

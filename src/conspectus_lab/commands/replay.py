@@ -62,11 +62,10 @@ def replay(
         int, typer.Option(help="What a question may recall, in tokens.")
     ] = 512,
     priced_as: Annotated[
-        list[str] | None,
+        str | None,
         typer.Option(
-            "--priced-as",
             metavar="MODEL",
-            help="Model whose prices and prefix cache count. Repeat it for a bill of each.",
+            help="Model whose prices and prefix cache count.",
             show_default="claude-sonnet-5-5, if its price is known",
         ),
     ] = None,
@@ -130,7 +129,7 @@ def replay(
         summarizer=None if names_embedded(summarizer) else summarizer,
         summary_tokens=summary_tokens,
         recall_tokens=recall_tokens,
-        priced_as=list(dict.fromkeys(priced_as)) if priced_as else None,
+        priced_as=priced_as,
         prices=None if prices is None else running.read_prices(prices),
         on_event=_live(live),
     )
