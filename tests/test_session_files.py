@@ -62,6 +62,14 @@ def test_a_codex_rollout_is_read_as_the_model_had_it(tmp_path):
     assert read_history(written(tmp_path, items)).form.name == "openai"
 
 
+def test_a_codex_call_that_was_interrupted_gets_a_result(tmp_path):
+    rows = [row for row in CODEX if row["payload"].get("type") != "function_call_output"]
+    mended = mend(read_history(written(tmp_path, rows)).messages)
+    outputs = [one for one in mended.messages if one.get("type") == "function_call_output"]  # type: ignore[union-attr]
+    assert [one["call_id"] for one in outputs] == ["c1"]  # type: ignore[index]
+    assert ["no result" in note for note in mended.notes] == [True]
+
+
 def test_what_a_codex_user_took_back_is_not_read(tmp_path):
     back = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
     said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Stop."}]}

@@ -46,7 +46,6 @@ THREADS, CHARACTERS, EACH = 256, 64_000_000, 1_000
 included, where each message counts for 1,000 more. A longer thread is remembered alone. The one
 that was not used for longest goes first."""
 
-
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -120,16 +119,10 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
             "message in a list"
         )
     _, before = _of_dicts.get(thread) or (0, []) if thread is not None else (0, [])
-    # Clients that send a history anew send equal dicts in the same order.
-    known = dict(enumerate(before)) | {id(message.source): message for message in before}
     result: list[Message] = []
-    for index, source in enumerate(messages):
-        message = None
-        for name in (id(source), index) if type(source) is dict else ():
-            message = known.get(name)
-            if message is not None and _equal(message.memo["copy"], source):
-                break
-        else:
+    for index, source in enumerate(messages):  # a history comes again in the same order
+        message = before[index] if index < len(before) and type(source) is dict else None
+        if message is None or not _equal(message.memo["copy"], source):
             message = read_message(source, index)
         joined = bool(result and result[-1].goes_on) and _continues(message, result[-1])
         if message.source is not source or message.joined != joined:
