@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus.messages.recalled import RECALLED
+from conspectus.messages.requests import RECALLED
 from scripted_models import ScriptedChatModel
 
 PORT = "The database port of the billing service is 5433."

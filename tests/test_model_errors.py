@@ -13,7 +13,7 @@ from conspectus.core.records import Draft
 from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
 from conspectus.langchain.overflow import read_overflow
 from conspectus.messages import read_messages
-from conspectus.messages.thoughts import refuses_thoughts
+from conspectus.messages.requests import refuses_thoughts
 from conspectus.model.answers import answer_of, problems
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer

@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor
 from conspectus.messages import SUMMARY_LINE, read_messages
-from conspectus.messages.recalled import recalled_message, with_recalled
+from conspectus.messages.requests import recalled_message, with_recalled
 from conspectus.messages.shortening import clip
 from conspectus.tokens import TokenMeter
 from engine import Scripted, check_nothing_missing, check_sequence, compacted, engine, short

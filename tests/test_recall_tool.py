@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from conspectus import SummarizationMiddleware, is_summary_message
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
-from conspectus.messages.recalled import RECALLED, without_recalled
+from conspectus.messages.requests import RECALLED, without_recalled
 from conspectus.tokens import TokenMeter
 from engine import Scripted, short
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, recall, results, shown

@@ -86,8 +86,7 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
 
 def standing_context(data: Mapping[str, Any], where: str) -> str:
     """Return what a session's user said, word for word while there is room; empty for nothing."""
-    from conspectus.messages.framing import as_notes
-    from conspectus.messages.recalled import recalled_text
+    from conspectus.messages.framing import as_notes, recalled_text
     from conspectus.notes.rendering import Notes
     from conspectus.notes.segment import Segment
     from conspectus_mcp.grants import handle_of

@@ -23,8 +23,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.cli import options
 from conspectus.errors import ConspectusError, InputError, NotFoundError
+from conspectus.messages.framing import recalled_text
 from conspectus.messages.message import sendable
-from conspectus.messages.recalled import recalled_text
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.layout import label
 from conspectus.tokens import TokenMeter

@@ -19,7 +19,7 @@ from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.engine.settings import Engine, Settings, predicate
 from conspectus.errors import PolicyError
 from conspectus.messages.blocks import without_cache_marks
-from conspectus.messages.thoughts import REFUSED, without_stale_thoughts
+from conspectus.messages.requests import REFUSED, without_stale_thoughts
 from conspectus.model.chat_model import chat_model_named
 from conspectus.model.windows import profile_of, reserved_for_answer
 from conspectus.tokens import TokenMeter

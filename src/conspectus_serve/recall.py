@@ -16,13 +16,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from conspectus.messages.recalled import (
-    LEAST_RECALL,
-    is_users,
-    newest_user,
-    recalled_text,
-    with_recalled,
-)
+from conspectus.messages.framing import recalled_text
+from conspectus.messages.requests import LEAST_RECALL, is_users, newest_user, with_recalled
 from conspectus.recall.for_agents import unasked_flow
 from conspectus.tokens import TokenMeter
 

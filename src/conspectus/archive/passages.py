@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from conspectus.archive.values import Item
 from conspectus.messages import Call, Message
-from conspectus.messages.recalled import says_again
+from conspectus.messages.framing import says_again
 
 PASSAGE = 480  # Bytes of a passage, about 120 tokens in any script: a few sentences
 SHORT = 1.5  # Passages up to whose size a text stays whole, as a rest of a few words says little

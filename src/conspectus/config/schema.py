@@ -28,7 +28,7 @@ from conspectus.config.reading import SECTION, Source, read_section
 from conspectus.core.policy import HOUR, SMALLEST_SUMMARY, Policy, StaleResults, parse_trigger
 from conspectus.engine.settings import Settings, window_of
 from conspectus.errors import ConfigError, did_you_mean
-from conspectus.messages.recalled import LEAST_RECALL
+from conspectus.messages.requests import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.tools import FOLDER, Skills
 from conspectus.redaction import Redaction

@@ -21,7 +21,8 @@ from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update
 from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import Asked, Recalled, name_messages
-from conspectus.messages.recalled import recalled_message, recalled_text, with_recalled
+from conspectus.messages.framing import recalled_text
+from conspectus.messages.requests import recalled_message, with_recalled
 from conspectus.observe import heard_by, log
 from conspectus.recall.for_agents import (
     ABOUT,

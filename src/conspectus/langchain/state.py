@@ -26,7 +26,7 @@ from pydantic.dataclasses import dataclass
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import plain_words
 from conspectus.core.records import Chain, Record
-from conspectus.messages.recalled import recalled_message
+from conspectus.messages.requests import recalled_message
 
 FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""

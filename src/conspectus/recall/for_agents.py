@@ -8,7 +8,7 @@ from conspectus.archive.store import Archive
 from conspectus.archive.values import Scope
 from conspectus.core.records import Chain
 from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoundError
-from conspectus.messages.recalled import recalled_text
+from conspectus.messages.framing import recalled_text
 from conspectus.recall.flow import recall_flow
 from conspectus.recall.layout import RecallResult
 from conspectus.recall.words import query_of, stem, words_of

@@ -23,7 +23,7 @@ from conspectus.engine.thread import SUMMARY_FLOOR, Thread
 from conspectus.engine.view import History, look
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
-from conspectus.messages.recalled import is_users
+from conspectus.messages.requests import is_users
 from conspectus.observe import log
 from conspectus.short_term.prompts import PromptedSummarizer, filled
 from conspectus.tokens import TokenMeter

@@ -1,0 +1,208 @@
+"""What is put into a request, and taken out of it: recalled originals, and stale thoughts.
+
+Neither changes the history. Code that handles a request takes what was recalled out first, and puts
+it back when the history is in order.
+
+Some of Anthropic's models bind a thought to all that stood before it, and refuse a request in which
+that has changed, as a compaction does. A provider allows every thought to be left out but those of
+the last assistant message, whose tool calls have just been answered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from conspectus._langchain import is_ai_message, is_message, is_tool_message
+from conspectus._newest import Newest
+from conspectus.messages.blocks import blocks_of, kind_of, opened
+from conspectus.messages.framing import is_summary_message
+from conspectus.observe.events import as_text
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from conspectus.messages.message import Source
+
+LEAST_RECALL = 64  # Tokens below which hardly one message could be shown
+RECALLED = "recalled"  # `lc_source` of such a message
+
+THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+
+REFUSED = re.compile(
+    r"prefix_mismatch_behavior|bound to a different conversation|"
+    r"(?:signature|thinking|redacted_thinking)\W.{0,60}?\b(?:invalid|cannot be modified|mismatch)|"
+    r"invalid .{0,10}?signature",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words of refusals of thoughts behind another beginning (Anthropic's preserved thinking)."""
+
+
+def recalled_message(text: str, turn: str) -> BaseMessage:
+    """Make the message that shows a recalled text; one turn gives the same message."""
+    from langchain_core.messages import HumanMessage
+
+    return HumanMessage(
+        content=text,
+        id=f"recalled-{turn[:24]}",
+        additional_kwargs={"lc_source": RECALLED, "conspectus": {"turn": turn}},
+    )
+
+
+def is_users(message: Source) -> bool:
+    """Tell whether a user wrote a message; results of tools are none of theirs.
+
+    Example:
+        >>> is_users({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]})
+        False
+    """
+    if is_message(message):
+        content: Any = message.content
+        users = message.type in ("human", "HumanMessageChunk")
+    else:
+        content = message.get("content")
+        users = message.get("role") == "user" and bool(content)
+    if not users or is_summary_message(message):
+        return False
+    # A user who only brings results of tools has said nothing.
+    if not isinstance(content, list) or not content:
+        return True
+    return not all(isinstance(block, Mapping) and _is_answer(block) for block in content)
+
+
+def _is_answer(block: Mapping[str, Any]) -> bool:
+    """Tell whether a block holds the answer of a tool or a person."""
+    return bool(kind_of(opened(block)).answers)
+
+
+def newest_user(messages: Sequence[Source]) -> int | None:
+    """Return the place of the user's newest message; None without one.
+
+    The place is remembered with the last message, so that a history that grows by the work of
+    an agent is not searched back to its beginning at each step.
+    """
+    last = len(messages) - 1
+    for at in range(last, -1, -1):
+        known, before = _USERS.get(id(messages[at])) or (None, 0)
+        place = at - before if known is not None and known() is messages[at] else at
+        if place >= 0 and is_users(messages[place]):
+            if is_message(messages[last]):
+                _USERS.put(id(messages[last]), (ref(messages[last]), last - place))
+            return place
+    return None
+
+
+_USERS: Newest[int, tuple[ref[Any], int]] = Newest(1_024)
+"""By the identity of a message: itself, and how far before it the user's newest message stands."""
+
+
+def with_recalled(
+    messages: Sequence[BaseMessage], recalled: BaseMessage | None
+) -> list[BaseMessage]:
+    """Put recalled originals directly before the newest user message.
+
+    Messages before that place are the same at each call of a turn, and stay in caches. If the user
+    message also brings results of tools, which must follow their calls, they go behind it.
+    """
+    at = newest_user(messages) if recalled is not None else None
+    if recalled is None or at is None:
+        return list(messages)
+    if brings_results(messages[at]):  # between a call and its result a provider takes nothing
+        at += 1
+    return [*messages[:at], recalled, *messages[at:]]
+
+
+def brings_results(message: Source) -> bool:
+    """Tell whether a message holds results of tools."""
+    return any(map(_is_answer, blocks_of(message)))
+
+
+def without_recalled(
+    messages: Sequence[BaseMessage], history: Collection[BaseMessage]
+) -> tuple[list[BaseMessage], BaseMessage | None]:
+    """Take recalled originals out of a request; return both.
+
+    Messages of the history never count as recalled ones: a mark cannot make a user's words
+    disappear.
+    """
+    marked = [
+        message for message in messages if message.additional_kwargs.get("lc_source") == RECALLED
+    ]
+    ids = {message.id for message in history} if marked else set()
+    recalled = [message for message in marked if message.id not in ids]
+    if not recalled:
+        return list(messages), None
+    taken = set(map(id, recalled))
+    return [message for message in messages if id(message) not in taken], recalled[-1]
+
+
+def without_stale_thoughts(
+    view: Sequence[Any], kept: int | None = None, *, all_of_them: bool = False
+) -> list[Any]:
+    """Leave out the thoughts of messages that stood in view when it was compacted.
+
+    Args:
+        view: the messages to send, as dicts or LangChain messages.
+        kept: the first messages of the view, which a compaction has kept. Of those behind it all
+            stays, so that the same view is sent each time. Default: those before the user's newest.
+        all_of_them: leave out every thought, once a provider has refused those that stay.
+
+    Example:
+        >>> thought = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+        >>> said = {"role": "assistant", "content": [thought, {"type": "text", "text": "Yes."}]}
+        >>> without_stale_thoughts([said, {"role": "user", "content": "And?"}])[0]["content"]
+        [{'type': 'text', 'text': 'Yes.'}]
+    """
+    if kept is None:
+        kept = newest_user(view)
+    end = kept = len(view) if all_of_them or kept is None else min(kept, len(view))
+    while end and not all_of_them and _answers(view[end - 1]):
+        end -= 1
+    end -= end < kept  # the message whose calls have just been answered
+    return [thoughtless(message) for message in view[:end]] + list(view[end:])
+
+
+def refuses_thoughts(error: BaseException) -> bool:
+    """Return whether a provider has refused thoughts behind another beginning, with status 400."""
+    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    return status in (400, None) and bool(REFUSED.search(as_text(error)[:4_000]))
+
+
+def _answers(message: Any) -> bool:
+    """Return whether a message holds results of tools."""
+    if is_message(message):
+        return is_tool_message(message)
+    return message.get("role") == "tool" or brings_results(message)
+
+
+def thoughtless(message: Any) -> Any:
+    """Return a message without its thoughts; itself if it has none, or nothing else."""
+    bound, plain = _bound_kinds(message), not is_message(message)
+    fields = message if plain else vars(message)
+    blocks, update = fields.get("content"), {}
+    if bound and isinstance(blocks, list):
+        rest = [b for b in blocks if not (isinstance(b, Mapping) and b.get("type") in bound)]
+        if not rest and not fields.get("tool_calls"):
+            return message
+        update = {"content": rest} if len(rest) < len(blocks) else {}
+    if not plain:
+        return message.model_copy(update=update) if update else message
+    if not update and not (bound and "thinking_blocks" in message):
+        return message
+    return {key: part for key, part in message.items() if key != "thinking_blocks"} | update
+
+
+def _bound_kinds(message: Any) -> frozenset[str]:
+    """Return the kinds of a message's blocks that its provider binds to what stands before."""
+    if not is_message(message):
+        return THOUGHTS if message.get("role") == "assistant" else frozenset()
+    if not is_ai_message(message):
+        return frozenset()
+    made_by = message.response_metadata
+    provider, model = made_by.get("model_provider"), str(made_by.get("model_name", "")).lower()
+    claude = "bedrock" in str(provider) and ("claude" in model or "anthropic" in model)
+    if provider == "anthropic" or claude:
+        return THOUGHTS | {"reasoning"}
+    return THOUGHTS if provider is None else frozenset()  # of others, none are bound
