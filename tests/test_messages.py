@@ -46,6 +46,14 @@ def test_odd_values_are_read_as_text(message):
     assert read.reading
 
 
+@pytest.mark.parametrize(
+    "empty", [{"type": "text", "text": ""}, {"type": "reasoning", "summary": []}]
+)
+def test_a_block_that_says_nothing_is_read_as_nothing(empty):
+    (read,) = read_messages([blocks("assistant", empty)])
+    assert read.reading == ""
+
+
 def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():
     one, edited, twice, again = read_messages(
         [user("a", id="1"), user("b", id="1"), user("c", id="2"), user("c", id="2")]

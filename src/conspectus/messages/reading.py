@@ -367,7 +367,7 @@ class _Parts:
 
     def _words(self, block: Mapping[str, Any], kind: Kind) -> None:
         said = [at_path(block, path) for path in kind.says]
-        said = [one for one in said if one and isinstance(one, (str, list))]
+        said = [one for one in said if isinstance(one, (str, list))]
         if at_path(block, "source.type") == "text":
             said = [block["source"].get("data")]
         if not said and kind.media:
