@@ -36,8 +36,7 @@ from conspectus.langchain.state import (
     read_head,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
-from conspectus.messages.requests import newest_user
-from conspectus.messages.requests import without_stale_thoughts
+from conspectus.messages.requests import newest_user, without_stale_thoughts
 from conspectus.model.base import EmbeddedSummarizer
 from conspectus.observe import log
 

@@ -24,7 +24,8 @@ from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.state import FORKED, Asked, name_messages
-from conspectus.messages import has_long_arguments, is_summary_message, read_messages
+from conspectus.messages import is_summary_message, read_messages
+from conspectus.messages.shortening import has_long_arguments
 from conspectus.observe import log
 from conspectus.tokens import correction
 

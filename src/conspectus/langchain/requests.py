@@ -32,8 +32,12 @@ from conspectus.errors import ArchiveError, Attributes
 from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.settings import Setup, model_name
 from conspectus.langchain.state import CompactionState, HeadState, Requested, Run, name_messages
-from conspectus.messages.requests import with_recalled, without_recalled
-from conspectus.messages.requests import refuses_thoughts, without_stale_thoughts
+from conspectus.messages.requests import (
+    refuses_thoughts,
+    with_recalled,
+    without_recalled,
+    without_stale_thoughts,
+)
 from conspectus.model.base import LastRequest
 from conspectus.model.calls import profile_window
 from conspectus.model.windows import reserved_for_answer
