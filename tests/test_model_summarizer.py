@@ -20,11 +20,12 @@ from langchain_core.runnables import RunnableLambda
 from conspectus import Compactor
 from conspectus.core.records import Record
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.messages import is_summary_message
 from conspectus.model.base import LastRequest
 from conspectus.model.callables import CallableSummarizer
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.tokens import estimate
-from graph_support import worked
+from graph_support import torn, worked
 from model_support import (
     ScriptedChatModel,
     both,
@@ -233,6 +234,24 @@ def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
     with pytest.raises(SummaryRejected, match="far too small") as caught:
         summarised(CallableSummarizer(lambda _: "502 Bad Gateway"), request(turns(9)), mode)
     assert caught.value.cost.calls == 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("asked", "result"), [(4, 900), (900, 4), (900, 900)])
+def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(asked, result):
+    call = {"name": "write", "args": {"text": "word " * asked}, "id": "c1"}
+    said = [AIMessage("", tool_calls=[call]), ToolMessage("line " * result, tool_call_id="c1")]
+    readings: list[list[BaseMessage]] = []
+
+    def write(messages: list[BaseMessage]) -> str:
+        readings.append([m for m in messages if not is_summary_message(m)])
+        return GOOD
+
+    summarizer = CallableSummarizer(write, trim_tokens_to_summarize=400)
+    summarizer.summarize(request([*turns(1), *said, *turns(1)]))
+    assert len(readings) > 2
+    assert not any(map(torn, readings))
+    read = " ".join(str(m.text) for reading in readings for m in reading)
+    assert (read.count("word"), read.count("line")) == (asked, result)
 
 
 @both

@@ -110,8 +110,9 @@ def readings(
         parts = [Part(entry, entry.reading, size(entry)) for entry in entries]
         pieces = divide(parts, room, count, lambda _: frame)
     for piece in filter(None, pieces):
-        calls = {call.id for part in piece for call in part.entry.calls}
-        torn = calls != {call for part in piece for call in part.entry.answers}
+        whole = [part.entry for part in piece if not part.label]  # a part of one is text
+        calls = {call.id for entry in whole for call in entry.calls}
+        torn = calls != {call for entry in whole for call in entry.answers}
         yield [_message(part, torn) for part in piece]
 
 
