@@ -219,6 +219,25 @@ def test_what_was_taken_is_remembered_and_is_no_wall():
     assert bench.refused == refused
 
 
+def fails(messages: list[BaseMessage]) -> str:
+    raise RuntimeError("down")
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize(
+    "more",
+    [{"preview": lambda request: None}, {"summarizer": fails, "on_failure": "keep"}],
+    ids=["a summary that a person refuses", "on_failure=keep"],
+)
+def test_no_request_is_made_to_fit_by_a_summary_that_is_not_to_be(more, history):
+    middle = summarization(archive="memory:", history=history, **more)
+    bench = Bench(lambda _: "Fine.", middle, ContextGuard(middle, window=WINDOW))
+    said = [HumanMessage(f"Question {n}: {LONG}", id=f"q{n}") for n in range(40)]
+    with pytest.raises(StuckError):
+        bench.graph.invoke({"messages": said}, thread())
+    assert not bench.requests
+
+
 PICTURE = base64.b64encode(random.Random(3).randbytes(60_000)).decode()
 PAGES = base64.b64encode(b"%PDF-1.7 " + random.Random(4).randbytes(400_000)).decode()
 TEXT = " ".join(f"word-{n}" for n in range(6_000))

@@ -174,6 +174,30 @@ def test_a_copy_has_settings_of_its_own(copied, history, tmp_path):
     own.close()
 
 
+class Counts(SummarizationMiddleware):
+    """Sets an attribute of its own at each step."""
+
+    steps = 0
+
+    def before_model(self, state: Any, runtime: Any) -> Any:
+        self.steps += 1
+        return super().before_model(state, runtime)
+
+
+def test_a_subclass_with_attributes_of_its_own_keeps_what_is_remembered():
+    asked: list[int] = []
+
+    def fails(messages: list[Any]) -> str:
+        asked.append(len(messages))
+        raise RuntimeError("down")
+
+    settings: Any = {"trigger": ("messages", 6), "keep": ("messages", 3), "summarizer": fails}
+    own = Counts(None, on_failure="keep", **settings)
+    for _ in range(9):
+        assert step(own, 20) is None
+    assert (own.steps, len(asked)) == (9, 1)
+
+
 def test_a_subclass_a_subscript_and_traces_as_langchains():
     from deepagents.middleware.summarization import SummarizationMiddleware as DeepAgents
 

@@ -104,11 +104,6 @@ class Channel:
         return Scope(self._tenant, self.held.thread, self.held.session)
 
     @property
-    def clips(self) -> bool:
-        """Whether messages may be clipped for good."""
-        return self.setup.preserve or self.archive is not None
-
-    @property
     def history(self) -> History:
         name = self._tenant, self.held.thread, self.held.session
         return self.setup.histories.get_or_make(name, History)
@@ -128,12 +123,17 @@ class Channel:
         last, saved = self.held.after, self.run.saved
         return Thread(engine, scope, room, head, saved, last=last, ratio=ratio)
 
-    def passing_thread(self, room: Window, ratio: float) -> Thread:
-        """Make a thread for one request, which commits nothing and asks nobody."""
-        own: Any = dict.fromkeys(("archive", "on_event", "background", "preview"))
+    def passing_thread(self, room: Window, ratio: float) -> Thread | None:
+        """Make a thread for one request, which commits nothing and asks nobody.
+
+        None if failures are not to be bridged, or if a person approves each summary.
+        """
+        engine = self.setup.engine
+        if engine.settings.on_failure != "degrade" or engine.preview is not None:
+            return None
+        own: Any = dict.fromkeys(("archive", "on_event", "background"))
         own |= {"memory": Memory(), "passing": True, "kept_in": KEPT}
-        writers = {EMBEDDED: EmbeddedSummarizer()}
-        engine = replace(self.setup.engine, **own, writers=writers, hooks=())
+        engine = replace(engine, **own, writers={EMBEDDED: EmbeddedSummarizer()}, hooks=())
         return Thread(engine, self.scope, room, ratio=ratio)
 
     def size_of(self, view: Sequence[BaseMessage]) -> Size:

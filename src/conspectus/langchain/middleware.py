@@ -208,7 +208,7 @@ class SummarizationMiddleware(
                 "go by it; build the middleware and the agent anew"
             )
         super().__setattr__(name, value)
-        if name[0] != "_":
+        if made is not None and name in made.given:
             self._is_current = False
 
     @property

@@ -156,7 +156,8 @@ class Step:
 
     def _are_long(self, how: Arguments) -> bool:
         """Return whether old calls have arguments to shorten; each message is checked once."""
-        if not how.fired(self._size, self._limit) or not self._channel.clips:
+        kept = self._setup.preserve or self._channel.archive is not None
+        if not kept or not how.fired(self._size, self._limit):
             return False
         old = how.old([b - a for a, b in pairwise(self._sizes.sums[0])], self._limit)
         head, since = self._history.looked

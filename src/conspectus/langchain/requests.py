@@ -234,20 +234,21 @@ class Call:
 
     async def _tried(self, room: Window) -> CompactionResult | None:
         """Compact the history in the state, then all that is sent, for this call alone."""
-        channel, own = self.channel, self.channel.setup.engine
+        channel, passing = self.channel, self.channel.passing_thread(room, self._ratio)
         try:
             view = (await channel.folded()).view
             added = max(0, self._size - self._tokens_of(view))
             tight = replace(room, reserved=room.reserved + added)
             await self.compacted(channel.thread(tight, self._ratio))
         except ArchiveError as error:
-            if own.settings.on_failure != "degrade" or own.preview is not None:
+            if passing is None:
                 raise
             said = "this one request is made to fit without the archive: %s"
             log("request_bridged", said, await channel.redacted(error))
         if self._size <= room.budget:
             return None
-        result = await compact(channel.passing_thread(room, self._ratio), self._send, False, "")
+        thread = passing or channel.thread(room, self._ratio)
+        result = await compact(thread, self._send, False, "")
         self._show(result.messages)
         return result if result.outcome == "stuck" else None
 
