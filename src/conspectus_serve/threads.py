@@ -120,11 +120,11 @@ def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
             seen[mark.name] += 1
             if mark.name and seen[mark.name] > 1:
                 marks[at] = replace(mark, name=f"{mark.name}-{seen[mark.name]}")
-    talk = [mark for mark in marks if mark.said]
+    talk, tokens = [mark for mark in marks if mark.said], sum(mark.tokens for mark in marks)
     ends = [end for end, mark in enumerate(talk, 1) if mark.by_model]
-    answers = [*range(1, ends[0] if ends else len(talk) + 1), *ends]
+    answers = [*range(1, ends[0] if ends else len(talk) + 1), *ends] or [1]
     said = [mark.name for mark in talk] or [_hashed([protocol, *messages])]
-    return Trail(marks, messages, sum(mark.tokens for mark in marks), said, answers or [1])
+    return Trail(marks, messages, tokens, said, answers)
 
 
 def _read(message: Any) -> Any:
@@ -170,8 +170,8 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
 
 def _passes(part: Any) -> bool:
     """Return whether a part is a thought or a picture, which clients clear."""
-    is_block = isinstance(part, Mapping)
-    return is_block and (part.get("type") in _THOUGHTS or bool(kind_of(part).media))
+    known = isinstance(part, Mapping)
+    return known and (part.get("type") in _THOUGHTS or bool(kind_of(part).media))
 
 
 def _hashed(values: Sequence[Any]) -> str:
