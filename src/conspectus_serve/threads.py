@@ -37,8 +37,7 @@ _PASSING = ("system-reminder", "think", "thinking", "thought", "reasoning")
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details")
 """Types of blocks and items, and fields of messages."""
 
-_PART = re.compile(r"[A-Za-z0-9]{8,}+")
-"""A part of an id; one of letters and digits is of no other conversation."""
+_PART = re.compile(r"[A-Za-z0-9]{8,}+")  # of an id; with letters and digits it is a random one
 
 KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
 NEWEST = 32  # answers by which a thread is looked for; of those before, each at twice the distance
@@ -112,9 +111,9 @@ def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
     keys = [hash(marshal.dumps(message, 2)) ^ kind for message in history]
     pairs = list(zip(keys, history, strict=True))
     marks = [known(key) or _newly_read(key, message, protocol, meter) for key, message in pairs]
-    both = zip(marks, history, strict=True)
-    messages = [message if mark.as_is else _read(message) for mark, message in both]
-    if len({mark.name for mark in marks}) < len(marks):
+    messages = [one if mark.as_is else _read(one) for mark, one in zip(marks, history, strict=True)]
+    names = [mark.name for mark in marks if mark.name]
+    if len(set(names)) < len(names):
         seen = Counter[str]()
         for at, mark in enumerate(marks):  # the same words again are another message
             seen[mark.name] += 1
