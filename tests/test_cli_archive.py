@@ -296,6 +296,18 @@ def test_closed_and_full_streams_end_with_a_sentence(history, shell, code, words
 
 
 @pytest.mark.slow
+def test_json_is_whole_whatever_the_terminal_can_show(history):
+    ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    compact = ["compact", history, "--force", "--keep", "messages:4", "--thread", "t"]
+    view = json.loads(process(*compact, "-o", "-", env=ascii).stdout)
+    assert view[-4:] == TALK[-4:]
+    exported = process("archive", "export", "--thread", "t", env=ascii).stdout
+    rows = [json.loads(line) for line in exported.splitlines()]
+    assert [row["message"] for row in rows] == TALK[: len(rows)]
+    assert json.loads(process("tokens", history, "--json", env=ascii).stdout)["messages"] == 40
+
+
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly(history):
     for args in (["tokens", history], ["compact", history, "--json"], ["--help"]):
         reader, writer = os.pipe()

@@ -169,6 +169,16 @@ def test_a_wrong_setting_is_told_in_plain_words(tmp_path, given, said):
         assert raw not in str(caught.value)
 
 
+def test_a_wrong_option_is_not_the_files_mistake(tmp_path):
+    file = tmp_path / "serve.yaml"
+    file.write_text("serve:\n  upstream: http://h\n  listen: 127.0.0.1:80\n  window: many")
+    with pytest.raises(ConfigError) as caught:
+        load_settings(file, {"listen": "here"})
+    option, setting = caught.value.problems
+    assert option.startswith("option.listen: write host:port")
+    assert "line 4: serve.window: " in setting
+
+
 def test_containers_are_let_in_by_one_setting(tmp_path):
     names = {"host": "host.docker.internal:8377"}
     for allowed, status in ((False, 421), (True, 200)):

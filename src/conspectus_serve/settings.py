@@ -201,4 +201,7 @@ def load_settings(
     try:
         return ServeSettings.model_validate(wanted), config
     except ValidationError as error:
-        raise ConfigError(source.problems(source.mistakes(error, ServeSettings))) from None
+        found = source.mistakes(error, ServeSettings)
+        options_wrong = {at: found.pop(at) for at in list(found) if at and at[0] in options}
+        said = Source(section="option").problems(options_wrong)  # which stand in no file
+        raise ConfigError((*said, *source.problems(found))) from None

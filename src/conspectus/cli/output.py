@@ -125,8 +125,9 @@ def write_file(path: Path, text: str) -> None:
 
 
 def write_text(out: Path | None, text: str) -> None:
-    """Write a text to a file, or to standard output (None or `-`)."""
+    """Write a text to a file, or to standard output (None or `-`), as UTF-8."""
     if out is None or out == STDOUT:
-        sys.stdout.write(text)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", ESCAPED))
     else:
         write_file(out, text)
