@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, FunctionMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor
@@ -52,6 +52,18 @@ def test_odd_values_are_read_as_text(message):
 def test_a_block_that_says_nothing_is_read_as_nothing(empty):
     (read,) = read_messages([blocks("assistant", empty)])
     assert read.reading == ""
+
+
+def test_a_call_in_openais_first_form_pairs_with_its_result():
+    first = {"name": "grep", "arguments": '{"pattern": "x"}'}
+    result = {"role": "function", "name": "grep", "content": "3 lines"}
+    for calling in ({"function_call": first}, {"additional_kwargs": {"function_call": first}}):
+        ai = "function_call" not in calling
+        asks: Any = AIMessage("", **calling) if ai else {"role": "assistant", **calling}
+        gives: Any = FunctionMessage("3 lines", name="grep") if ai else result
+        call, answer = read_messages([asks, gives])
+        assert [one.name for one in call.calls] == ["grep"]
+        assert answer.answers == (call.calls[0].id,)
 
 
 def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():

@@ -58,6 +58,9 @@ ROLES: dict[str, Role] = {
     "function": "tool",
 }
 
+FUNCTION = "function:"
+"""Opens the id of a call in OpenAI's first form, which had none; the function's name follows."""
+
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
 _NO_RESULT = frozenset(
@@ -208,7 +211,9 @@ def _read(message: Any, index: int) -> Message:
     if item:
         parts.block(message)
     else:
-        if role == "tool" and (answered := fields.get("tool_call_id")) is not None:
+        if "function" in (fields.get("role"), fields.get("type")):
+            parts.answers.append(f"{FUNCTION}{fields.get('name') or ''}")
+        elif role == "tool" and (answered := fields.get("tool_call_id")) is not None:
             parts.answers.append(answered)
         parts.message(fields, beside)
     if role == "user" and parts.answers and not parts.own:
@@ -305,9 +310,10 @@ class _Parts:
                     made = call.get("function") or call.get("custom") or call
                     args = made.get("arguments", made.get("input", made.get("args")))
                     self.call(call.get("id"), made.get("name"), args or "")
-        first = beside.get("function_call")  # OpenAI's first form has no id; Google repeats a call
+        first = beside.get("function_call")  # Google repeats one of the calls
         if first and isinstance(first, Mapping) and not fields.get("tool_calls"):
-            self.call("", first.get("name"), first.get("arguments", ""))
+            name = first.get("name") or ""
+            self.call(f"{FUNCTION}{name}", name, first.get("arguments", ""))
         self.content(beside.get("tool_outputs"))  # of hosted tools, in ChatOpenAI's older form
 
     def say(self, text: str) -> None:

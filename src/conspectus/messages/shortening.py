@@ -158,6 +158,8 @@ class _Shortening:
         for name in ("tool_calls", "invalid_tool_calls"):
             if isinstance(calls := holder.get(name), list) and calls:
                 made[name] = [self._call(call, signed) for call in calls]
+        if isinstance(first := holder.get("function_call"), Mapping) and not signed:
+            made["function_call"] = self._call(first, ())
         return made
 
     def _call(self, call: Any, signed: Any) -> Any:
