@@ -236,6 +236,12 @@ def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
     assert caught.value.cost.calls == 2  # type: ignore[attr-defined]
 
 
+def test_a_page_of_a_gateway_is_no_summary_however_long_it_is():
+    page = f"<!DOCTYPE html><html><body>{'<p>502 Bad Gateway</p>' * 90}</body></html>"
+    with pytest.raises(SummaryRejected, match="far too small"):
+        CallableSummarizer(lambda _: page).summarize(request(turns(9)))
+
+
 @pytest.mark.parametrize(("asked", "result"), [(4, 900), (900, 4), (900, 900)])
 def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(asked, result):
     call = {"name": "write", "args": {"text": "word " * asked}, "id": "c1"}

@@ -75,16 +75,18 @@ def wrong_with(
     text = text.strip()
     if not any(char.isalnum() for char in text):
         return "it is empty"
-    size, said = request.count(text), " ".join(text.split())
+    document, findings = (text[0] + text[-1]) in ("{}", "<>"), request.form == "findings"
+    page = text[:15].lower().startswith(("<!doctype html", "<html"))  # as of a gateway
+    size = 0 if page else request.count(text) // (2 if document else 1)
+    said = " ".join(text.split())
     if any(ours in said for ours in _OURS):
         return "it repeats the prompt"
     if min_tokens is not None:
         return f"it has fewer than {min_tokens:,} tokens" if size < min_tokens else ""
-    document, findings = (text[0] + text[-1]) in ("{}", "<>"), request.form == "findings"
     if findings and document:
         return "it is one JSON or markup document, not lines with their sources"
-    # A page of a gateway is a document, too; a counter of messages says nothing of a text.
-    if cites(text, request) or size >= (2 * CAP if document else CAP) or not size:
+    # A counter of messages says nothing of a text.
+    if cites(text, request) or size >= CAP or not request.count(text):
         return ""
     if findings and request.entries:
         return "no line of it cites a message that it was given, and it is short"

@@ -44,6 +44,7 @@ OVERFLOWS = (
     ("current length is + while limit is|prompt tokens limit exceeded", "Cerebras, OpenRouter"),
     ("max tokens of + exceeded|prompt token + cannot be", "Snowflake, Databricks, Lemonade"),
     ("maximum supported sequence length|prompt length exceed", "SambaNova, AI21"),
+    ("prompt exceed + length|inputs must have less than", "Gemini, gateways"),
     ("max input characters|prompt tokens too long", "Baidu"),
     ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
     ("输入 + token + 超|token 总数 + 超|token 数 + 超|token数 + 超|tokens 总数 + 超", "StepFun"),
@@ -51,10 +52,11 @@ OVERFLOWS = (
     ("请求的 tokens 超|提示词长度 + 超|输入长度 + 超", "relays, too"),
 )
 # Parts of names of classes, and of codes in an error's body
-_PASSES = """overload ratelimit apierror timeout servererror unavailable toomanyrequests throttl
-    exhausted connect protocolerror readerror writeerror jsondecodeerror""".split()
-_LASTS = """auth forbidden permission accessdenied notfound badrequest invalid unprocessable
-    conspectuserror syntaxerror notimplemented importerror nameerror""".split()
+_PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
+    throttl resourceexhausted connect protocolerror readerror writeerror jsondecodeerror""".split()
+_LASTS = """authenticat unauthori forbidden permission accessdenied notfound badrequest syntaxerror
+    invalidrequest invalidargument unprocessable conspectuserror notimplemented importerror
+    nameerror""".split()
 _NO_CREDIT = ("insufficient quota", "credit balance is too low", "billing error")
 _BUSY = (408, 425, 429, *range(500, 600))
 
