@@ -84,12 +84,15 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         window_of(window, reserved_tokens or 0)
         if on_stuck not in ("raise", "send"):
             raise PolicyError(f'on_stuck must be "raise" or "send", not {on_stuck!r}')
-        given = summarization is not None
-        if given and (settings or not isinstance(summarization, SummarizationMiddleware)):
+        if summarization is not None and not isinstance(summarization, SummarizationMiddleware):
             raise PolicyError(
-                "summarization must be a conspectus SummarizationMiddleware with all its settings, "
-                f"not {type(summarization)} and {list(settings)}; a guard that stands alone, "
-                "without one, takes settings of its own"
+                "summarization must be a conspectus SummarizationMiddleware, not "
+                f"{type(summarization)}; leave it out to guard an agent without one"
+            )
+        if summarization is not None and settings:
+            raise PolicyError(
+                f"{', '.join(settings)} is for a guard that stands alone; pass it to the "
+                "SummarizationMiddleware, whose settings are used"
             )
         self.window, self.reserved_tokens, self.on_stuck = window, reserved_tokens, on_stuck
         self.summarization = summarization or SummarizationMiddleware(None, **settings)
