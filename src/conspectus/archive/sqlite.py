@@ -75,7 +75,9 @@ class SqliteTables(Tables):
 
     @contextmanager
     def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Run]:
-        held = (writes or self._path is None) and self._turn.acquire(timeout=BUSY)
+        # In a file SQLite decides in the end whether another writer is done.
+        patience = BUSY if self._path else -1
+        held = (writes or self._path is None) and self._turn.acquire(timeout=patience)
         connection = None
         try:
             connection = self._connection()
