@@ -14,9 +14,9 @@ import pytest
 
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
+from conspectus_serve.compaction import Known, held_until, hold
 from conspectus_serve.fitting import Fitter
 from conspectus_serve.settings import PLAINLY
-from conspectus_serve.threads import held_until, hold
 from fault_server import FaultServer
 from serve_support import METER, WINDOW, Serving, between, own, post, sent_tokens
 from test_tokens import counts_tools
@@ -93,10 +93,10 @@ def test_a_long_line_of_responses_is_held_whole():
         ids = list[str]()
         for number in range(150):
             hold(archive, Scope("ann", "t"), f"r{number}", ids, [number])
-            held = held_until(archive, "ann", f"r{number}")
+            held = held_until(archive, "ann", f"r{number}", Known(1))
             assert held == ("t", [*ids, f"r{number}"], list(range(number + 1)))
             ids = held[1]
-        assert held_until(archive, "bob", "r9") is None
+        assert held_until(archive, "bob", "r9", Known(1)) is None
 
 
 def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):

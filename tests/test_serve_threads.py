@@ -12,6 +12,7 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
 from conspectus_serve.recall import Recall
+from conspectus_serve.threads import Originals, trail_of
 from histories import assistant, user
 from serve_support import SECRET, Serving, before, between, chat, message, own, post, talk
 
@@ -170,6 +171,22 @@ def read_three(n: int) -> list[dict[str, Any]]:
             "content": [{**result, "tool_use_id": one, "content": texts[one]} for one in names],
         },
     ]
+
+
+def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_oldest():
+    def exchange(n: int) -> list[Any]:
+        call = {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        result = {"role": "tool", "tool_call_id": "call_0", "content": f"{n}: file. " * (60 - n)}
+        return [user(f"Read {n}."), {**assistant(""), "tool_calls": [call]}, result]
+
+    with Archive.open("memory:") as archive:
+        originals, scope = Originals(archive), Scope("ann", "t")
+        history = [one for n in range(4) for one in exchange(n)]
+        for sent in (history, history[3:]):
+            trail = trail_of(sent, "chat", TokenMeter())
+            whole, short, marks = originals.restored(scope, "", trail)
+            originals.remember(scope, marks, whole)
+            assert whole == short == sent
 
 
 def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tmp_path):

@@ -1,5 +1,6 @@
 """What upstreams refuse, how they answer, and where their paths are."""
 
+import asyncio
 import gzip
 import json
 import logging
@@ -9,6 +10,7 @@ import socketserver
 import ssl
 import subprocess
 import threading
+import time
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -20,6 +22,7 @@ import pytest
 import zstandard
 
 from conspectus.tokens import TokenMeter
+from conspectus_serve.models import alternating
 from serve_support import EVENTS, Asked, before, chat, message, own, post, refusal, serving, talk
 
 METER = TokenMeter(model="m")
@@ -165,6 +168,35 @@ def test_an_upstream_that_fails_is_an_error_that_says_what_to_do(tmp_path, case)
     assert got.status_code == 502
     assert said in got.json()["error"]["message"]
     assert got.json()["error"]["message"].endswith(("; try again", "; check serve.upstream"))
+
+
+@pytest.mark.parametrize("ending", [b"data: [DONE]\n", b"data: [DONE]\n\n: bye"])
+def test_a_stream_that_stays_open_behind_its_last_event_ends(tmp_path, ending):
+    async def stays_open() -> Any:
+        yield ROLE + ending
+        await asyncio.sleep(5)
+
+    with before(lambda asked: (200, EVENTS, stays_open()), tmp_path) as (_, endpoint):
+        begun = time.monotonic()
+        body = {"model": "m", "messages": talk(1), "stream": True}
+        assert post(endpoint, "/v1/chat/completions", body).content == ROLE + ending
+        assert time.monotonic() - begun < 4
+
+
+def test_a_slow_refusal_keeps_its_status_where_nothing_is_compacted(tmp_path):
+    def answer(asked: Asked) -> Any:
+        time.sleep(0.4)
+        return refusal("busy", 429)
+
+    with before(answer, tmp_path, keep_alive=0.1) as (_, endpoint):
+        body = {"model": "m", "messages": talk(1), "stream": True}
+        assert post(endpoint, "/v1/chat/completions", body).status_code == 429
+
+
+def test_only_what_users_said_is_joined():
+    block = {"type": "text", "text": "Notes."}
+    said = [{"role": "user", "content": one} for one in ([block], None, "")]
+    assert alternating(said) == [{"role": "user", "content": [block]}]
 
 
 def test_a_bare_refusal_teaches_the_window(tmp_path):

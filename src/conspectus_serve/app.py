@@ -175,11 +175,12 @@ class Endpoint:
         return asyncio.shield(task)
 
     async def _answer(self, request: Request, x: Exchange, reply: Reply) -> None:
-        """Answer a request with a history; a stream's client gets keep-alives while it waits."""
+        """Answer a request with a history; a stream gets keep-alives during a compaction."""
         opening = asyncio.ensure_future(self._open(request, x))
         try:
             while not (await asyncio.wait((opening,), timeout=self._settings.keep_alive))[0]:
-                if x.streamed:
+                # Until it is sent on; then the upstream may still answer with a status of its own.
+                if x.streamed and (x.fitting or reply.alive):
                     reply.alive = True
                     await reply.send(200, EVENTS, x.route.protocol.alive)
         finally:

@@ -1,4 +1,4 @@
-"""Answer clients that ask for a compaction: what they ask, and the signed items that they get."""
+"""Answer clients that ask for a compaction by signed items, and hold histories left to a server."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conspectus._newest import Newest
+from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
 from conspectus.messages.blocks import at_path
 from conspectus_serve.protocols import COMPACT, Refusal
@@ -187,3 +189,43 @@ def _response(kind: str, model: str, item: dict[str, Any], cost: Cost) -> Writte
         {"type": "response.completed", "response": whole},
     ]
     return whole, [{**one, "sequence_number": number} for number, one in enumerate(events)]
+
+
+RUN = 64  # most responses that one of them names; the first of these names the one before it
+
+Held = tuple[str, list[str], list[Any]]
+Known = Newest[tuple[str, str], Held]
+"""A thread, the ids of its responses, and their items; by tenant and the last response."""
+
+
+def held_until(archive: Archive, tenant: str, response: str, known: Known) -> Held | None:
+    """Return a history that a client leaves to the server, up to a response; None if it is unknown.
+
+    The items of each response are kept in the namespace of their thread, so that all of them can be
+    compacted and any upstream can answer. Returns thread, ids of the responses so far, and items.
+    """
+    slip = archive.notes(tenant, "response", [response]).get(response, {})
+    scope, ids, name = Scope(tenant, str(slip.get("thread"))), list[str](), response
+    if slip and (held := known.get((tenant, response))) is not None:
+        return held
+    while name and name not in ids:  # an upstream may give one id twice
+        row = archive.notes(scope, "response", [name]).get(name)
+        if row is None:
+            return None
+        name, ids = row["before"], [*row["ids"], *ids]
+    rows = archive.notes(scope, "response", ids)
+    if not rows.keys() >= set(ids):  # expired or forgotten: the rest is not the whole history
+        return None
+    return scope.thread, ids, [item for one in dict.fromkeys(ids) for item in rows[one]["items"]]
+
+
+def hold(
+    archive: Archive, scope: Scope, response: str, ids: Sequence[str], items: Sequence[Any]
+) -> None:
+    """Keep the new items of a response behind those of others. Raises ArchiveError."""
+    start = len(ids) - len(ids) % RUN
+    before = ids[start - 1] if start else ""
+    row = {"ids": [*ids[start:], response], "before": before, "items": list(items)}
+    archive.note(scope, "response", {response: row})
+    slip = {response: {"thread": scope.thread}}
+    archive.note(scope.tenant, "response", slip, durable=True)  # and the row before it

@@ -31,7 +31,7 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES, Refused
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
-from conspectus_serve import threads
+from conspectus_serve import compaction, threads
 from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
 from conspectus_serve.models import Learned, Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, Route
@@ -44,11 +44,11 @@ from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 logger = logging.getLogger("conspectus.serve")
 
 THREAD = "x-conspectus-thread"
+HELD = 16  # histories left to the server that are remembered, beside the archive
 LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
-"""Maximum tokens of notes that a client asked for: a share of its history, but at least the
-first."""
+"""Maximum tokens of notes that a client asked for: a share of its history; at least the first."""
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
@@ -94,6 +94,7 @@ class Exchange:
     beside: int = 0  # tokens of the window that the history cannot have
     tokens: int = 0  # of the history as it came
     due: bool = False  # it does not fit, or a compaction is in force
+    fitting: bool = False  # just now
     refused: Refused = field(default_factory=Refused)
     # what is sent
     result: CompactionResult | None = None  # of the engine
@@ -141,6 +142,7 @@ class Fitter:
         self._models = Models(settings, config, archive)
         self._originals = Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
+        self._known = compaction.Known(HELD)
         self._recall = Recall(archive, settings.recall_tokens)
         self._locks = Newest[Scope, asyncio.Lock](256)
 
@@ -178,10 +180,11 @@ class Fitter:
             x.new, x.history, of_item = protocol.history(x.asked.body), [], ""
             parent = body.get("previous_response_id")
             if isinstance(parent, str) and parent and protocol is RESPONSES:
-                held = threads.held_until(self._archive, x.tenant, parent) if self._holds else None
-                x.state = "upstream" if held is None else "held"
-                if held is None:
+                at = self._archive, x.tenant, parent, self._known
+                if not self._holds or (held := compaction.held_until(*at)) is None:
+                    x.state = "upstream"
                     return
+                x.state = "held"
                 x.named, x.ids, x.before = held
                 rest = {k: v for k, v in x.asked.body.items() if k != "previous_response_id"}
                 x.asked = replace(x.asked, body=rest)
@@ -241,12 +244,14 @@ class Fitter:
 
         On an event loop one compaction computes at a time, and none while it waits for its model.
         """
+        x.fitting = True
         with self._refusing(x):
             if x.left is not None:
                 await asyncio.to_thread(self._archive.copy, x.left[0], x.scope, x.left[1])
             if x.due:
                 await self._compact(x)
             await asyncio.to_thread(self._write, x)
+        x.fitting = False
 
     async def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
         """Put the thread's compactions in force, and compact what does not fit."""
@@ -322,7 +327,9 @@ class Fitter:
     def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
         """Keep a response that a later request may name."""
         try:
-            threads.hold(self._archive, x.scope, response, x.ids, [*x.new, *output])
+            new, ids = [*x.new, *output], [*x.ids, response]
+            compaction.hold(self._archive, x.scope, response, x.ids, new)
+            self._known.put((x.tenant, response), (x.scope.thread, ids, [*x.before, *new]))
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 

@@ -248,4 +248,6 @@ def alternating(view: Sequence[Any]) -> list[Any]:
 
 
 def _blocks(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [{"type": "text", "text": str(content)}]
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": str(content)}] if content else []

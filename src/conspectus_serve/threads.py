@@ -55,7 +55,6 @@ EACH = 1_000  # characters for which a message counts beside its own
 SMALL = 200  # characters of a message that no client would clear
 HEAD = 40  # characters by which a text is known to be the beginning of another
 CHAINS = 64  # threads for which the covered messages are remembered
-RUN = 64  # most responses that one of them names; the first of these names the one before it
 
 
 class Odd(dict[str, Any]):
@@ -365,36 +364,3 @@ def _media(message: Any) -> list[Any]:
 def _beginnings(message: Any) -> set[str]:
     [entry] = read_messages([message])
     return {text[:HEAD] for text in (entry.text, *(one.text for one in entry.results)) if text}
-
-
-def held_until(
-    archive: Archive, tenant: str, response: str
-) -> tuple[str, list[str], list[Any]] | None:
-    """Return a history that a client leaves to the server, up to a response; None if it is unknown.
-
-    The items of each response are kept in the namespace of their thread, so that all of them can be
-    compacted and any upstream can answer. Returns thread, ids of the responses so far, and items.
-    """
-    slip = archive.notes(tenant, "response", [response]).get(response, {})
-    scope, ids, name = Scope(tenant, str(slip.get("thread"))), list[str](), response
-    while name and name not in ids:  # an upstream may give one id twice
-        row = archive.notes(scope, "response", [name]).get(name)
-        if row is None:
-            return None
-        name, ids = row["before"], [*row["ids"], *ids]
-    rows = archive.notes(scope, "response", ids)
-    if not rows.keys() >= set(ids):  # expired or forgotten: the rest is not the whole history
-        return None
-    return scope.thread, ids, [item for one in dict.fromkeys(ids) for item in rows[one]["items"]]
-
-
-def hold(
-    archive: Archive, scope: Scope, response: str, ids: Sequence[str], items: Sequence[Any]
-) -> None:
-    """Keep the new items of a response behind those of others. Raises ArchiveError."""
-    start = len(ids) - len(ids) % RUN
-    before = ids[start - 1] if start else ""
-    row = {"ids": [*ids[start:], response], "before": before, "items": list(items)}
-    archive.note(scope, "response", {response: row})
-    slip = {response: {"thread": scope.thread}}
-    archive.note(scope.tenant, "response", slip, durable=True)  # and the row before it

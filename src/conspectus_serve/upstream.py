@@ -21,7 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from conspectus.errors import ConfigError
-from conspectus_serve.protocols import MESSAGES, Protocol, Refusal, target_of
+from conspectus_serve.protocols import CHAT, MESSAGES, Protocol, Refusal, target_of
 from conspectus_serve.settings import ServeSettings
 
 Raw = list[tuple[bytes, bytes]]
@@ -51,6 +51,7 @@ ENDED = ("completed", "incomplete", None)  # statuses of a response; in the back
 HEAD, TAIL = 8_192, 16_384  # bytes at both ends of an answer in which usage is looked for
 
 _NO_HEADER = re.compile(r"[^ -~]")  # letters that may stand in no header
+_LINE_END = re.compile(rb"[\r\n]")
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _COUNTS = re.compile(
     rb'"(prompt_tokens|input_tokens|cache_read_input_tokens|cache_creation_input_tokens)": ?(\d+)'
@@ -134,7 +135,7 @@ class UpstreamAnswer:
     ) -> None:
         self._response, self._protocol, self._raw = response, protocol, bytearray()
         self.status, self._streamed = response.status, streamed and response.status == 200
-        self.closing = protocol is not None and not self._streamed
+        self.closing, self._ending = protocol is not None and not self._streamed, -1
         decoded = response.headers.get("content-encoding", "").lower() in DECODED
         gone = (b"content-encoding", b"content-length") if decoded else ()
         self.headers = [one for one in response.raw_headers if one[0].lower() not in gone]
@@ -155,7 +156,8 @@ class UpstreamAnswer:
                 await self._response.read()
 
     def _has_ended(self) -> bool:
-        return self._streamed and self.closing and self._raw.endswith((b"\n\n", b"\n\r\n", b"\r\r"))
+        end = _LINE_END if self._protocol is CHAT else _EVENT_END
+        return self._ending >= 0 and end.search(self._raw, self._ending) is not None
 
     async def _read(self) -> bytes:
         """Read a piece; none at the end."""
@@ -171,7 +173,8 @@ class UpstreamAnswer:
         if self._protocol is not None:
             start = max(0, len(self._raw) - 64)
             self._raw += piece
-            self.closing = self.closing or bool(self._protocol.ends.search(self._raw, start))
+            if not self.closing and (end := self._protocol.ends.search(self._raw, start)):
+                self.closing, self._ending = True, end.end()
         return piece
 
     async def whole(self) -> bytes:
