@@ -155,7 +155,7 @@ class Ladder:
                 return sum(self.size(i, level, never) for i in stay) <= room
 
             if fits(least):
-                level = highest(least, max(least, *sizes), fits)
+                level = highest(least, max([least, *sizes]), fits)
                 short = ((i, self.size(i, level, never)) for i in stay)
                 return tuple(Clip(i, size) for i, size in short if size < self.items[i].tokens)
         return None

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,7 @@ from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.messages.message import message_of
 from conspectus.observe import log
-from conspectus.tokens.estimate import estimate, family_of
+from conspectus.tokens.estimate import Family, estimate, family_of
 from conspectus.tokens.media import media_tokens
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ PER_TOOL = 8  # Tokens of a tool beside its schema: delimiters and type
 # Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 # 313 or 346 by model); other providers document none.
 TOOL_PROMPT = {"claude": 346, "unknown": 346}
+LONG, LONGEST = 4_000, 400_000  # Characters of texts whose estimates are remembered, 32 of them
 BASE = 20  # Tokens that a counter may add to a list and that count with each message all the same
 
 # Bounds of the correction. A report below the least measures something else, such as one
@@ -106,7 +107,7 @@ class TokenMeter:
         self.family, self.maker = family_of(named(model))
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
-        self._text: Callable[[str], int] = partial(estimate, family=self.family)
+        self._text: Callable[[str], int] = partial(_estimated, family=self.family)
         # Meters that count alike share the sizes that are remembered with messages.
         self._way: object = f"{counter} {self.family} {self.maker}"
         if isinstance(counter, str):
@@ -181,7 +182,13 @@ class TokenMeter:
         return PER_MESSAGE + PER_CALL * len(message.calls) + size + media
 
 
+_remembered = lru_cache(maxsize=32)(estimate)
 _warned: list[str] = []
+
+
+def _estimated(text: str, family: Family) -> int:
+    """Estimate a text; a long one is remembered, as a summary is asked for several times."""
+    return (_remembered if LONG < len(text) < LONGEST else estimate)(text, family)
 
 
 def _warn_unknown(model: Any) -> None:
