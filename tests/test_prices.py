@@ -69,6 +69,14 @@ def test_an_unknown_price_is_said_once_and_leaves_all_of_the_bill_open(caplog):
     assert caplog.text.count("no price is known for small, so its calls name no money") == 1
 
 
+def test_a_model_without_a_price_to_pay_costs_nothing_in_the_log(caplog):
+    caplog.set_level(logging.INFO, "conspectus")
+    with heard():
+        set_prices({"own": Price(0.0, 0.0)})
+        compact(model("own"), archive="memory:")
+    assert ", $0.00" in caplog.text
+
+
 def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
     own = {"small": Price(1.0, 1.0), "large": Price(2.0, 2.0)}
     empty = reporting().model_copy(update={"content": ""})

@@ -320,5 +320,6 @@ def _compacted(event: Event) -> str:
 def _money(event: Event) -> str:
     if event.money is None:
         return "price unknown"
-    text = f"{event.money:.2f}" if event.money >= 1 else f"{max(event.money, 1e-6):.2g}"
+    whole = event.money >= 1 or not event.money
+    text = f"{event.money:.2f}" if whole else f"{max(event.money, 1e-6):.2g}"
     return f"${text}" if event.currency == "USD" else f"{text} {event.currency}"
