@@ -139,6 +139,7 @@ class Notes(SummarizationMiddleware):
 
 
 WARNS: list[Callable[[], Any]] = [
+    lambda: SummarizationMiddleware(None, max_tokens_before_summary=70),
     lambda: SummarizationMiddleware(None, trigger=("messages", 3), keep=("messages", 9)),
     lambda: Compactor(trigger=("messages", 3), keep=("messages", 9)),
 ]

@@ -114,19 +114,32 @@ def _(side: Side) -> Any:
     return told
 
 
-for name, form in {
-    "max_tokens_before_summary": 'trigger=("tokens", 3)',
-    "messages_to_keep": 'keep=("messages", 3)',
+OLD = "Deprecated names"
+for name, settings in {
+    "`max_tokens_before_summary=70`": {"max_tokens_before_summary": 70},
+    "`max_tokens_before_summary=None`": {"max_tokens_before_summary": None},
+    "`max_tokens_before_summary=70` beside a trigger": {
+        "max_tokens_before_summary": 70,
+        "trigger": ("messages", 32),
+    },
+    "`messages_to_keep=3`": {"messages_to_keep": 3, "trigger": ("messages", 9)},
+    "`messages_to_keep=3` beside `keep`": {
+        "messages_to_keep": 3,
+        "keep": ("messages", 5),
+        "trigger": ("messages", 9),
+    },
+    "both": {"messages_to_keep": 3, "max_tokens_before_summary": 70},
 }.items():
-    add(
-        "Deprecated names",
-        f"`{name}=3`",
-        built({name: 3}),
-        f"write `{form}`, as LangChain's own warning says; LangChain still takes the old name",
-    )
+
+    def observe(side: Side, settings: Any = settings) -> Any:
+        told: list[str] = []
+        with warned(told):
+            made = side.make(token_counter=tens, **settings)
+        return made.trigger, made.keep, told
+
+    add(OLD, name, observe)
 
 
-OLD = "deprecated_kwargs"
 CALL = "Parameters and attributes"
 
 
@@ -134,7 +147,7 @@ CALL = "Parameters and attributes"
 def _(side: Side) -> Any:
     theirs = inspect.signature(LangChains.__init__).parameters
     found = inspect.signature(side.cls.__init__).parameters
-    return [(name, str(found[name].kind)) for name in theirs if name in found and name != OLD]
+    return [(name, str(found[name].kind)) for name in theirs if name in found]
 
 
 add(

@@ -25,7 +25,7 @@ from conspectus.engine.settings import model_of, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.settings import model_name
+from conspectus.langchain.settings import DEPRECATED, model_name
 from conspectus.langchain.state import CompactionState
 from conspectus.messages import read_messages
 from conspectus.model.calls import profile_window
@@ -125,6 +125,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         model = cast("BaseChatModel", model_of(model, options.get("summarizer")))
         defaults: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
         defaults.update(summarization_defaults(model, window=window))
+        for old in DEPRECATED.keys() & options.keys():
+            defaults.pop(DEPRECATED[old])
         super().__init__(model, **{**defaults, **options})
         self._options = {**options, "archive": self.archive, "window": window}
 

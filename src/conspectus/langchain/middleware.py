@@ -31,13 +31,14 @@ from conspectus.errors import PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
+    offered,
     recall_tool,
     recalled_for_turn,
     shown_in_turn,
     tool_to_compact,
 )
 from conspectus.langchain.requests import Send, WrapsCalls, deliver, is_sent_as_it_is
-from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup
+from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup, deprecated
 from conspectus.langchain.state import Asked, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
@@ -174,14 +175,17 @@ class SummarizationMiddleware(
         stale_results: AnyStale = None,
         background: bool = False,
         summary_request: Literal["smallest", "cached"] = "smallest",
+        **deprecated_kwargs: Any,
     ) -> None:
         given = dict(locals())
-        for other in ("self", "name", "__class__"):
+        for other in ("self", "name", "deprecated_kwargs", "__class__"):
             given.pop(other, None)
         if name is not None and not (isinstance(name, str) and name):
             raise PolicyError(f"name must be a text, not {name!r}")
         self._name = name or type(self).__name__
-        given["trigger"] = deepcopy(trigger)
+        old = deprecated(deprecated_kwargs, given)
+        given["trigger"] = deepcopy(old.get("trigger") if trigger is None else trigger)
+        given["keep"] = old.get("keep", keep) if keep == Settings.keep else keep
         given["model"] = None if names_embedded(model) else model_of(model, summarizer)
         self._parameters = tuple(given)
         vars(self).update(given)
@@ -308,7 +312,7 @@ class SummarizationMiddleware(
         return Asked.of(focus)
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
-        self._setup.engine.tools.learn(request.tools)
+        request = offered(request, self.tools, self._setup)
         if is_sent_as_it_is(request, self._setup):
             return await send(request)
         channel, shown = await self._shown(request)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
+from langchain.agents.middleware.types import ModelRequest
 from langchain.tools import ToolRuntime
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import Command
@@ -43,6 +45,11 @@ when a piece of work is done and its details are no longer needed."""
 WILL_COMPACT = (
     "The older part of the conversation is summarised before your next step, if anything of it may "
     "leave."
+)
+
+NO_TOOLS = (
+    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s; "
+    "recall='auto' shows what a turn needs without a call"
 )
 
 Runtime = ToolRuntime[Any, Any]
@@ -101,6 +108,17 @@ async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Se
 async def _within_reach(known: Recalled, channel: Channel) -> bool:
     """Return whether all that was chosen is still of this branch; an edit may have left it."""
     return not known.keys or (await channel.folded()).keys.issuperset(known.keys)
+
+
+def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:
+    """Learn the tools of a request, and leave ours out where the model takes none."""
+    setup.engine.tools.learn(request.tools)
+    if not own or getattr(type(request.model), "bind_tools", None) is not BaseChatModel.bind_tools:
+        return request
+    setup.say_once(NO_TOOLS % ", ".join(tool.name for tool in own))
+    ours = set(map(id, own))
+    others = [one for one in request.tools if id(one) not in ours]
+    return request if len(others) == len(request.tools) else request.override(tools=others)
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:

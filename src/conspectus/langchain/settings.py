@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -19,7 +20,7 @@ from conspectus.core.items import Window
 from conspectus.core.policy import Arguments, whole
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, did_you_mean
 from conspectus.langchain.history import Counting, History
 from conspectus.langchain.state import Requested
 from conspectus.messages.reading import CHARACTERS, THREADS
@@ -30,6 +31,9 @@ from conspectus.tokens import TokenMeter
 
 Model = BaseChatModel | Runnable[Any, Any]
 PreviewChoice = bool | Callable[[PreviewRequest], str | None]
+
+DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
+"""LangChain's old names of parameters, and the new ones."""
 
 CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")}
 
@@ -118,6 +122,27 @@ class Setup:
         if text not in self._said:
             self._said.add(text)
             log("setting_missing", text)
+
+
+def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Read parameters under LangChain's old names; called by a constructor.
+
+    Raises:
+        TypeError: there is another one.
+    """
+    if unknown := given.keys() - DEPRECATED.keys():
+        name = min(unknown)
+        meant = did_you_mean(name, known)
+        raise TypeError(f"unexpected keyword argument '{name}'" + f";{meant}" * bool(meant))
+    kinds, read = {"trigger": "tokens", "keep": "messages"}, {}
+    for old, new in DEPRECATED.items():
+        if old in given:
+            form = f"{new}=('{kinds[new]}', value)"
+            # Of the line that builds the middleware.
+            warnings.warn(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, 3)
+            if given[old] is not None:
+                read[new] = (kinds[new], given[old])
+    return read
 
 
 def model_name(model: object) -> str:
