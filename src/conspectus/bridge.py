@@ -165,16 +165,22 @@ async def in_a_daemon(call: Callable[[], T]) -> T:
     return await asyncio.wrap_future(_daemon(call))
 
 
-def holds_a_loop() -> bool:
-    """Tell whether an event loop stands still while the work here waits."""
-    return _MODE.get() == "sync" and asyncio._get_running_loop() is not None
+def home() -> int:
+    """Return the thread without which the work here cannot go on: its loop's, or its own."""
+    mode = _MODE.get()
+    return mode.home if isinstance(mode, _Beside) else threading.get_ident()
+
+
+def is_held(thread: int) -> bool:
+    """Tell whether a thread stands still while the work here waits."""
+    return _MODE.get() == "sync" and thread == threading.get_ident()
 
 
 class _Beside:
     """Work beside the running event loop: makes its calls there, until it is cancelled."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop, self.home = asyncio.get_running_loop(), threading.get_ident()
         # One computes at a time: the loop would have to wait for its turn behind them all.
         self._turn = _TURNS.setdefault(self.loop, threading.RLock())
         self.calls: set[Future[Any]] = set()

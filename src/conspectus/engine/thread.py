@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from conspectus._newest import Newest
 from conspectus.archive import Scope
-from conspectus.bridge import holds_a_loop, pause
+from conspectus.bridge import home, is_held, pause
 from conspectus.core.items import Keep, Plan, Size, Window
 from conspectus.core.plan import BELOW, foreseen, plan
 from conspectus.core.policy import SLACK
@@ -54,8 +55,8 @@ KEPT = 8  # Drafts, and chains, in memory for each session
 LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
 """Seconds between two looks at the work of another worker, and after which it is taken as lost."""
 
-_WRITING: dict[tuple[int, Scope, str], object] = {}
-"""The drafts that workers of this process are writing, each with a mark of its worker."""
+_WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
+"""The drafts that workers of this process are writing, each with the thread that it needs."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_WRITING.clear)
@@ -110,12 +111,13 @@ class Memory:
 async def alone(thread: Thread, draft: str) -> AsyncIterator[None]:
     """Wait until no other worker of this process writes a draft of this name.
 
-    Nobody waits who holds an event loop, which the other one may need.
+    Nobody waits for work that needs the thread which would wait, or one that has ended.
     """
     key = (id(thread.engine.archive or thread.engine.memory), thread.scope, draft)
-    mine, until = object(), monotonic() + LONGEST_LOOK
-    while _WRITING.setdefault(key, mine) is not mine and monotonic() < until:
-        if holds_a_loop():
+    mine, until = (home(), object()), monotonic() + LONGEST_LOOK
+    while (writer := _WRITING.setdefault(key, mine)) is not mine and monotonic() < until:
+        lives = any(one.ident == writer[0] for one in threading.enumerate())
+        if not lives or is_held(writer[0]):
             break
         await pause(LOOK_AGAIN)
     try:

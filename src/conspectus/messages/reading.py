@@ -253,8 +253,9 @@ def _langchain_role(message: Any, index: int) -> Role:
 
 
 def _item_role(item: Mapping[str, Any]) -> Role:
-    mine = kind_of(item).by == "client" or item.get("execution") == "client"
-    return "tool" if mine else "assistant"
+    kind = kind_of(item)
+    run = bool(kind.answers) and item.get("execution") == "client"
+    return "tool" if run or kind.by == "client" else "assistant"
 
 
 def _dict_role(message: Mapping[str, Any], index: int) -> Role:
@@ -300,13 +301,17 @@ class _Parts:
         self.content(thought if isinstance(thought, str) else None)
         if isinstance(details := beside.get("reasoning_details"), list):  # as OpenRouter writes
             self.content([one for one in details if not thought or at_path(one, "data")])
+        self.own.clear()  # nobody was told these
         content = fields.get("content")
         shot = isinstance(content, str) and beside.get("type") == "computer_call_output"
         self.content([{"type": "input_image", "image_url": content}] if shot else content)
         self.content(beside.get("refusal"))
         for holder in (fields, beside) if fields is not beside else (fields,):
             for key in ("tool_calls", "invalid_tool_calls"):
-                for call in holder.get(key) or ():
+                listed = holder.get(key)
+                for call in listed if isinstance(listed, (list, tuple)) else ():
+                    if not isinstance(call, Mapping):
+                        continue
                     made = call.get("function") or call.get("custom") or call
                     args = made.get("arguments", made.get("input", made.get("args")))
                     self.call(call.get("id"), made.get("name"), args or "")
