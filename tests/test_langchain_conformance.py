@@ -92,8 +92,7 @@ EMPTY = "`keep` as large as the trigger: warnings when built"
 
 @pytest.mark.sampled(130)
 @pytest.mark.parametrize(
-    "one",
-    [pytest.param(one, id=f"{one.section}: {one.name}") for one in BEHAVIOURS],
+    "one", [pytest.param(one, id=f"{one.section}: {one.name}") for one in BEHAVIOURS]
 )
 def test_it_comes_out_the_same_or_differs_as_stated(one):
     came = outcome(one)

@@ -240,10 +240,7 @@ clients:
         (f"clients: [{SECRET}]", "should be a mapping"),
         (f"clients: {{ann: {{token: [{SECRET}], tenants: [a]}}}}", "clients.ann.token"),
         ("clients: {ann: {token: $NOT_SET_HERE, tenants: [a]}}", "NOT_SET_HERE"),
-        (
-            f"clients: {{a: &a {{token: {SECRET}, tenants: [a]}}, b: *a}}",
-            "a token of its own",
-        ),
+        (f"clients: {{a: &a {{token: {SECRET}, tenants: [a]}}, b: *a}}", "a token of its own"),
     ],
 )
 def test_a_file_that_means_nothing_is_refused_and_shows_no_token(text, why, tmp_path):

@@ -239,8 +239,7 @@ def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
-    [({}, "cannot be recalled"), ({"trigger": None}, "nothing is summarised")],
+    ("settings", "says"), [({}, "cannot be recalled"), ({"trigger": None}, "nothing is summarised")]
 )
 def test_without_an_archive_or_a_trigger_one_line_in_the_log_says_so(settings, says, caplog):
     middleware = made(**settings)

@@ -119,10 +119,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "it does not fit the window",
         {"summarizer": None, "window": 1_900, "trigger": ("messages", 16)},
     ),
-    "another model": (
-        "another model summarises",
-        {"summarizer": summariser(model_name="another")},
-    ),
+    "another model": ("another model summarises", {"summarizer": summariser(model_name="another")}),
     "redacted": ("is redacted", {"redact": True}),
     "own prompt": (
         "says where the messages go",

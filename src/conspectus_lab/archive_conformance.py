@@ -76,8 +76,7 @@ MESSAGES: dict[str, Source] = {
         ]
     ),
     "numbers": HumanMessage(
-        "numbers",
-        additional_kwargs={"nan": math.nan, "inf": -math.inf, "zero": -0.0},
+        "numbers", additional_kwargs={"nan": math.nan, "inf": -math.inf, "zero": -0.0}
     ),
     "odd keys": HumanMessage(
         "keys", additional_kwargs={"map": {1: "a", None: "b", (1, 2): "c", 1.5: "d", b"e": "f"}}

@@ -9,12 +9,7 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import (
-    BaseMessage,
-    HumanMessage,
-    get_buffer_string,
-    messages_from_dict,
-)
+from langchain_core.messages import BaseMessage, HumanMessage, get_buffer_string, messages_from_dict
 from langgraph.store.base import BaseStore
 
 from conspectus import Compactor, ContextGuard

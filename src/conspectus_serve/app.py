@@ -249,7 +249,10 @@ class Endpoint:
         try:
             async with asyncio.timeout(PATIENCE):
                 answer = await self._upstream.send("GET", "/v1/models", "", headers)
-                listed = json.loads(await answer.whole()) if answer.status == 200 else None
+                try:
+                    listed = json.loads(await answer.whole()) if answer.status == 200 else None
+                finally:
+                    answer.close()
         except (Refusal, TimeoutError, ValueError, RecursionError):
             return False
         x.learned.listed = window_in(listed, x.model) or x.learned.listed

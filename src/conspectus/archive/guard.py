@@ -97,7 +97,7 @@ _ADVICE = (
      "the disk is full; free some space and try again"),
     (r":timeouterror|:pooltimeout|\[57014|\[25p03",
      "the store did not answer in time; check it and try again"),
-    (r"^sqlite.*(locked|busy)|\[55p03|\[40",
+    (r"^sqlite.*(locked|busy)|\[55p03|\[40[0p]\d\d",
      "another process is writing to the archive; try again when it has finished"),
     ("^sqlite.*readonly", "it is read-only; make the file and its folder writable"),
     ("^sqlite.*not a database", "the file is not a SQLite database; choose another path"),

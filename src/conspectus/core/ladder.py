@@ -7,16 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
-from conspectus.core.items import (
-    Clip,
-    Compact,
-    Item,
-    Keep,
-    exchanges,
-    highest,
-    leading,
-    must_stay,
-)
+from conspectus.core.items import Clip, Compact, Item, Keep, exchanges, highest, leading, must_stay
 from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window

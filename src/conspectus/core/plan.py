@@ -25,14 +25,7 @@ from conspectus.core.items import (
     must_stay,
 )
 from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, OLDEST_FIRST, Ladder
-from conspectus.core.policy import (
-    REARM,
-    SMALLEST_SUMMARY,
-    Arguments,
-    Policy,
-    first_kept,
-    grown,
-)
+from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Arguments, Policy, first_kept, grown
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
 # One part in this many of a history is freed by a compaction that neither the window nor force

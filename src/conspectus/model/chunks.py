@@ -22,10 +22,7 @@ class Part:
 
 
 def divide(
-    parts: Sequence[Part],
-    room: int,
-    count: Callable[[str], int],
-    frame: Callable[[Message], int],
+    parts: Sequence[Part], room: int, count: Callable[[str], int], frame: Callable[[Message], int]
 ) -> list[list[Part]]:
     """Return pieces of at most `room` tokens that together are all of the parts.
 

@@ -95,11 +95,7 @@ class RecallResult:
 
 
 def hit_of(
-    one: Archived,
-    span: tuple[int, int] | None = None,
-    *,
-    place: int = 0,
-    score: float = 0.0,
+    one: Archived, span: tuple[int, int] | None = None, *, place: int = 0, score: float = 0.0
 ) -> Hit:
     """Return a part of a message; the whole without `span`."""
     size = len(one.text)
