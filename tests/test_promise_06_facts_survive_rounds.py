@@ -117,9 +117,9 @@ class FactsSurvive:
         self.planted += 1  # type: ignore[attr-defined]
 
     def judge(self, look: Look) -> None:
-        if look.reach is None or look.error is not None or not look.covered:
+        if not look.left:
             return
-        covered = {text_of(message) for message in look.reach[: look.covered]}
+        covered = {text_of(message) for message in look.left}
         for fact in FACTS:
             if fact in covered:
                 assert fact in look.lines, f"the records lost {fact}"
@@ -134,10 +134,6 @@ class FactsSurviveAgent(FactsSurvive, AgentWorld):
     def a_rule_is_stated_before_much_talk(self, fact: str, on_a_loop: bool) -> None:
         self.somebody_states_a_rule(fact)
         self.the_talk_goes_on(4, on_a_loop)
-
-    def judge(self, look: Look) -> None:
-        if look.known:
-            super().judge(look)
 
 
 TestFactsSurviveThroughAgents = budgeted(FactsSurviveAgent, short=2, long=100)

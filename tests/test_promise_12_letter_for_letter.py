@@ -191,9 +191,9 @@ class WordsStand:
         self.planted += 1  # type: ignore[attr-defined]
 
     def judge(self, look: Look) -> None:
-        if look.reach is None or look.error is not None or not look.covered:
+        if not look.left:
             return
-        gone = look.reach[: look.covered]
+        gone = look.left
         said = [text_of(message) for message in gone if role_of(message) in ("user", "system")]
         # A summary is smaller than what it replaces: of next to nothing it holds less.
         little = sum(map(len, said)) <= min(LITTLE, sum(len(text_of(m)) for m in gone) // 20)
@@ -222,10 +222,6 @@ class WordsStandAgent(WordsStand, AgentWorld):
     def something_short_is_said_before_much_talk(self, text: str, on_a_loop: bool) -> None:
         self.a_user_says_something_short(text)
         self.the_talk_goes_on(4, on_a_loop)
-
-    def judge(self, look: Look) -> None:
-        if look.known:
-            super().judge(look)
 
 
 TestWordsStandThroughAgents = budgeted(WordsStandAgent, short=2, long=100)

@@ -330,14 +330,10 @@ class DeedsAreTold:
         self.say(speaking(self.form, "assistant", "done", name=self.name()))  # type: ignore[attr-defined]
 
     def judge(self, look: Look) -> None:
-        if look.reach is None or look.error is not None or not look.covered:
+        if not look.left:
             return
         did = {int(n): how for message in look.whole for n, how in DEED.findall(text_of(message))}
-        gone = {
-            int(n)
-            for message in look.reach[: look.covered]
-            for n, _ in DEED.findall(text_of(message))
-        }
+        gone = {int(n) for message in look.left for n, _ in DEED.findall(text_of(message))}
         lines = under(DONE, look.summary)
         told: list[int] = []
         counts = "\n".join(line for line in lines if COUNTED.match(line))
@@ -359,10 +355,4 @@ class DeedsAreTold:
 TestDeedsAreToldThroughCompactor = budgeted(DeedsAreTold, CompactorWorld, short=6, long=600)
 
 
-class DeedsAreToldAgent(DeedsAreTold, AgentWorld):
-    def judge(self, look: Look) -> None:
-        if look.known:
-            super().judge(look)
-
-
-TestDeedsAreToldThroughAgents = budgeted(DeedsAreToldAgent, short=2, long=100)
+TestDeedsAreToldThroughAgents = budgeted(DeedsAreTold, AgentWorld, short=2, long=100)

@@ -117,17 +117,11 @@ def _(side: Side) -> Any:
 OLD = "Deprecated names"
 for name, settings in {
     "`max_tokens_before_summary=70`": {"max_tokens_before_summary": 70},
-    "`max_tokens_before_summary=None`": {"max_tokens_before_summary": None},
     "`max_tokens_before_summary=70` beside a trigger": {
         "max_tokens_before_summary": 70,
         "trigger": ("messages", 32),
     },
     "`messages_to_keep=3`": {"messages_to_keep": 3, "trigger": ("messages", 9)},
-    "`messages_to_keep=3` beside `keep`": {
-        "messages_to_keep": 3,
-        "keep": ("messages", 5),
-        "trigger": ("messages", 9),
-    },
     "both": {"messages_to_keep": 3, "max_tokens_before_summary": 70},
 }.items():
 

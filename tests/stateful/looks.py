@@ -15,9 +15,8 @@ class Look:
 
     whole: list[Any]  # what was ever said on this branch, in order
     shown: list[Any]  # what the model sees
-    reach: list[Any] | None = (
-        None  # originals that the record in force answers for; None: no archive
-    )
+    # originals that the record in force answers for; None: no archive
+    reach: list[Any] | None = None
     covered: int = 0  # those of them that have left the view for good
     kept: list[Any] | None = None  # every original that the archive holds of this conversation
     known: bool = True  # whether `reach` is that of this very moment
@@ -54,6 +53,12 @@ class Look:
     def gone(self) -> list[Any]:
         """What was said and is not shown as it was."""
         return gone(self.parts[1], self.whole)
+
+    @property
+    def left(self) -> list[Any]:
+        """Originals that the records in force cover; none where that is not known."""
+        known = self.known and self.error is None
+        return (self.reach or [])[: self.covered] if known else []
 
 
 def counted(messages: list[Any]) -> Counter[str]:
