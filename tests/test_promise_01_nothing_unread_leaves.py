@@ -205,6 +205,7 @@ def test_what_stands_beside_the_content_is_counted_and_can_be_recalled(beside, f
     assert result.tokens_before > 1_000
     assert "harbour" in compactor.recall("harbour", thread_id="t").text
     assert "sealed" not in result.summary
+    assert ("harbour" in result.summary) == ("refusal" in beside)  # nobody was told a thought
 
 
 class NothingUnreadLeaves:
