@@ -209,12 +209,12 @@ Chain = tuple[Record, ...]  # Records from the first of a thread to its head
 
 def to_plain(value: Any) -> Any:
     """Return a dataclass as plain data, without fields that have their default."""
+    if value is None or isinstance(value, (str, int, float, list)):  # plain already
+        return value
     if isinstance(value, tuple):
         return [to_plain(part) for part in value] if {*map(type, value)} - {str} else [*value]
     if isinstance(value, Mapping):
         return {name: to_plain(part) for name, part in value.items()}
-    if not is_dataclass(value):
-        return value  # a list is plain already
     kind: Any = type(value)
     parts = ((name, getattr(value, name), usual) for name, (_, usual) in _form(kind).items())
     return {name: to_plain(part) for name, part, usual in parts if part != usual}

@@ -144,10 +144,7 @@ class Notes:
         gone = Counter(line.kind == "said" for line, room in pairs if not room)
         rooms = [room or gone[line.kind == "said"] <= MANY for line, room in pairs]
         parts = [
-            [
-                fitted(line, max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT))
-                for line, room in part
-            ]
+            [_stored(line, room) for line, room in part]
             for part in _shared_out(self.segment.each_part(), rooms)
         ]
         lines = tuple(chain.from_iterable(parts))
@@ -169,6 +166,12 @@ class Notes:
         if own.summary:
             end = f"{end}\n## Summary\n{_within(own.summary, room, count)}".lstrip("\n")
         return _within(own.text, room, count), end
+
+
+def _stored(line: Line, room: float) -> Line:
+    """Return a line as a record keeps it; one that is little longer stays, with its texts."""
+    least = max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT)
+    return fitted(line, least) if line.size > MORE * least else line
 
 
 def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Parts:

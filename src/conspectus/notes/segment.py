@@ -23,7 +23,7 @@ CITED, SOURCES = 4, 8
 # Characters of a text that a call has returned which counts as one that changed something,
 # where nobody knows: whatever changes something says little.
 SILENT = 80
-SEGMENTS = 64  # Segments that are in memory with their data, at most
+SEGMENTS = 64  # Notes whose lines are in memory with their data, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,10 @@ class Segment:
 
     def to_json(self) -> dict[str, Any]:
         """Return the notes as plain data, without what is as usual; it is never changed."""
-        lines = {"lines": [line.plain for line in self.lines]} if self.lines else {}
-        data: dict[str, Any] = {**to_plain(replace(self, lines=())), **lines}
-        _remember(data, self)
+        data: dict[str, Any] = to_plain(replace(self, lines=()))
+        if self.lines:
+            data["lines"] = [line.plain for line in self.lines]
+            _remember(data["lines"], self.lines)
         return data
 
     @classmethod
@@ -161,25 +162,26 @@ class Segment:
             >>> Segment.from_json({"goal": ["ship it"]}).goal
             ('ship it',)
         """
-        if (known := _known.get(id(data))) is not None:
-            return known[1]
         segment = from_plain(cls, {name: data[name] for name in data if name != "lines"})
-        lines = tuple(from_plain(Line, line) for line in data.get("lines", ()))
+        plain = data.get("lines", ())
+        known = _known.get(id(plain))
+        lines = known[1] if known else tuple(from_plain(Line, line) for line in plain)
         if sum(segment.parts) not in (0, len(lines)):
             raise ValueError("the parts of the notes are damaged")
-        segment = replace(segment, lines=lines)
-        _remember(data, segment)
-        return segment
+        if lines and not known:
+            _remember(plain, lines)
+        return replace(segment, lines=lines)
 
 
-_known: dict[int, tuple[Any, Segment]] = {}  # by the identity of their data
+# Lines by the identity of their plain data.
+_known: dict[int, tuple[Any, tuple[Line, ...]]] = {}
 
 
-def _remember(data: Mapping[str, Any], segment: Segment) -> None:
-    """Keep a segment with its data, which records share: reading takes long."""
+def _remember(plain: Sequence[Any], lines: tuple[Line, ...]) -> None:
+    """Keep lines with their plain data, which records share: reading takes long."""
     if len(_known) >= SEGMENTS:
         _known.clear()
-    _known[id(data)] = data, segment
+    _known[id(plain)] = plain, lines
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:
