@@ -23,7 +23,7 @@ CITED, SOURCES = 4, 8
 # Characters of a text that a call has returned which counts as one that changed something,
 # where nobody knows: whatever changes something says little.
 SILENT = 80
-SEGMENTS = 64  # Notes whose lines are in memory with their data, at most
+SEGMENTS = 16  # Notes whose lines are in memory with their data, at most
 
 
 @dataclass(frozen=True, slots=True)
