@@ -91,6 +91,16 @@ def test_a_compaction_waits_for_a_store_that_hangs_once():
     assert archive.missing(SCOPE, talk("one")) == ()
 
 
+def test_a_recall_waits_for_a_server_no_longer_than_it_is_told(monkeypatch):
+    monkeypatch.setattr(SqliteTables, "daemon", True)
+    archive = Archive(SqliteTables(None, None), timeout=0.3)
+    compactor = Compactor(keep=("messages", 2), archive=archive)
+    compactor.compact(SENT, thread_id="t", force=True)
+    monkeypatch.setattr(SqliteTables, "holding", lambda *asked: time.sleep(5))
+    with pytest.raises(ArchiveTimeout):
+        compactor.recall("module 3", thread_id="t")
+
+
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "60"])
 def test_a_time_that_means_nothing_is_refused(seconds):
     for more in ({"timeout": seconds}, {"ttl": seconds}):

@@ -68,6 +68,7 @@ def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(ar
             compactor.recall(thread_id="trap", **way)
     assert "no thread 'trap' of 'local'; 'conspectus archive list' names those" in refused(*args)
     assert "check --archive and --tenant" in refused(*args, "--tenant", "bob")
+    assert "no thread ''" in refused("archive", "forget", *args[1:3], "--thread=", "--yes")
     args[4] = "trip"
     told = refused(*args, "--session", "mian")
     assert "no thread 'trip' (session 'mian') of 'local'" in told

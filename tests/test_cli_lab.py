@@ -60,22 +60,6 @@ def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
     assert (free["money"], known["money"] > 0) == (0.0, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("nothing", "is no JSON"),
-        ("[]", "holds no prices"),
-        ('{"m": {"input": 1}}', "'output'"),
-        ('{"m": {"input": 1, "output": 2, "cache": 3}}', "'cache'"),
-        ('{"m": {"input": -1, "output": 2}}', "must be a number of at least 0"),
-    ],
-)
-def test_a_file_of_prices_that_is_wrong_ends_with_2(file, tmp_path, text, told):
-    prices = tmp_path / "prices.json"
-    prices.write_text(text, encoding="utf-8")
-    assert told in run(file, "--prices", prices, code=2).stderr
-
-
 @pytest.mark.slow
 def test_what_cannot_fit_ends_with_1_and_says_so(file):
     done = run(file, "--window", "600", code=1)
@@ -92,7 +76,6 @@ def test_what_cannot_fit_ends_with_1_and_says_so(file):
         (("--window", "0"), "write it as 8000, 8k or 1M"),
         (("--priced-as", "unheard-of"), "no price is known for 'unheard-of'"),
         (("--trigger", "pages:3"), "--trigger cannot be"),
-        (("--keep", "all"), "--keep cannot be"),
         (("--summarizer", "gpt"), "the model 'gpt' could not be built"),
         (("--report", "nowhere/page.html"), "in a folder that exists"),
         (("--prices", "nowhere.json"), "cannot be read: No such file"),

@@ -223,15 +223,6 @@ def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):
         assert reply["title"] == "write workspace/0.txt: hello"
 
 
-def test_the_configuration_that_comes_with_it_is_valid(tmp_path):
-    file = tmp_path / "config.yaml"
-    file.write_text((MAIN.parent / "config.yaml").read_text())
-    with LeadAgent(file) as agent:
-        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
-        assert agent.settings.sandbox.shell is False
-        assert json.loads(json.dumps(agent.look("t")))["messages"] == 4
-
-
 def test_nothing_outside_of_the_folder_of_a_thread_is_read_or_written(tmp_path):
     files = Files(ThreadFolders(tmp_path / "data").of("t"))
     secret, work = tmp_path / "secret.txt", files.root / "workspace"

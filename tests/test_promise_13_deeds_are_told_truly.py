@@ -26,6 +26,7 @@ from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
 
 Message = dict[str, Any]
+PRINTED = "a line\n" * 90
 
 
 def lines_of(history: list[Message], **more: Any) -> list[str]:
@@ -185,6 +186,21 @@ def test_changes_outlast_looks_and_are_named_where_they_are_counted():
     assert re.search(r"among them edit …\S+/1, edit …\S+/2;", counted)
 
 
+def test_looks_and_long_results_are_counted_before_other_calls():
+    calls: list[Message] = []
+    for n in range(60):
+        name, size = (("read_file", 60), ("some_tool", 60), ("long_tool", 130))[n % 3]
+        calls += deed(name, {"path": f"{n // 3:02}"}, "word " * size, f"{name}{n // 3}")
+    [counted, *_] = under(DONE, notes_of(*calls, room=3_000))
+    assert "read_file 20, long_tool 20, some_tool 6;" in counted
+
+
+def test_of_a_long_edit_what_it_changed_is_shown():
+    old, new = (f"{'before ' * 90}{word}{' after' * 90}" for word in ("left", "right"))
+    edit = deed("edit", {"path": "a.py", "old_string": old, "new_string": new}, "done", "e")
+    assert re.search(r"before before left…, new_string=…right…", notes_of(*edit, room=250))
+
+
 def test_the_range_of_counted_lines_runs_forward():
     """Looks are counted for good before an older edit is: the range begins with the edit."""
     whole = [*deed("edit_file", {"path": "a.py"}, "ok", "m1"), *deed("ls", {}, "b.py", "m2")]
@@ -211,19 +227,16 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
 @pytest.mark.parametrize(
     ("result", "stands"),
     [
-        (
-            "plan for s: 2\n" + "a line\n" * 90 + "DRY RUN: nothing was applied",
-            "nothing was applied",
-        ),
-        ("Transfer of 90 EUR\n" + "a line\n" * 90 + "Status: pending approval", "pending approval"),
-        ("Ran 9 cases in 0.1s\n" + "a line\n" * 90 + "OK", "OK"),
+        (f"plan for s: 2\n{PRINTED}DRY RUN: nothing was applied", "nothing was applied"),
+        (f"Transfer of 90 EUR\n{PRINTED}Status: pending approval", "pending approval"),
+        (f"Ran 9 cases in 0.1s\n{PRINTED}OK", "OK"),
         (
             json.dumps({"text": "word " * 300, "id": "B1", "status": "waitlisted"}, indent=2),
             "status=waitlisted",
         ),
         (json.dumps({"log": "word " * 300, "exit_code": 3}), "→ failed: exit_code=3"),
-        ("step 4 of 8\n" + "a line\n" * 90 + "progress: 50%", "50%"),
-        (json.dumps({"code": 0, "stdout": "a line\n" * 90 + "score=0.95"}), "score=0.95"),
+        (f"step 4 of 8\n{PRINTED}progress: 50%", "50%"),
+        (json.dumps({"code": 0, "stdout": f"{PRINTED}score=0.95"}), "score=0.95"),
     ],
 )
 def test_how_a_call_ended_stands_where_its_outcome_is_cut(result, stands):

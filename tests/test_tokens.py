@@ -309,11 +309,6 @@ def test_a_counter_that_takes_legal_histories_only(caplog):
     assert whole - near <= result.tokens_before <= whole + near
 
 
-def test_a_counter_may_return_a_whole_number_of_another_library():
-    numpy = pytest.importorskip("numpy")
-    assert TokenMeter(lambda messages: numpy.int64(7 * len(messages))).message(user("hi")) == 7
-
-
 def test_a_counter_that_fails_is_said_once_and_the_estimate_counts(caplog):
     def down(messages: Any) -> int:
         raise ConnectionError("connection refused")

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    return [*globals(), "ContextGuard", "SummarizationMiddleware"]
+
+
 def __getattr__(name: str) -> Any:
     if name not in ("ContextGuard", "SummarizationMiddleware"):
         raise AttributeError(f"module 'conspectus' has no attribute {name!r}")

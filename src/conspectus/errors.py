@@ -62,7 +62,7 @@ class PolicyError(ConspectusError, ValueError):
 
 
 class WrongType(PolicyError, TypeError):
-    """A setting that does not exist, or of a type that it cannot have."""
+    """A setting of a type that it cannot have."""
 
 
 class Attributes:

@@ -137,10 +137,9 @@ class PrefixCache:
             and (not rules.marked or block.mark or (rules.moving and place == len(blocks)))
         ]
         self._ends = {name: end for name, end in self._ends.items() if end >= at}
-        known = [size for size, n in zip(sizes, names, strict=True) if n in self._ends]
-        read = max(known, default=0)
-        read -= max(0, read - rules.least) % rules.step
-        self._ends |= {names[place]: at + rules.lifetime for place in kept}
+        hit = max((place for place, name in enumerate(names) if name in self._ends), default=0)
+        read = sizes[hit] - max(0, sizes[hit] - rules.least) % rules.step
+        self._ends |= {names[place]: at + rules.lifetime for place in (*kept, hit)}
         written = max([0, *(sizes[place] - read for place in kept)]) if rules.marked else 0
         return CacheUse(read, written, sizes[-1] - read - written)
 

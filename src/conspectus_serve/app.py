@@ -105,6 +105,9 @@ class Endpoint:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
         request = Request(scope, receive)
         if self._operation.is_ours(request):
             page = await asyncio.to_thread(self._operation.page, request)

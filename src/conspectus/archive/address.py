@@ -54,7 +54,7 @@ def opened(where: str | Path, ttl: float | None) -> Tables:
     except ArchiveError:
         raise
     except Exception as error:
-        what = "The archive" if mark else f"The archive {where}"
+        what = "The archive" if scheme.startswith("postgres") else f"The archive {where}"
         raise explained(error, f"{what} cannot be opened") from error
     # The rest may hold a password.
     named = f"{scheme}://..." if mark and re.fullmatch(r"[\w+.-]{1,30}", scheme) else "this"

@@ -11,9 +11,13 @@ from contextvars import ContextVar
 from time import monotonic
 from typing import Any
 
+from conspectus.archive.values import Scope
 from conspectus.bridge import StepTimeout, within
 from conspectus.errors import ArchiveError, ArchiveTimeout
+from conspectus.observe import observing
 from conspectus.observe.events import as_text
+
+QUIET = ("batch", "close", "searchable")  # what an operation consists of, and no operation
 
 
 class Stopped(BaseException):
@@ -56,7 +60,7 @@ GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
 
 
 class Guarded:
-    """A store each of whose methods goes through the gate of the current work, if any.
+    """A store each of whose methods is reported, and goes through the gate of the current work.
 
     It has `seconds` to answer, else `ArchiveTimeout`; None: no limit. For so long after a time-out
     it is not asked again, so that others need not wait, too. Other failures are `ArchiveError`s.
@@ -71,13 +75,19 @@ class Guarded:
             return value
 
         def call(*args: Any, **more: Any) -> Any:
+            scope = args[0] if args and isinstance(args[0], Scope) else None
+            with nullcontext() if name in QUIET else observing("archive", scope, name=name):
+                return asked(*args, **more)
+
+        def asked(*args: Any, **more: Any) -> Any:
             def through_the_gate() -> Any:
                 with GATE.get() or nullcontext():
                     return value(*args, **more)
 
             try:
                 if self._until <= monotonic():
-                    return within(through_the_gate, seconds)
+                    answer = within(through_the_gate, seconds)
+                    return self if answer is self.store else answer
             except StepTimeout:
                 self._until = monotonic() + (seconds or 0)
             except ArchiveError:

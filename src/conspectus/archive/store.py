@@ -37,11 +37,9 @@ from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
 from conspectus.messages import Message
-from conspectus.observe import observing
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 256, 10_000  # Chains in memory, and their records
-COUNTED = ("put", "missing", "find")  # Operations on originals, whose number is reported
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 
 P = ParamSpec("P")
@@ -117,14 +115,11 @@ class Archive:
         self.close()
 
     async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method, in a thread where an event loop drives the flow; report it as an event."""
-        call, scope = partial(work, *args, **kwargs), args[0] if args else None
-        counted = len(args[1]) if work.__name__ in COUNTED else None  # type: ignore[arg-type]
-        place = scope if isinstance(scope, Scope) else None
-        with observing("archive", place, name=work.__name__, messages=counted):
-            if not self.backend.daemon:
-                return cast("T", await in_turn(call))
-            return cast("T", await io(call, partial(in_a_daemon, call)))
+        """Call a method, in a thread where an event loop drives the flow."""
+        call = partial(work, *args, **kwargs)
+        if not self.backend.daemon:
+            return cast("T", await in_turn(call))
+        return cast("T", await io(call, partial(in_a_daemon, call)))
 
     # Originals
 
@@ -230,7 +225,8 @@ class Archive:
         newest = body = self.backend.read(scope, "records", [head]).get(head, b"")
         known = self._chains.get((scope, head))
         if known and known[0] == newest:
-            return self._keep(scope, *known)
+            self._chains.put((scope, head), known)
+            return known[1]
         later, wanted = list[Record](), head
         while True:
             record = record_in(wanted, body)
@@ -270,7 +266,11 @@ class Archive:
     def pointer(self, scope: Scope) -> str | None:
         """Return the id of the head; empty for no record, None without a head."""
         kept = self.backend.read(scope, "head", ["head"])
-        return str(unpacked(kept["head"])) if kept else None
+        try:
+            return str(unpacked(kept["head"])) if kept else None
+        except ValueError as error:
+            wrong = f"The head of thread {scope.thread!r} cannot be read: {error}"
+            raise ArchiveError(f"{wrong}; restore a backup, or forget the thread.") from error
 
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a head, with its originals, into another scope."""

@@ -108,8 +108,9 @@ def opened(
     if existing and file is not None and not file.exists():
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
     with Archive.open(where) as archive:
-        kept = ((one.thread, one.session) for one in archive.scopes(tenant)) if thread else ()
-        if thread and not any(thread == name and session in (None, own) for name, own in kept):
+        scopes = archive.scopes(tenant) if thread is not None else ()
+        kept = [one for one in scopes if thread == one.thread and session in (None, one.session)]
+        if thread is not None and not kept:
             which = f" (session {session!r})" if session not in (None, "main") else ""
             raise NotFoundError(
                 f"the archive keeps no thread {thread!r}{which} of {tenant!r}; 'conspectus archive "

@@ -98,7 +98,8 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
     extra = (getattr(model, "model_kwargs", None), getattr(model, "extra_body", None))
     for part in (*extra, bound, bound.get("extra_body"), last.settings):
         settings |= part or {}
-    edits = [e for e in EDITS if settings.get(e, getattr(model, e, None)) not in (None, "disabled")]
+    off: tuple[Any, ...] = (None, "disabled", {}, [])
+    edits = [name for name in EDITS if settings.get(name, getattr(model, name, None)) not in off]
     notes = material.history.head.summary if material.history.head else ""
     texts = [m.text if is_message(m) else m.get("content") for m in last.messages]
     rest = iter(last.messages)
@@ -110,9 +111,8 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
         "its provider has forgotten it": monotonic() - last.at > LIVES,
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
         "something that leaves does not stand in it as it is": not whole,
-        "the notes so far do not stand in it": not any(
-            isinstance(text, str) and notes in summary_body(text) for text in texts
-        ),
+        "the notes so far do not stand in it": bool(notes)
+        and not any(isinstance(text, str) and notes in summary_body(text) for text in texts),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

@@ -286,8 +286,9 @@ class Thread:
     def nears(self, size: Size) -> bool:
         """Tell whether notes should be prepared for a history of this size."""
         limit = None if self.room is None else self.room.limit
-        near = self.engine.policy.fired(foreseen(size, PREPARE), limit) is not None
-        return near and self.engine.background is not None
+        if self.engine.background is None:
+            return False
+        return self.engine.policy.fired(foreseen(size, PREPARE), limit) is not None
 
     def decided(self, history: History, force: bool) -> Plan:
         """Plan; after a failed summary only if the history has changed."""

@@ -72,6 +72,7 @@ async def write(material: Material) -> tuple[Draft, bool]:
                 ready = checked(material, draft)
                 material.spent = Cost() if material.ready is None else draft.cost
                 return ready, True
+            material.spent += draft.cost  # it was refused now, and paid for all the same
         draft = await _written(material)
         # Tries that failed were paid for too; the record is all that says so.
         seconds = round(time.monotonic() - start, 3)

@@ -67,7 +67,8 @@ class Sizes(NamedTuple):
     """A history at one moment; later ones share its lists while it only grows."""
 
     messages: list[BaseMessage]
-    sums: Sequence[list[int]]  # tokens of the first so many messages, by way of counting
+    # for each way to count, the tokens of the first 0, 1, 2 … messages
+    sums: Sequence[list[int]]
     answers: list[Answer]  # those with a report of usage
     newest: Answer | None = None
     length: int = 0

@@ -23,7 +23,7 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.state import FORKED, Asked, name_messages
+from conspectus.langchain.state import FORKED, Asked, Recalled, name_messages
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.shortening import has_long_arguments
 from conspectus.observe import log
@@ -113,7 +113,10 @@ class Step:
         self._size = Size(setup.counting.asked(sizes, self._since), len(view))
         self._tokens, self._ratio, self._over = sizes.total(), 1.0, False
         if room is not None:
-            beside = setup.counting.base + setup.room_to_recall(channel.state, setup.recalled)
+            known = Recalled.read(channel.state)
+            nothing = known is not None and known.turn == channel.turn and not known.text
+            most = 0 if nothing else setup.recalled  # of what the turn may be shown again
+            beside = setup.counting.base + setup.room_to_recall(channel.state, most)
             room = replace(room, reserved=room.reserved + beside)
             if metered:
                 self._ratio = correction(sizes.reports(self._since, 1), room.reserved, room.limit)

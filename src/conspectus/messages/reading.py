@@ -301,7 +301,7 @@ class _Parts:
         self.content(thought if isinstance(thought, str) else None)
         if isinstance(details := beside.get("reasoning_details"), list):  # as OpenRouter writes
             self.content([one for one in details if not thought or at_path(one, "data")])
-        self.own.clear()  # nobody was told these
+        self.own.clear()  # a thought is said to nobody
         content = fields.get("content")
         shot = isinstance(content, str) and beside.get("type") == "computer_call_output"
         self.content([{"type": "input_image", "image_url": content}] if shot else content)

@@ -164,6 +164,8 @@ class _Shortening:
 
     def _call(self, call: Any, signed: Any) -> Any:
         """Shorten a call as OpenAI, or as LangChain, writes it."""
+        if not isinstance(call, Mapping):
+            return call
         names = [at_path(call, path) for path in ("name", "function.name", "custom.name")]
         chosen = not self.tools or any(name in self.tools for name in names)
         return self._fields(call, CALLS) if chosen and call.get("id") not in signed else call

@@ -23,7 +23,7 @@ CAP, PART = 60, 40
 
 LONGEST, PER_TOKEN = 100_000, 32  # characters that any text may have, and for each token asked for
 
-# Frames and sentences of our prompts: whoever repeats one has written no summary
+# Tags and sentences of our prompts: a text that repeats one is no summary
 _OURS = [one for text in TEXTS for one in " ".join(text.split()).split(". ") if len(one) > 60]
 _OURS += ["<message id=", "</messages>"]
 
@@ -65,10 +65,9 @@ def wrong_with(
 ) -> str:
     """Say why a text is no summary in a short sentence; empty if it is one.
 
-    A text that cites no message must not be small: findings have `CAP` tokens, as small models
-    often cite none; a whole text may have less where it stands for little (`leaving` tokens; 0 to
-    count the entries). With `min_tokens`, every text of so many tokens is a summary, for 0 every
-    text that is not empty.
+    A text that cites messages may be short. Findings that cite none need `CAP` tokens. A whole text
+    that cites none needs fewer where it replaces little: `leaving` tokens, or with 0 those of the
+    entries. With `min_tokens`, this number alone decides, and 0 admits any text that is not empty.
     """
     if len(text) > max(LONGEST, request.limit * PER_TOKEN):
         return f"it has {len(text):,} characters, which is more than anybody reads"

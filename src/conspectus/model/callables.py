@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus.bridge import in_a_daemon, within
+from conspectus.core.items import Item, exchanges
 from conspectus.core.policy import TIMEOUT
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
@@ -111,8 +112,12 @@ def readings(
         pieces = divide(parts, room, count, lambda _: frame)
     for piece in filter(None, pieces):
         whole = [part.entry for part in piece if not part.label]  # a part of one is text
-        calls = {call.id for entry in whole for call in entry.calls}
-        torn = calls != {call for entry in whole for call in entry.answers}
+        items = [
+            Item(e.key, e.role, 0, -1, tuple(c.id for c in e.calls if c.id), e.answers)
+            for e in whole
+        ]
+        ties = exchanges(items)
+        torn = bool(ties.pending or ties.orphans or ties.late)
         yield [_message(part, torn) for part in piece]
 
 

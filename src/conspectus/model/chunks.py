@@ -26,9 +26,9 @@ def divide(
 ) -> list[list[Part]]:
     """Return pieces of at most `room` tokens that together are all of the parts.
 
-    A call and its results stay in one piece if they fit one, and so does a message; a longer one
-    is divided at line or sentence ends. Only a single character in its frame may exceed the room.
-    `frame` tells the tokens of a message without its text.
+    A call and the results right behind it stay in one piece if they fit one, and so does a
+    message; a longer one is divided at line or sentence ends. Only a single character in its frame
+    may exceed the room. `frame` tells the tokens of a message without its text.
     """
     groups = list[list[Part]]()
     for part in parts:

@@ -60,7 +60,8 @@ WEIGHTS: tuple[tuple[Callable[[Line], object], float], ...] = (
 give way first, then calls, those that changed something or failed, what the agent said, and last a
 model's findings."""
 
-_TERM = re.compile(r"[\u0e00-\uffff]{2}|[^\W_]+")  # from Thai on, scripts without spaces
+# Of scripts without spaces, from Thai on, each pair of characters; of others each word.
+_TERM = re.compile(r"(?=([\u0e00-\uffff]{2}))[\u0e00-\uffff]|([^\W_]+)")
 
 Steps = list[tuple[int, int]]  # the place of a line, and the characters that it is left
 Parts = Sequence[Sequence[tuple[Line, float]]]  # lines, each with its characters
@@ -306,8 +307,8 @@ def _steps_of_words(lines: dict[int, Line]) -> Steps:
     return [(place, level) for *_, place, level in sorted(steps)]
 
 
-def _terms(line: Line) -> frozenset[str]:
-    """Return the words of a line; of scripts without spaces, pairs of characters."""
+def _terms(line: Line) -> tuple[tuple[str, str], ...]:
+    """Return the words of a line, once each, in the same order in every process."""
     if (terms := line.texts.get("terms")) is None:
-        terms = line.texts["terms"] = frozenset(_TERM.findall(line.text.casefold()))
+        terms = line.texts["terms"] = tuple(dict.fromkeys(_TERM.findall(line.text.casefold())))
     return terms

@@ -128,9 +128,7 @@ class Observation:
         self._scope: Any = scope or (outer._scope if outer else None)
         self.hides_errors: bool = outer is not None and outer.hides_errors
         self.spent = Cost()
-        self._ends: dict[Listener, Listener] = {
-            each: each for each in (*_listeners, *_context.get())
-        }
+        self._ends: dict[Listener, Listener] = {one: one for one in (*_listeners, *_context.get())}
 
     def add(self, **facts: Any) -> None:
         """Add fields of the event; those that it does not have go into `extra`."""

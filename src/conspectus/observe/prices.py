@@ -39,8 +39,8 @@ class Price:
     written_hour: float | None = None
 
     def __post_init__(self) -> None:
-        cache = (self.cached or 0, self.written or 0, self.written_hour or 0)
-        for price in (self.input, self.output, *cache):
+        cache = (self.cached, self.written, self.written_hour)
+        for price in (self.input, self.output, *(one for one in cache if one is not None)):
             if type(price) not in (int, float) or not price >= 0:
                 raise PolicyError(
                     f"a price must be a number of at least 0, for a million tokens, not {price!r}"

@@ -68,10 +68,10 @@ async def unasked_flow(
     result = await recall_flow(
         archive, scope, chain, query=query, tokens=tokens, without=own, cited=False, count=count
     )
-    text = "\n".join(hit.text for hit in result.hits).casefold()
-    # A number is a name, and counts for two words.
-    held = sum(1 + any(map(str.isdigit, word)) for word in wanted if stem(word) in text)
-    return result if held >= min(COMMON, len(wanted)) else None
+    said = words_of("\n".join(hit.text for hit in result.hits))
+    held = [word for word in wanted if any(one.startswith(stem(word)) for one in said)]
+    held += [word for word in held if any(map(str.isdigit, word))]  # a number is a name
+    return result if len(held) >= min(COMMON, len(wanted)) else None
 
 
 async def answer_flow(
