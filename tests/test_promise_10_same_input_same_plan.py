@@ -59,10 +59,10 @@ def printed(code: str) -> set[str]:
     }
 
 
-def alike() -> list[str]:
-    """Sentences of which each has the words of another one, of which some are left out."""
-    places = [[(n // 2 * 7 + (k + n % 2 * 5) % 14) % 40 for k in range(14)] for n in range(40)]
-    return [" ".join(f"w{place}" for place in sentence) for sentence in places]
+# Each has the words of another one; not all of them fit.
+ALIKE = [
+    " ".join(f"w{(n // 2 * 7 + (k + n % 2 * 5) % 14) % 40}" for k in range(14)) for n in range(40)
+]
 
 
 @pytest.mark.slow
@@ -70,11 +70,11 @@ def test_the_same_history_gives_the_same_record_and_draft_in_every_process():
     code = (
         "from conspectus.engine.writing import hash_of\n"
         "from engine import compacted, engine; from histories import agent, user\n"
-        "from test_promise_10_same_input_same_plan import alike\n"
-        "r = compacted([*map(user, alike()), *agent(60)], engine(window=4000))\n"
+        "from test_promise_10_same_input_same_plan import ALIKE\n"
+        "r = compacted([*map(user, ALIKE), *agent(60)], engine(window=4000))\n"
         f"print(r.record_id, r.tokens_after, hash_of({PLAN}))"
     )
-    result = compacted([*map(user, alike()), *agent(60)], engine(window=4_000))
+    result = compacted([*map(user, ALIKE), *agent(60)], engine(window=4_000))
     assert printed(code) == {f"{result.record_id} {result.tokens_after} {hash_of(PLAN)}"}
 
 

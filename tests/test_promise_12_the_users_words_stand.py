@@ -100,8 +100,8 @@ def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(at):
 def test_without_spaces_what_is_said_once_outlasts_what_is_said_again():
     rule = "请不要删除任何生产数据库的备份文件也不要改动配置"
     said = ["开始工作", rule, f"好{rule}", "报告必须用法语写作", "我们继续下一步", "结束"]
-    lines = [Line("said", (f"m{n}",), one, span=(n, n)) for n, one in enumerate(said)]
-    assert said[3] in Notes([Segment(tuple(lines))]).render(130, len)
+    lines = tuple(Line("said", (f"m{n}",), one, span=(n, n)) for n, one in enumerate(said))
+    assert said[3] in Notes([Segment(lines)]).render(130, len)
 
 
 def test_the_longest_are_cut_first_and_visibly():

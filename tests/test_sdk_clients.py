@@ -120,7 +120,6 @@ NAMED = {
     3_000: "gpt-4o openai/gpt-4o openai:gpt-4o openrouter/openai/gpt-4o gpt-4o-2024-08-06",
     2_000: "gpt-4o-mini",
     2_500: "gpt-4o-mini-2024-07-18 azure/gpt-4o-mini-2024-07-18",
-    4_000: "claude-next anthropic/claude-next-20260101",
     1_000: "other",
 }
 
@@ -130,7 +129,6 @@ NAMED = {
 )
 def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
     windows = {"gpt-4o": 3_000, "gpt-4o-m*": 2_000, "gpt-4o-mini-2024-*": 2_500, "*": 1_000}
-    windows["claude-*"] = 4_000
     with Fitter(archive="memory:", window=windows) as fitter:
         assert fitter.fit(HI, model=model, thread_id="t").budget == limit
     settings, _ = load_settings(given={"upstream": "http://127.0.0.1:9", "windows": windows})
