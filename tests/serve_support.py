@@ -18,7 +18,7 @@ from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_serve import load_settings, make_app
-from conspectus_serve.tenants import Secret
+from conspectus_serve.entrance import Secret
 from fault_server import FaultServer
 
 SECRET = Secret(b"s" * 32)

@@ -19,8 +19,8 @@ import pytest
 import serve_support
 from conspectus.archive import Archive
 from conspectus.errors import ConfigError
+from conspectus_serve.entrance import secret_beside
 from conspectus_serve.settings import LARGEST_BODY
-from conspectus_serve.tenants import secret_beside
 from fault_server import FaultServer, faults
 from serve_support import SECRET, Serving, running, serving, talk
 

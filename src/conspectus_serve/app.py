@@ -17,13 +17,12 @@ from starlette.requests import ClientDisconnect, Request
 from conspectus.archive import Archive, default_archive_path
 from conspectus.config import SummarizationConfig
 from conspectus_serve import protocols
-from conspectus_serve.entrance import Entrance
+from conspectus_serve.entrance import Entrance, Secret, secret_beside
 from conspectus_serve.fitting import Exchange, Fitter
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import Operation
 from conspectus_serve.protocols import COMPACT, WITHOUT_HISTORY, Refusal, Route
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.tenants import Secret, secret_beside
 from conspectus_serve.upstream import (
     Raw,
     Upstream,

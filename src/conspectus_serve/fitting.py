@@ -32,12 +32,12 @@ from conspectus.langchain.overflow import TRIES, Refused
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
 from conspectus_serve import compaction, threads
-from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
+from conspectus_serve.compaction import MARK, Asked, Held, Items, answer_of, asked_of
+from conspectus_serve.entrance import Secret, add_tenant
 from conspectus_serve.models import Learned, Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, Route
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.tenants import Secret, add_tenant
 from conspectus_serve.threads import TAIL, Mark, Match, Originals, Trail
 from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
@@ -73,9 +73,7 @@ class Exchange:
     note: str = ""  # for the client
     # the history
     history: Sequence[Any] = ()  # whole
-    before: Sequence[Any] = ()  # the part of it up to the response that the client names
-    new: Sequence[Any] = ()  # the part that the client has sent
-    ids: Sequence[str] = ()  # of the responses up to that one
+    held: Held = ("", [], [])  # the part of it up to the response that the client names
     state: str = ""  # which server holds the history, if the client leaves it to one
     named: str = ""  # the thread that the client, an item or a response names
     hint: str = ""  # the client's name of its session
@@ -116,19 +114,14 @@ class Exchange:
 
     def own_headers(self) -> Raw:
         """Write the endpoint's own headers."""
-        if self.trail is None:
-            return own_headers(state=self.state, note=self.note)
-        return own_headers(
-            thread=self.match.thread,
-            compacted=self.view is not None,
-            messages_archived=self.result.dropped + self.result.evicted if self.result else 0,
-            tokens_before=self.tokens,
-            tokens_after=self.sent + self.recalled,
-            record=self.head,
-            recalled_tokens=self.recalled or None,
-            state=self.state,
-            note=self.note,
-        )
+        about = dict[str, object]()
+        if self.trail is not None:
+            left = self.result.dropped + self.result.evicted if self.result else 0
+            about |= {"thread": self.match.thread, "compacted": self.view is not None}
+            about |= {"messages_archived": left, "tokens_before": self.tokens}
+            about |= {"tokens_after": self.sent + self.recalled, "record": self.head}
+            about["recalled_tokens"] = self.recalled or None
+        return own_headers(**about, state=self.state, note=self.note)
 
 
 class Fitter:
@@ -177,19 +170,17 @@ class Fitter:
             x.state = "upstream"
             return
         with self._refusing(x):
-            x.new, x.history, of_item = protocol.history(x.asked.body), [], ""
-            parent = body.get("previous_response_id")
+            parent, of_item = body.get("previous_response_id"), ""
             if isinstance(parent, str) and parent and protocol is RESPONSES:
                 at = self._archive, x.tenant, parent, self._known
                 if not self._holds or (held := compaction.held_until(*at)) is None:
                     x.state = "upstream"
                     return
-                x.state = "held"
-                x.named, x.ids, x.before = held
+                x.state, x.held, x.named = "held", held, held[0]
                 rest = {k: v for k, v in x.asked.body.items() if k != "previous_response_id"}
                 x.asked = replace(x.asked, body=rest)
-            x.history = [*x.before, *x.new]
-            if x.before or MARK.encode() in x.raw:
+            x.history = [*x.held[2], *protocol.history(x.asked.body)]
+            if x.held[2] or MARK.encode() in x.raw:
                 x.history, of_item = self._items.expanded(x.tenant, x.history)
             x.named, x.filled = x.named or of_item, x.asked.body is not body or bool(of_item)
             if x.history:
@@ -327,9 +318,11 @@ class Fitter:
     def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
         """Keep a response that a later request may name."""
         try:
-            new, ids = [*x.new, *output], [*x.ids, response]
-            compaction.hold(self._archive, x.scope, response, x.ids, new)
-            self._known.put((x.tenant, response), (x.scope.thread, ids, [*x.before, *new]))
+            _, ids, items = x.held
+            new = [*x.route.protocol.history(x.asked.body), *output]
+            compaction.hold(self._archive, x.scope, response, ids, new)
+            whole = (x.scope.thread, [*ids, response], [*items, *new])
+            self._known.put((x.tenant, response), whole)
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 

@@ -13,12 +13,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.bridge import run
+from conspectus.engine.settings import LOCAL
 from conspectus.errors import ArchiveError, InputError
 from conspectus.recall.for_agents import answer_flow
 from conspectus.tokens import TokenMeter
-from conspectus_serve.entrance import Entrance
+from conspectus_serve.entrance import Entrance, tenants_in
 from conspectus_serve.protocols import Refusal, printable
-from conspectus_serve.tenants import LOCAL, tenants_in
 
 if TYPE_CHECKING:
     from jinja2 import Template

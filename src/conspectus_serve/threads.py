@@ -82,18 +82,8 @@ class Trail:
     messages: list[Any]  # as the engine reads them: without cache marks
     tokens: int
     said: list[str]  # names of the messages that were said
-    answers: list[int]  # how many of these an earlier request may have held
-
-    @property
-    def answered(self) -> list[str]:
-        """The names up to the last answer of the model; without one, all."""
-        return self.said[: self.answers[-1]]
-
-    def names(self) -> list[str]:
-        """Return the names of the answers by which a thread is looked for, the newest first."""
-        back = [*range(1, NEWEST), *(NEWEST << n for n in range(24))]
-        ends = [self.answers[-at] for at in back if at <= len(self.answers)]
-        return ["-".join(self.said[max(0, end - TOGETHER) : end]) for end in ends]
+    answered: list[str]  # those up to the last answer of the model; without one, all
+    names: list[str]  # of the answers by which a thread is looked for, the newest first
 
 
 _KNOWN: dict[int, Mark] = {}
@@ -119,10 +109,16 @@ def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
             if mark.name and seen[mark.name] > 1:
                 marks[at] = replace(mark, name=f"{mark.name}-{seen[mark.name]}")
     talk, tokens = [mark for mark in marks if mark.said], sum(mark.tokens for mark in marks)
-    ends = [end for end, mark in enumerate(talk, 1) if mark.by_model]
-    answers = [*range(1, ends[0] if ends else len(talk) + 1), *ends] or [1]
     said = [mark.name for mark in talk] or [_hashed([protocol, *messages])]
-    return Trail(marks, messages, tokens, said, answers)
+    ends = [end for end, mark in enumerate(talk, 1) if mark.by_model]
+    # How many of them an earlier request may have held.
+    ends = [*range(1, ends[0] if ends else len(talk) + 1), *ends] or [1]
+    back = [*range(1, NEWEST), *(NEWEST << n for n in range(24))]
+    names = [
+        "-".join(said[max(0, end - TOGETHER) : end])
+        for end in (ends[-at] for at in back if at <= len(ends))
+    ]
+    return Trail(marks, messages, tokens, said, said[: ends[-1]], names)
 
 
 def _read(message: Any) -> Any:
@@ -208,7 +204,7 @@ def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
     it is new for, so that a request that is sent again has it too. `hint` is the client's name of
     its session; empty for none. Raises ArchiveError.
     """
-    slips = [f"answer {name}" for name in trail.names()] + ([f"hint {hint}"] if hint else [])
+    slips = [f"answer {name}" for name in trail.names] + ([f"hint {hint}"] if hint else [])
     known = archive.notes(tenant, "thread", slips)
     threads = dict.fromkeys(str(known[slip].get("thread")) for slip in slips if slip in known)
     places = (
@@ -248,7 +244,7 @@ def keep(
     archive: Archive, tenant: str, match: Match, trail: Trail, head: str, hint: str = ""
 ) -> None:
     """Note how far a thread has come. Raises ArchiveError."""
-    slips = [f"answer {trail.names()[0]}"] + ([f"hint {hint}"] if hint else [])
+    slips = [f"answer {trail.names[0]}"] + ([f"hint {hint}"] if hint else [])
     place = {"head": head, "tail": trail.answered[-TAIL:], "first": trail.said[0], "hint": hint}
     named = {slip: {"thread": match.thread} for slip in slips}
     archive.note(tenant, "thread", {**named, f"thread {match.thread}": place})
@@ -294,25 +290,24 @@ class Originals:
             return messages, messages, marks
         pairs = zip(before, kept, strict=True)
         seen = {one[0].name: one for one in pairs if one[0].size > SMALL and one[0].name}
+        known = {at: seen[mark.name] for at, mark in enumerate(marks) if mark.name in seen}
+        wanted = {
+            at: covered[mark.name]
+            for at, mark in enumerate(marks)
+            if at not in known and mark.name in covered
+            if mark.said or mark.size < covered[mark.name][1]
+        }
+        keys = [key for key, _ in wanted.values()]
+        originals = self._archive.find(scope, keys) if keys else {}
+        for at, (key, size) in wanted.items():
+            if key in originals and originals[key].lossless:
+                known[at] = replace(marks[at], size=size), originals[key].message
         made, short, whole = list(messages), list(messages), list(marks)
-        wanted: dict[int, str] = {}
-        for place, mark in enumerate(marks):
-            known, (key, size) = seen.get(mark.name), covered.get(mark.name, ("", 0))
-            if known is not None:
-                if _is_left_of(mark, messages[place], known[0].size, known[1], bool(key)):
-                    whole[place], made[place] = known
-                    short[place] = made[place] if key else short[place]
-            elif key and (mark.size < size or mark.said):
-                wanted[place] = key
-        originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
-        for place, key in wanted.items():
-            original, mark, message = originals.get(key), marks[place], messages[place]
-            size = covered[mark.name][1]
-            if original is None or not original.lossless:
-                continue
-            if _is_left_of(mark, message, size, original.message, True):
-                made[place] = short[place] = original.message
-                whole[place] = replace(mark, size=size)
+        for at, (mark, message) in known.items():
+            is_covered = marks[at].name in covered
+            if _is_left_of(marks[at], messages[at], mark.size, message, is_covered):
+                whole[at], made[at] = mark, message
+                short[at] = message if is_covered else short[at]
         return made, short, whole
 
     def remember(self, scope: Scope, marks: list[Mark], messages: list[Any]) -> None:

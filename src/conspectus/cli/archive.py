@@ -47,8 +47,7 @@ def list_threads(
     """Name the conversations of which originals are kept: how many, how large, from when."""
     with _reading(archive, tenant) as kept:
         rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
-        note = kept.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
-    others = [name for name in note.get("names", ()) if name != tenant]
+        others = [name for name in kept.threads("conspectus serve") if name != tenant]
     address = without_password(options.archive_of(archive))
     if as_json:
         more = {"other_tenants": others} if others else {}
