@@ -7,16 +7,18 @@ a second, which callers who pass dicts are spared.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
     from langchain_core.runnables import Runnable
     from langgraph.store.base import BaseStore
-    from langgraph.store.memory import InMemoryStore
     from typing_extensions import TypeIs
+
+    T = TypeVar("T")
+    Is = Callable[[object], TypeIs[T]]
 
 
 def known(module: str, name: str) -> type | tuple[()]:
@@ -39,28 +41,18 @@ def is_message(value: object) -> TypeIs[BaseMessage]:
     return False
 
 
-def is_ai_message(value: object) -> TypeIs[AIMessage]:
-    return isinstance(value, known("langchain_core.messages.ai", "AIMessage"))
+def _is(module: str, name: str) -> Any:
+    """Make the function that tells whether a value is of a class, which need not be loaded."""
+    return lambda value: isinstance(value, known(module, name))
 
 
-def is_tool_message(value: object) -> TypeIs[ToolMessage]:
-    return isinstance(value, known("langchain_core.messages.tool", "ToolMessage"))
-
-
-def is_chat_model(value: object) -> TypeIs[BaseChatModel]:
-    return isinstance(value, known("langchain_core.language_models.chat_models", "BaseChatModel"))
-
-
-def is_runnable(value: object) -> TypeIs[Runnable[Any, Any]]:
-    return isinstance(value, known("langchain_core.runnables.base", "Runnable"))
-
-
-def is_store(value: object) -> TypeIs[BaseStore]:
-    return isinstance(value, known("langgraph.store.base", "BaseStore"))
-
-
-def is_memory_store(value: object) -> TypeIs[InMemoryStore]:
-    return isinstance(value, known("langgraph.store.memory", "InMemoryStore"))
+is_ai_message: Is[AIMessage] = _is("langchain_core.messages.ai", "AIMessage")
+is_tool_message: Is[ToolMessage] = _is("langchain_core.messages.tool", "ToolMessage")
+is_chat_model: Is[BaseChatModel] = _is(
+    "langchain_core.language_models.chat_models", "BaseChatModel"
+)
+is_runnable: Is[Runnable[Any, Any]] = _is("langchain_core.runnables.base", "Runnable")
+is_store: Is[BaseStore] = _is("langgraph.store.base", "BaseStore")
 
 
 def innermost(model: Any) -> Any:

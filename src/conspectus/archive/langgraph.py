@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-from conspectus._langchain import is_memory_store, known
+from conspectus._langchain import known
 from conspectus._newest import Newest
 from conspectus.archive.guard import Guarded
 from conspectus.archive.passages import original_of
@@ -47,9 +47,9 @@ class LangGraphStore:
             )
         self._store, self._ttl = store, ttl
         # The in-memory store is a plain dict, which must not change while a search goes over it.
-        self._lock = threading.RLock() if is_memory_store(store) else nullcontext()
-        # One that cannot hang needs no thread.
         memory = known("langgraph.store.memory", "InMemoryStore")
+        self._lock = threading.RLock() if isinstance(store, memory) else nullcontext()
+        # One that cannot hang needs no thread.
         local = type(store) in (memory, known("langgraph.store.sqlite", "SqliteStore"))
         self._guarded = Guarded(store, None if local else timeout)
         self._indexes: Newest[Scope, tuple[Any, set[str]]] = Newest(INDEXES)

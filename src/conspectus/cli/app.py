@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from conspectus import __version__
-from conspectus.cli import archive, compact, config, recall, tokens
+from conspectus.cli import archive, compact, config, tokens
 from conspectus.cli.failures import EXIT_CODES, Program
 
 app = typer.Typer(
@@ -21,7 +21,7 @@ app = typer.Typer(
 app.command("compact", epilog=EXIT_CODES)(compact.compact)
 # A query may begin with a dash, as what an agent looks for often does.
 DASHES = {"ignore_unknown_options": True}
-app.command("recall", epilog=EXIT_CODES, context_settings=DASHES)(recall.recall)
+app.command("recall", epilog=EXIT_CODES, context_settings=DASHES)(archive.recall)
 app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)
 app.add_typer(archive.app, name="archive")
 app.add_typer(config.app, name="config")

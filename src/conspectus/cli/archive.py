@@ -1,4 +1,4 @@
-"""`conspectus archive`: list, show, export, check and forget archived originals."""
+"""`conspectus recall` and `archive`: find, list, show, export, check and forget originals."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from conspectus.archive import Scope, without_password
 from conspectus.archive.values import manifest
@@ -40,6 +41,47 @@ def _reading(archive: str | None, tenant: str, *of: str | None) -> Iterator[Arch
         yield kept
 
 
+def recall(
+    thread: Annotated[str, Option(help="Name of the conversation, as compact gives it.")],
+    query: Annotated[str | None, Argument(metavar="QUERY", help="Words to look for.")] = None,
+    id: Annotated[str | None, Option("--id", help="A message id, as a summary cites it.")] = None,
+    at: Annotated[int | None, Option("--at", help="With --id: characters to skip.")] = None,
+    first: Annotated[str | None, Option("--from", help="First id of a stretch.")] = None,
+    last: Annotated[str | None, Option("--to", help="Last id of the stretch.")] = None,
+    tokens: Annotated[int, Option(help="Most tokens of the answer.")] = 1024,
+    archive: ArchiveOption = None,
+    tenant: TenantOption = LOCAL,
+    session: SessionOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Find archived originals by words, by id, by words in one of them, or in a stretch."""
+    if (first is None) != (last is None):
+        raise InputError("--from and --to name the two ends of a stretch; give both")
+    stretch = None if first is None or last is None else (first, last)
+    from conspectus.engine import Compactor
+
+    with _reading(archive, tenant, thread, session) as kept:
+        whose = {"thread_id": thread, "tenant": tenant, "session": session}
+        result = Compactor(archive=kept).recall(
+            query, **whose, id=id, at=at, range=stretch, tokens=tokens
+        )
+    if as_json:
+        output.print_json(asdict(result))
+        return
+    for hit in result.hits:
+        note = f"({hit.note})" if hit.note else ""
+        parts = (f"[{hit.cite}]", hit.role, hit.name, hit.date, note)
+        output.say(" ".join(part for part in parts if part), bold=True)
+        output.say(f"{hit.text}\n")
+    if result.truncated:
+        last = result.text.rpartition("\n")[2]
+        rest = f" {last}" if last.startswith("(") else ""
+        more = "More was found than fits; raise --tokens, or read on with --id and --at."
+        output.say(f"{more}{rest}")
+    elif not result.hits:
+        output.say("Nothing was found; try other words, or recall by --id.")
+
+
 @app.command("list", epilog=EXIT_CODES)
 def list_threads(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
@@ -53,11 +95,8 @@ def list_threads(
         more = {"other_tenants": others} if others else {}
         output.print_json({"archive": address, "tenant": tenant, "threads": rows, **more})
         return
-    if rows:
-        output.print_rows(rows)
-    else:
-        nothing = f"{address} keeps nothing of {tenant}"
-        output.say(f"{nothing}; compact something first, or check --tenant")
+    nothing = f"{address} keeps nothing of {tenant}; compact something first, or check --tenant"
+    output.print_rows(rows, nothing)
     if others:  # they came through `conspectus serve`
         output.say(f"--tenant lists another tenant: {', '.join(others)}", err=True)
 
@@ -112,10 +151,8 @@ def show(
     ]
     if as_json:
         output.print_json([record.to_json() for record in chain])
-    elif rows:
-        output.print_rows(rows)
     else:
-        output.say("No compaction is in force there.")
+        output.print_rows(rows, "No compaction is in force there.")
 
 
 @app.command("check", epilog=EXIT_CODES)

@@ -6,7 +6,6 @@ import logging
 import shlex
 import warnings
 from collections.abc import Mapping
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,28 +75,29 @@ def compact(
 
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
     caught = warnings.catch_warnings(record=True, action="always")
-    with output.working("Compacting …"), caught as warned, ExitStack() as stack:
+    with output.working("Compacting …"), caught as warned:
         history = read_history(file)
         mended = mend(history.messages)
         window = window or history.window or profile_of(history.model)
+        name = history.thread_hint if thread is None else thread
         settings: dict[str, Any] = {
             "summarizer": model,
             "trigger": triggers,
             "keep": kept_size,
             "window": window,
             "reserved_tokens": reserve,
+            "archive": where,
             "token_counter": options.known_model(history.model),
             "max_summary_tokens": max_summary_tokens,
             "on_failure": on_failure,
             "redact": redact,
         }
-        Compactor(**settings)  # wrong settings make no archive
-        kept = None if where is None else stack.enter_context(options.opened(where))
-        name = history.thread_hint if thread is None else thread
-        is_new = kept is None or not kept.chain(Scope(tenant, name, "main"))
-        result = Compactor(**settings, archive=kept).compact(
-            mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
-        )
+        with Compactor(**settings) as compactor:
+            kept = compactor.archive
+            is_new = kept is None or not kept.chain(Scope(tenant, name, "main"))
+            result = compactor.compact(
+                mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
+            )
     if out is not None:
         written = mend(result.messages, orphans=False).messages
         output.write_text(out, write_history(written, history))
@@ -152,7 +152,7 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     reason = f": {data['reason']}" if why else ""
     cause = f" ({data['cause']})" if data["cause"] else ""
     colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
-    line(f"{outcome}{reason}{cause}", f"bold {colour}")
+    line(f"{outcome}{reason}{cause}", bold=True, fg=colour)
     if dropped:
         had = f"{data['messages_before']:,} messages, of which {dropped:,} were evicted before"
         line(f"file   {had}; a summary has their place")
@@ -169,7 +169,7 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {kinds}")
     for note in [*data["failures"], *data["notes"]]:
-        line(f"Note: {note}", "yellow")
+        line(f"Note: {note}", fg="yellow")
     if data["summary"]:
         line(f"\nSummary\n{data['summary']}\n")
     if cost["calls"]:
@@ -180,10 +180,10 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     if outcome != "compacted" and not dropped:
         return
     if not data["archived"]:
-        line("Originals: not archived, so nothing can be recalled; keep the file", "yellow")
+        line("Originals: not archived, so nothing can be recalled; keep the file", fg="yellow")
         return
     line(f"Originals: {data['archive']} (thread {data['thread']})")
     parts = ["conspectus", "recall", "--thread", data["thread"]]
     parts += ["--archive", data["archive"]] if data["archive"] != options.archive_of(None) else []
     parts += ["--tenant", data["tenant"]] if data["tenant"] != LOCAL else []
-    line(f"Next: {shlex.join(parts)} 'what you look for'", "bold")
+    line(f"Next: {shlex.join(parts)} 'what you look for'", bold=True)

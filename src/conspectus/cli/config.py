@@ -47,7 +47,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         about = {"file": str(file), "valid": True, "enabled": config.enabled, "window": limit}
         output.print_json({**about, "settings": settings, "notes": notes})
         return
-    output.say(f"{file}: valid", "bold")
+    output.say(f"{file}: valid", bold=True)
     size = "unknown: the profile of the agent's own model counts; else set 'window'"
     size = size if limit is None else f"{limit:,} tokens"
     rows = [("window in force", size), *((key, json.dumps(one)) for key, one in settings.items())]
@@ -55,7 +55,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     for key, text in rows:
         output.say(f"{key:{width}}{text}")
     for note in notes:
-        output.say(f"Note: {note}", "yellow")
+        output.say(f"Note: {note}", fg="yellow")
 
 
 @app.command("schema", epilog=EXIT_CODES)

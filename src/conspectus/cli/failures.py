@@ -40,6 +40,7 @@ CODES = (
     (OSError, BAD_INPUT),  # of the caller's files and streams
     (Exception, INTERNAL),
 )
+COMMANDS = "conspectus.commands"  # entry points of other packages
 DEBUG = "CONSPECTUS_DEBUG"  # environment variable that asks for tracebacks
 
 HARMLESS = ["hook"]  # commands that end with 0 whatever fails: another code stops who calls them
@@ -53,13 +54,14 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List all commands: own, then joined."""
-        return [*super().list_commands(ctx), *_imports.names(_imports.COMMANDS)]
+        joined = dict.fromkeys(point.name for point in _imports.points(COMMANDS))
+        return [*super().list_commands(ctx), *joined]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name, or None."""
         if (command := super().get_command(ctx, cmd_name)) is not None:
             return command
-        if (function := _imports.plugged(_imports.COMMANDS, cmd_name)) is None:
+        if (function := _imports.plugged(COMMANDS, cmd_name)) is None:
             return None
         alone = typer.Typer(
             add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False

@@ -109,7 +109,7 @@ def opened(
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
     with Archive.open(where) as archive:
         scopes = archive.scopes(tenant) if thread is not None else ()
-        kept = [one for one in scopes if thread == one.thread and session in (None, one.session)]
+        kept = any(one.thread == thread and session in (None, one.session) for one in scopes)
         if thread is not None and not kept:
             which = f" (session {session!r})" if session not in (None, "main") else ""
             raise NotFoundError(

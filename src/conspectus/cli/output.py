@@ -32,15 +32,19 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def say(text: str, style: str = "", *, err: bool = False) -> None:
-    """Print a text, made safe, on one line however long; style it on a terminal: `bold green`."""
-    words = set(style.split())
-    colour = next(iter(words - {"bold", "dim"}), None)
-    typer.secho(printable(text), fg=colour, bold="bold" in words, dim="dim" in words, err=err)
+def say(text: str, **style: Any) -> None:
+    """Print a text, made safe, on one line however long; `style` is that of `typer.secho`."""
+    typer.secho(printable(text), **style)
 
 
-def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
-    """Print rows: in columns on a terminal, elsewhere with tabs between the values."""
+def print_rows(rows: Sequence[Mapping[str, str | int | None]], otherwise: str = "") -> None:
+    """Print rows: in columns on a terminal, elsewhere with tabs between the values.
+
+    Where there are none, print what is to be said `otherwise`.
+    """
+    if not rows:
+        say(otherwise)
+        return
     lines = [[*rows[0]], *(["" if v is None else str(v) for v in row.values()] for row in rows)]
     cells = [[printable(cell).replace("\t", " ") for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

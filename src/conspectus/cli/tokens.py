@@ -57,12 +57,13 @@ def _count(history: HistoryFile, model: str) -> dict[str, Any]:
     entries = read_messages(history.messages)
     sizes = [meter.entry(entry) for entry in entries]
     by_role: dict[str, dict[str, int]] = {}
-    for entry, size in zip(entries, sizes, strict=True):
+    rows: list[dict[str, Any]] = []
+    for index, (entry, size) in enumerate(zip(entries, sizes, strict=True)):
         row = by_role.setdefault(entry.role, {"messages": 0, "tokens": 0})
         row["messages"] += 1
         row["tokens"] += size
-    largest = sorted(range(len(entries)), key=lambda i: (-sizes[i], i))[:LARGEST]
-    starts = (" ".join(entries[i].reading[: 2 * START].split())[:START] for i in largest)
+        start = " ".join(entry.reading[: 2 * START].split())[:START]
+        rows.append({"index": index, "role": entry.role, "tokens": size, "start": start})
     return {
         "format": history.form.name,
         "messages": len(entries),
@@ -72,10 +73,7 @@ def _count(history: HistoryFile, model: str) -> dict[str, Any]:
         "family": meter.family,
         "by_family": {name: sum(map(TokenMeter(model=name).entry, entries)) for name in KNOWN},
         "by_role": by_role,
-        "largest": [
-            {"index": i, "role": entries[i].role, "tokens": sizes[i], "start": start}
-            for i, start in zip(largest, starts, strict=True)
-        ],
+        "largest": sorted(rows, key=lambda row: -row["tokens"])[:LARGEST],
         "exchanges": sum(bool(entry.calls) for entry in entries),
         "calls_without_result": list(pairs.unanswered),
         "results_without_call": list(pairs.orphans),
@@ -102,8 +100,8 @@ def _print(counted: dict[str, Any], history: HistoryFile) -> None:
     for key in ("calls_without_result", "results_without_call"):
         if counted[key]:
             places = ", ".join(map(str, counted[key]))
-            say(f"Tool {key.replace('_without_', ' without a ')}: message {places}", "yellow")
+            say(f"Tool {key.replace('_without_', ' without a ')}: message {places}", fg="yellow")
     for remark in history.remarks:
         say(remark)
     file = "-" if history.path is None else shlex.quote(str(history.path))
-    say(f"Next: conspectus compact {file} --force", "bold")
+    say(f"Next: conspectus compact {file} --force", bold=True)

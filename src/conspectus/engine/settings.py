@@ -207,13 +207,13 @@ class Engine:
             policy=replace(policy, summary_frame=frame + SLACK),
             meter=meter,
             frame=frame,
-            archive=open_archive(own.archive),
             writers=named,
             pin=predicate(own.pin),
             on_event=own.on_event,
             listeners=listeners_of(own.telemetry),
             hooks=(hooks,) if callable(hooks) else tuple(hooks),
             redaction=Redaction.of(own.redact, own.summarizer_timeout),
+            archive=open_archive(own.archive),  # wrong settings make none
             tools=ToolTable(own.tool_table),
             background=Preparations() if own.background else None,
         )

@@ -107,7 +107,7 @@ class Redaction:
         if redactor is None or redactor is False:
             return None
         if redactor is True or redactor == "secrets":
-            kind = _imports.plugged(_imports.REDACTORS, "default")
+            kind = _imports.plugged("conspectus.redactors", "default")
             if kind is None:
                 raise PolicyError(
                     "redact=True needs the package conspectus_secrets, which is not installed; "

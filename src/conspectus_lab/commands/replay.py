@@ -156,7 +156,9 @@ def _live(wanted: bool | None) -> Any:
 
     def listen(event: str, data: Mapping[str, Any]) -> None:
         if event == "start":
-            output.say(f"{data['title']}: {data['requests']:,} requests", "bold cyan", err=True)
+            output.say(
+                f"{data['title']}: {data['requests']:,} requests", fg="cyan", bold=True, err=True
+            )
         elif event == "compaction":
             output.say(in_words(data["compaction"]), err=True)
 

@@ -206,12 +206,12 @@ def finish(
     output.say(
         f"Window {first.window:,} tokens, trigger {first.trigger}, keep {first.keep}, "
         f"summariser {first.summarizer}, for all alike.",
-        "dim",
+        dim=True,
     )
     for note in notes:
-        output.say(f"Note: {note}", "yellow")
+        output.say(f"Note: {note}", fg="yellow")
     if report is not None:
-        output.say(f"Report: {report}", "bold")
+        output.say(f"Report: {report}", bold=True)
 
 
 def _print_tables(tables: Iterable[Table]) -> None:
