@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from conspectus.archive import Scope, without_password
+from conspectus.archive import Archive, Scope, without_password
 from conspectus.archive.values import manifest
 from conspectus.cli import options, output
 from conspectus.cli.failures import ARCHIVE_FAILED, EXIT_CODES
@@ -25,10 +25,8 @@ from conspectus.cli.options import (
     TenantOption,
     ThreadOption,
 )
+from conspectus.engine import Compactor
 from conspectus.errors import InputError
-
-if TYPE_CHECKING:
-    from conspectus.archive import Archive
 
 app = typer.Typer(help="List, show, export, check or forget archived originals.", epilog=EXIT_CODES)
 
@@ -58,8 +56,6 @@ def recall(
     if (first is None) != (last is None):
         raise InputError("--from and --to name the two ends of a stretch; give both")
     stretch = None if first is None or last is None else (first, last)
-    from conspectus.engine import Compactor
-
     with _reading(archive, tenant, thread, session) as kept:
         whose = {"thread_id": thread, "tenant": tenant, "session": session}
         result = Compactor(archive=kept).recall(

@@ -17,7 +17,10 @@ from conspectus.cli import options, output
 from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, complain
 from conspectus.cli.options import LOCAL
 from conspectus.cli.output import STDOUT
+from conspectus.engine import Compactor
 from conspectus.errors import InputError
+from conspectus.model import windows
+from conspectus.transcripts import mend, read_history, write_history
 
 KEEP = "How much of the newest history stays in view, in the same form."
 RESERVE = "Tokens of the window for the answer, the system prompt and tools."
@@ -69,16 +72,12 @@ def compact(
     triggers, kept_size = options.triggers(trigger or []), options.size(keep, "--keep")
     where = None if no_archive else options.archive_of(archive)
     output.check_output(out, Path(file), None if where is None else options.file_of(where))
-    from conspectus.engine import Compactor
-    from conspectus.model.windows import profile_of
-    from conspectus.transcripts import mend, read_history, write_history
-
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
     caught = warnings.catch_warnings(record=True, action="always")
     with output.working("Compacting …"), caught as warned:
         history = read_history(file)
         mended = mend(history.messages)
-        window = window or history.window or profile_of(history.model)
+        window = window or history.window or windows.profile_of(history.model)
         name = history.thread_hint if thread is None else thread
         settings: dict[str, Any] = {
             "summarizer": model,

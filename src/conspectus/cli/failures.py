@@ -73,10 +73,10 @@ class Program(TyperGroup):
     def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
         """Run, and exit with one of the codes in `EXIT_CODES`."""
         given = sys.argv[1:] if args is None else list(args)
-        standalone = settings.pop("standalone_mode", True)
+        settings["standalone_mode"] = False  # errors are reported here
         try:
             _check_streams()
-            code = super().main(args, standalone_mode=False, **settings)
+            code = super().main(args, **settings)
             sys.stdout.flush()
         except BrokenPipeError:
             code = _closed()
@@ -91,9 +91,7 @@ class Program(TyperGroup):
             code = DONE if given[:1] == HARMLESS else code
         if code == INTERRUPTED:
             print("conspectus: interrupted", file=sys.stderr)
-        if standalone:
-            sys.exit(code if isinstance(code, int) else DONE)
-        return code
+        sys.exit(code if isinstance(code, int) else DONE)
 
 
 def _check_streams() -> None:

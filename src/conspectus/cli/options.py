@@ -6,14 +6,14 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
+from conspectus.archive import Archive, check_address, default_archive_path
+from conspectus.core.policy import check_size
 from conspectus.errors import InputError, NotFoundError
-
-if TYPE_CHECKING:
-    from conspectus.archive import Archive
+from conspectus.tokens import family_of
 
 LOCAL = "local"  # the tenant of a single user
 IN_MEMORY = ("memory:", ":memory:")  # archives that end with the command
@@ -58,8 +58,6 @@ def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
 
 def size(value: str, option: str) -> tuple[str, int | float]:
     """Parse one size, such as `tokens:8000`."""
-    from conspectus.core.policy import check_size
-
     kind, _, amount = value.strip().partition(":")
     try:
         number = float(amount) if kind == "fraction" else token_count(amount)
@@ -71,16 +69,12 @@ def size(value: str, option: str) -> tuple[str, int | float]:
 
 def known_model(model: str | None) -> str | None:
     """Return the name of a model whose tokenizer is known; None for another."""
-    from conspectus.tokens import family_of
-
     return model if model and family_of(model)[0] != "unknown" else None
 
 
 def archive_of(address: str | None) -> str:
     """Return the address of the archive: the named one, else the user's own."""
     if address is None:
-        from conspectus.archive import default_archive_path
-
         return str(default_archive_path())
     if not address.strip():
         raise InputError("--archive is empty; give a path or the URL of a database")
@@ -101,8 +95,6 @@ def opened(
     With `existing`, a missing file is an error, so that reading creates none. An unknown thread, or
     session of one, is an error, too.
     """
-    from conspectus.archive import Archive, check_address
-
     check_address(where)
     file = file_of(where)
     if existing and file is not None and not file.exists():

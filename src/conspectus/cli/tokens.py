@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Option
 
 from conspectus.cli import options, output
 from conspectus.cli.options import FileArgument, JsonOption
-
-if TYPE_CHECKING:
-    from conspectus.transcripts import HistoryFile
+from conspectus.messages import read_messages
+from conspectus.model import windows
+from conspectus.tokens import KNOWN, TokenMeter
+from conspectus.transcripts import HistoryFile, mend, read_history
 
 LARGEST, START = 5, 60  # messages that are listed by themselves, and characters shown of each
 MODEL = "The model that reads it, such as gpt-4o. Default: the one that FILE names."
@@ -33,8 +34,6 @@ def tokens(
     the count for each family of tokenizers is shown too. Tool calls without a result and results
     without a call are listed: a provider refuses a history with broken pairs.
     """
-    from conspectus.transcripts import read_history
-
     if model is not None and options.known_model(model) is None:
         print(f"conspectus: note: {UNKNOWN.format(model)}", file=sys.stderr)
     with output.working("Counting …"):
@@ -48,11 +47,6 @@ def tokens(
 
 def _count(history: HistoryFile, model: str) -> dict[str, Any]:
     """Return the numbers of one history for a model, as plain data."""
-    from conspectus.messages import read_messages
-    from conspectus.model.windows import profile_of
-    from conspectus.tokens import KNOWN, TokenMeter
-    from conspectus.transcripts import mend
-
     meter, pairs = TokenMeter(model=options.known_model(model)), mend(history.messages)
     entries = read_messages(history.messages)
     sizes = [meter.entry(entry) for entry in entries]
@@ -69,7 +63,7 @@ def _count(history: HistoryFile, model: str) -> dict[str, Any]:
         "messages": len(entries),
         "tokens": sum(sizes),
         "model": model,
-        "window": history.window or profile_of(model),
+        "window": history.window or windows.profile_of(model),
         "family": meter.family,
         "by_family": {name: sum(map(TokenMeter(model=name).entry, entries)) for name in KNOWN},
         "by_role": by_role,
