@@ -16,7 +16,6 @@ Example:
 from conspectus.observe.events import (
     Event,
     Listener,
-    Observation,
     emit,
     heard_by,
     listen,
@@ -30,5 +29,5 @@ from conspectus.observe.otel import OpenTelemetry
 from conspectus.observe.prices import Price, price_of, set_prices
 
 __all__ = ["Event", "Listener", "OpenTelemetry", "Price", "listen", "price_of", "set_prices"]
-__all__ += ["Observation", "emit", "heard_by", "listeners_of", "listening", "log", "observing"]
+__all__ += ["emit", "heard_by", "listeners_of", "listening", "log", "observing"]
 __all__ += ["unlisten"]

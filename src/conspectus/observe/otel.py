@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from conspectus.core.records import COUNTS
@@ -32,58 +33,39 @@ GEN_AI = {
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 RESULTS = (0, 1, 2, 3, 5, 8, 13, 21, 50)
 SHARES = (0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
+TOKENS = "input_tokens output_tokens cached_tokens written_tokens reasoning_tokens"
 
 
 class Metric(NamedTuple):
-    """One series of an instrument: of a histogram where there are bounds, else of a counter.
+    """A histogram where there are bounds, else a counter."""
 
-    It counts 1, or the attribute `value`, of events of a kind, with these outcomes (empty for all).
-    A label is an attribute; `operation:name` calls one by another name, `type=input` is always so.
-    """
-
-    name: str
-    kind: str
-    labels: str = ""
-    value: str = ""
-    outcomes: str = ""
+    kind: str  # of events
+    labels: str = ""  # facts of an event that are attributes
+    values: str = ""  # facts that are recorded, each with itself as `type`; empty for 1
+    outcomes: str = ""  # of events that count; empty for all
     bounds: tuple[float, ...] = ()
 
 
-METRICS = (
-    Metric("compactions", "compaction", "cause outcome"),
-    Metric("compaction.failures", "compaction", "failure", outcomes="failed error"),
-    Metric("tokens.freed", "compaction", "cause", "freed", "compacted"),
-    Metric("messages.evicted", "compaction", "cause", "messages", "compacted"),
-    Metric("messages.clipped", "compaction", "cause", "clipped", "compacted"),
-    Metric("secrets.redacted", "compaction", "cause", "redacted", "compacted"),
-    Metric("summarizer.calls", "model_call", "summarizer outcome", "calls"),
-    *(
-        Metric("summarizer.tokens", "model_call", f"summarizer type={type}", f"{type}_tokens")
-        for type in ("input", "output", "cached", "written", "reasoning")
-    ),
-    Metric("summarizer.cost", "model_call", "summarizer currency", "money"),
-    Metric("archive.failures", "archive", outcomes="error"),
-    Metric("guard.fits", "guard", "reason:name outcome"),
-    Metric("stuck", "stuck"),
-    Metric("compaction.duration", "compaction", "outcome", "seconds", bounds=SECONDS),
-    Metric("summarizer.duration", "model_call", "summarizer outcome", "seconds", bounds=SECONDS),
-    Metric("archive.duration", "archive", "operation:name outcome", "seconds", bounds=SECONDS),
-    Metric("recall.duration", "recall", "kind:name outcome", "seconds", bounds=SECONDS),
-    Metric("recall.results", "recall", "kind:name", "messages", "ok", RESULTS),
-    Metric("request.window_share", "request", "", "share", bounds=SHARES),
-)
-
-ALERTS: tuple[tuple[str, dict[str, str]], ...] = (
-    ("stuck", {}),
-    ("archive.failures", {}),
-    *(("compaction.failures", {"failure": failure}) for failure in (*REMEDIES, "other")),
-    *(
-        ("guard.fits", {"reason": reason, "outcome": outcome})
-        for reason in ("fit", "rescue")
-        for outcome in ("ok", "stuck", "error")
-    ),
-)
-"""Counters that stand at 0 from the start: one that begins with 1 has not grown."""
+METRICS = {
+    "compactions": Metric("compaction", "cause outcome"),
+    "compaction.failures": Metric("compaction", "failure", outcomes="failed error"),
+    "tokens.freed": Metric("compaction", "cause", "freed", "compacted"),
+    "messages.evicted": Metric("compaction", "cause", "messages", "compacted"),
+    "messages.clipped": Metric("compaction", "cause", "clipped", "compacted"),
+    "secrets.redacted": Metric("compaction", "cause", "redacted", "compacted"),
+    "summarizer.calls": Metric("model_call", "summarizer outcome", "calls"),
+    "summarizer.tokens": Metric("model_call", "summarizer type", TOKENS),
+    "summarizer.cost": Metric("model_call", "summarizer currency", "money"),
+    "archive.failures": Metric("archive", outcomes="error"),
+    "guard.fits": Metric("guard", "reason outcome"),
+    "stuck": Metric("stuck"),
+    "compaction.duration": Metric("compaction", "outcome", "seconds", bounds=SECONDS),
+    "summarizer.duration": Metric("model_call", "summarizer outcome", "seconds", bounds=SECONDS),
+    "archive.duration": Metric("archive", "operation outcome", "seconds", bounds=SECONDS),
+    "recall.duration": Metric("recall", "kind outcome", "seconds", bounds=SECONDS),
+    "recall.results": Metric("recall", "kind", "messages", "ok", RESULTS),
+    "request.window_share": Metric("request", "", "share", bounds=SHARES),
+}
 
 
 class OpenTelemetry:
@@ -123,17 +105,20 @@ class OpenTelemetry:
         self._thread, self._messages = thread, error_messages
         meter = metrics.get_meter(*package, meter_provider=meter_provider)
         self._record: dict[str, Callable[[float, dict[str, Any]], None]] = {}
-        for metric in {each.name: each for each in METRICS}.values():
-            name, unit = f"conspectus.{metric.name}", "s" if metric.value == "seconds" else "1"
+        for name, metric in METRICS.items():
+            about: Any = (f"conspectus.{name}", "s" if metric.values == "seconds" else "1")
             if metric.bounds:
-                histogram = meter.create_histogram(
-                    name, unit, explicit_bucket_boundaries_advisory=metric.bounds
-                )
-                self._record[metric.name] = histogram.record
+                bounds: Any = {"explicit_bucket_boundaries_advisory": metric.bounds}
+                self._record[name] = meter.create_histogram(*about, **bounds).record
             else:
-                self._record[metric.name] = meter.create_counter(name, unit).add
-        for alert, labels in ALERTS:
-            self._record[alert](0, labels)
+                self._record[name] = meter.create_counter(*about).add
+        # What alerts watch stands at 0 from the start: a counter that begins with 1 has not grown.
+        for name in ("stuck", "archive.failures"):
+            self._record[name](0, {})
+        for failure in (*REMEDIES, "other"):
+            self._record["compaction.failures"](0, {"failure": failure})
+        for reason, outcome in product(("fit", "rescue"), ("ok", "stuck", "error")):
+            self._record["guard.fits"](0, {"reason": reason, "outcome": outcome})
 
     def begin(self, event: Event) -> Listener:
         """Begin a span, current until its end; return what ends it."""
@@ -180,19 +165,15 @@ class OpenTelemetry:
         self._measure(event)
 
     def _measure(self, event: Event) -> None:
-        facts = facts_of(event)
-        for metric in METRICS:
-            amount = facts.get(metric.value) if metric.value else 1
+        facts = {**facts_of(event), "": 1}
+        facts |= dict.fromkeys(("reason", "operation", "kind"), event.name or "other")
+        for name, metric in METRICS.items():
             counts = event.outcome in metric.outcomes.split() or not metric.outcomes
-            if metric.kind == event.kind and counts and amount is not None:
-                labels = dict(_label(one, facts) for one in metric.labels.split())
-                self._record[metric.name](amount, labels)
-
-
-def _label(label: str, facts: Mapping[str, Any]) -> tuple[str, Any]:
-    name, _, value = label.partition("=")
-    name, _, fact = name.partition(":")
-    return name, value or facts.get(fact or name, "other")
+            for value in metric.values.split(" ") if metric.kind == event.kind and counts else ():
+                facts["type"] = value.removesuffix("_tokens")
+                if (amount := facts.get(value)) is not None:
+                    labels = {one: facts.get(one, "other") for one in metric.labels.split()}
+                    self._record[name](amount, labels)
 
 
 def facts_of(event: Event) -> dict[str, Any]:
