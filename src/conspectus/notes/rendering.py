@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import chain
-from math import sqrt
+from math import inf, sqrt
 
 from conspectus.notes.segment import Kind, Line, Segment
 from conspectus.notes.text import cut, fitted, section, shown, tallied
@@ -35,13 +35,15 @@ MANY = 64
 # The share of its room that a text is to fill where something is cut, the share that is enough,
 # and how often it is tried.
 FILLED, ENOUGH, TRIES = 0.97, 0.94, 8
-# Characters of a token, about; a text of twice as many as its room has is not tried whole.
-CHARACTERS = 4
+# Characters of a token, about, and of one in code; what has no more than the former for each token
+# of its room is tried whole.
+CHARACTERS, DENSE = 4, 2.5
 AROUND = 0.6  # The share of the room that texts of a caller's own may take
 SHARE = 0.5  # The share of the room that the user's words may take where other lines need the rest
 LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)  # The characters of a line, step by step
 # Characters to which words of the user are cut before some are left out; and those to which the
-# first and the newest are cut after that, which always stay.
+# first and the newest are cut after that, which always stay. Where the most of these are free,
+# the last line that was left out has them.
 SHORTEST, ENDS = 300, (150, 75, 40)
 FEW = 3  # Words that are added to those of a message, so that one of a few words is no rare one
 BRIEF = 120  # Characters below which a line is not cut, but counted
@@ -113,9 +115,8 @@ class Notes:
         lines = [line for part in parts for line in part]
         before, end = self._around(int(room * AROUND) if lines else room, count)
         way, self._rooms = _GivingWay(lines), []
-        whole = float(sum(way.sizes))
-        low, high, best = 0.0, whole, None
-        chars = whole if whole <= 2 * CHARACTERS * room else CHARACTERS * room
+        whole, low, high, best = float(sum(way.sizes)), 0.0, inf, None
+        chars = whole if whole <= CHARACTERS * room else DENSE * room
         for _ in range(TRIES):
             rooms = way.rooms(chars) if chars < whole else []
             body = _body(_shared_out(parts, rooms), archived)
@@ -130,8 +131,8 @@ class Notes:
             if high - low < CHARACTERS:
                 break
             fixed = size * len(before + end) / len(text)
-            guess = chars * (FILLED * room - fixed) / max(size - fixed, 1)
-            chars = guess if low < guess < high else (low + high) / 2
+            guess = min(whole, chars * (FILLED * room - fixed) / max(size - fixed, 1))
+            chars = guess if low < guess < high else (low + min(high, whole)) / 2
         return _least(lines, room, count, archived) if best is None else best
 
     def kept(self) -> Segment:
@@ -267,7 +268,7 @@ class _GivingWay:
             rooms[place] = level
             taken += 1
         for place, _ in reversed(steps[:taken]):
-            if left > 0 and rooms[place]:
+            if left > 0 and (rooms[place] or left >= ENDS[0]):
                 more = min(left, self.sizes[place] - rooms[place])
                 rooms[place] += more
                 left -= more
