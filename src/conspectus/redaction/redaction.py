@@ -6,6 +6,7 @@ history is recognised; all else in it is redacted.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,16 +14,15 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from conspectus import _imports
+from conspectus._newest import Newest
 from conspectus.bridge import StepTimeout, io
 from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import Message, read_messages
 from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 
-GROWTH, MORE = 4, 1_000
-"""A redacted text has at most this multiple of the text's characters, plus this number."""
-
-NOTHING_DONE = "nothing was archived or summarised"
+GROWTH, MORE = 4, 1_000  # Most characters of a redacted text: a multiple of the text's, and more
+CLEAN = 20_000  # Texts without a secret that are known, by their hash, and not read again
 
 Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
 
@@ -95,6 +95,7 @@ class Redaction:
     identity: str
     timeout: float | None = None
     values: Values = field(default_factory=dict, repr=False)
+    clean: Newest[bytes, bool] = field(default_factory=partial(Newest, CLEAN), repr=False)
 
     @classmethod
     def of(cls, setting: Redact, timeout: float | None = None) -> Redaction | None:
@@ -133,11 +134,10 @@ class Redaction:
         except RedactionError:
             raise
         except StepTimeout as error:
-            why = f"did not answer within {self.timeout:g} seconds; {NOTHING_DONE}"
-            raise self._error(why) from error
+            raise self._error(f"did not answer within {self.timeout:g} seconds") from error
         except Exception as error:  # it may quote the text, so the message has only its type
-            why = f"failed with {type(error).__name__}; {NOTHING_DONE}"
-            raise self._error(f"{why}; mend it, or leave redact= out") from error
+            why, remedy = f"failed with {type(error).__name__}", "mend it, or leave redact= out"
+            raise self._error(why, remedy) from error
 
     def _together(self, given: Sequence[Message | str]) -> Together:
         values, counts = dict(self.values), [Counter[str]() for _ in given]
@@ -160,12 +160,16 @@ class Redaction:
         return Together(list(map(_read, made, given)), counts, values)
 
     def _text(self, text: str, key: str | None) -> Redacted:
+        name = hashlib.sha256(repr((key, text)).encode()).digest()
+        if self.clean.get(name):
+            return Redacted(text)
         first = self._answer(text, key)
         if len(first.text) > GROWTH * len(text) + MORE:
-            what = f"made {len(first.text):,} characters of {len(text):,}; {NOTHING_DONE}"
-            raise self._error(what)
+            raise self._error(f"made {len(first.text):,} characters of {len(text):,}")
         if first.text != text and self._answer(first.text, key).text != first.text:
-            raise self._error("changes its own marks when it sees them again; let it leave them")
+            raise self._error("changes its own marks when it sees them again", "let it leave them")
+        if first.text == text and not (first.values or any(first.counts.values())):
+            self.clean.put(name, True)
         return first
 
     def _answer(self, text: str, key: str | None) -> Redacted:
@@ -178,11 +182,12 @@ class Redaction:
             answer.close()  # it is never awaited
         raise self._error(
             'must answer with a text, or with Redacted("[redacted: name]", {"name": 1}, {"Ann '
-            f'Lee": "name"}}), and answered with {type(answer).__name__}; {NOTHING_DONE}'
+            f'Lee": "name"}}), and answered with {type(answer).__name__}'
         )
 
-    def _error(self, what: str) -> RedactionError:
-        return RedactionError(f"the redactor {self.identity} {what}")
+    def _error(self, what: str, *remedy: str) -> RedactionError:
+        done = f"the redactor {self.identity} {what}; nothing was archived or summarised"
+        return RedactionError("; ".join((done, *remedy)))
 
 
 def _read(made: Any, given: Message | str) -> Message | str:

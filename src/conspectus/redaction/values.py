@@ -16,15 +16,11 @@ _ESCAPE = (
     r"|00[a-fA-F][0-9a-fA-F])"
 )
 _HIDDEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"  # Signs that nobody sees
-
 _CODED = re.compile(f"{_ESCAPE}|{_HIDDEN}")
 
 MARK = "[redacted: {kind}]"  # Replacement of a secret, with its kind only: no length, no hash
-
 LEAST, MOST = 6, 512  # Characters of a value that is replaced elsewhere; private keys are longer
-
 FEW = 64  # Up to this number of values, each is searched for before a text is cut into pieces
-
 _PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-Za-z0-9]+|[\W_]")
 """A mark, the end of a line in JSON, a word, or one sign. A value consists of whole pieces."""
 
