@@ -242,7 +242,7 @@ async def _below(body: Awaitable[T]) -> T:
 
 async def _ado(call: Call, acall: ACall | None, timeout: float | None) -> Any:
     if timeout is None:
-        return await (acall() if acall is not None else asyncio.to_thread(call))
+        return await (acall() if acall is not None else asyncio.to_thread(_ended, call))
     task = asyncio.ensure_future(acall() if acall is not None else in_a_daemon(call))
     try:
         await asyncio.wait({task}, timeout=timeout)
@@ -267,6 +267,14 @@ async def _leave(ended: asyncio.Future[Any]) -> None:
     await asyncio.wait({ended}, timeout=CLEAN_UP)
 
 
+def _ended(call: Callable[[], T]) -> T:
+    """Make a call, without a `StopIteration`: no future can carry it, so that a loop would hang."""
+    try:
+        return call()
+    except StopIteration as error:
+        raise RuntimeError("a function raised StopIteration; give next() a default") from error
+
+
 def _daemon(call: Callable[[], T]) -> Future[T]:
     """Begin a call in a daemon thread; callbacks and tracing travel in context variables."""
     ended: Future[T] = Future()
@@ -275,7 +283,7 @@ def _daemon(call: Callable[[], T]) -> Future[T]:
 
     def work() -> None:
         try:
-            ended.set_result(context.run(call))
+            ended.set_result(context.run(_ended, call))
         except BaseException as error:
             ended.set_exception(error)
 
