@@ -194,7 +194,6 @@ class Compactor(Attributes, Closing):
         self.policy, self.archive = self._engine.policy, self._engine.archive
         self._background = self._engine.background
         self._opened = self.archive if isinstance(archive, (str, Path)) else None
-        self._warned = False  # of summaries that a history should not have
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
@@ -259,11 +258,9 @@ class Compactor(Attributes, Closing):
         given = as_messages(messages)
         work = compact(thread, given, force, plain_words(focus, "focus"))
         result = await heard_by(engine.listeners, work)
-        if result.record is not None and not self._warned:
-            ours = (m for m in given if is_message(m) and str(m.id).startswith("summary-"))
-            self._warned = len([*ours]) > 1
-            if self._warned:
-                log("summaries_merged", MERGED)
+        ours = (str(m.id).startswith("summary-") for m in given if is_message(m))
+        if result.record is not None and sum(ours) == 2:  # said once, as there are more next time
+            log("summaries_merged", MERGED)
         hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
