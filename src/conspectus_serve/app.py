@@ -42,6 +42,7 @@ RETRIES = 6  # maximum further requests for one that the upstream refuses
 THREADS = 128  # for calls of archives, which may hang
 LARGE = 50_000  # bytes of a request that takes longer to read than others shall wait
 NEEDED = 2_000  # tokens of a history from which an upstream is asked for the window of its model
+MOMENT = 0.05  # seconds for which it may wait to be written how far threads have come
 PATIENCE = 3.0  # seconds that it has for that
 
 EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
@@ -84,6 +85,7 @@ class Endpoint:
         self._fitter = Fitter(self._archive, settings, config, self._secret)
         self._operation = Operation(self._archive, self._entrance)
         self._turn = asyncio.Semaphore(1)
+        self._writing = False  # soon, by `_write_places`
         self._under_way = set[asyncio.Task[Any]]()
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -177,17 +179,14 @@ class Endpoint:
         return asyncio.shield(task)
 
     async def _answer(self, request: Request, x: Exchange, reply: Reply) -> None:
-        """Answer a request with a history; a stream gets keep-alives during a compaction."""
-        opening = asyncio.ensure_future(self._open(request, x))
-        try:
-            while not (await asyncio.wait((opening,), timeout=self._settings.keep_alive))[0]:
-                # Until it is sent on; then the upstream may still answer with a status of its own.
-                if x.streamed and (x.fitting or reply.alive):
-                    reply.alive = True
-                    await reply.send(200, EVENTS, x.route.protocol.alive)
-        finally:
-            opening.cancel()
-        answer = opening.result()
+        """Answer a request with a history."""
+        await self._read(x)
+        unknown = x.trail is not None and x.room is None and x.tokens >= NEEDED
+        if unknown and await self._learned_window(request, x):
+            await self._read(x)
+        opening = self._open(request, x)
+        fits = x.streamed and (x.due or x.filled)
+        answer = await (self._kept_alive(opening, x, reply) if fits else opening)
         if answer is None:
             kind = b"text/event-stream" if x.streamed else b"application/json"
             head = [(b"content-type", kind), *x.own_headers()]
@@ -199,18 +198,35 @@ class Endpoint:
         else:
             await self._relay(answer, reply, x.own_headers(), x)
 
+    async def _kept_alive(self, opening: Coroutine[Any, Any, T], x: Exchange, reply: Reply) -> T:
+        """Await what opens a stream; the client gets keep-alives during a compaction."""
+        task = asyncio.ensure_future(opening)
+        try:
+            while not (await asyncio.wait((task,), timeout=self._settings.keep_alive))[0]:
+                # Until it is sent on; then the upstream may still answer with a status of its own.
+                if x.fitting or reply.alive:
+                    reply.alive = True
+                    await reply.send(200, EVENTS, x.route.protocol.alive)
+        finally:
+            task.cancel()
+        return task.result()
+
     async def _open(self, request: Request, x: Exchange) -> UpstreamAnswer | None:
         """Fit a request and send it, smaller if it is refused; None with an answer of our own."""
         fitter = self._fitter
-        await self._read(x)
-        unknown = x.trail is not None and x.room is None and x.tokens >= NEEDED
-        if unknown and await self._learned_window(request, x):
-            await self._read(x)
         if x.due or x.filled:
             await self._to_its_end(fitter.fit(x))
         if x.answer:
             return None
-        answer, _ = await asyncio.gather(self._sent(request, x), self._settled(x))
+        sending = self._sent(request, x)
+        moved = not x.compactions and not x.route.counts and fitter.settle(x)
+        if moved and self._archive.backend.daemon:  # a server, which others may read at once
+            answer, _ = await asyncio.gather(sending, asyncio.to_thread(fitter.places.write))
+        else:
+            if moved and not self._writing:
+                self._writing = True
+                self._to_its_end(self._write_places())
+            answer = await sending
         try:
             for _ in range(RETRIES):
                 refusal = await answer.refusal()
@@ -237,10 +253,11 @@ class Endpoint:
         async with self._turn if large else nullcontext():
             await asyncio.to_thread(self._fitter.read, x)
 
-    async def _settled(self, x: Exchange) -> None:
-        """Keep the thread's progress while the upstream works."""
-        if not x.compactions and not x.route.counts and self._fitter.has_moved(x):
-            await asyncio.to_thread(self._fitter.settle, x)
+    async def _write_places(self) -> None:
+        """Write how far threads have come, after a moment, as other requests may come, too."""
+        await asyncio.sleep(MOMENT)
+        self._writing = False
+        await asyncio.to_thread(self._fitter.places.write)
 
     async def _learned_window(self, request: Request, x: Exchange) -> bool:
         """Ask the upstream for its models with the client's own key; False without the window."""
@@ -305,20 +322,23 @@ def _where(request: Request) -> tuple[str, str]:
 
 async def _while_there(work: Coroutine[Any, Any, None], receive: Receive) -> None:
     """Await work, and cancel it if its client disconnects. Raises ClientDisconnect then."""
+    task = asyncio.current_task()
 
     async def left() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-
-    tasks = asyncio.ensure_future(work), asyncio.ensure_future(left())
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if not tasks[0].done():
-            raise ClientDisconnect
-        tasks[0].result()
-    finally:
-        for task in tasks:
+        if task is not None:
             task.cancel()
+
+    leaving = asyncio.ensure_future(left())
+    try:
+        await work
+    except asyncio.CancelledError:
+        if leaving.done():
+            raise ClientDisconnect from None
+        raise
+    finally:
+        leaving.cancel()
 
 
 def make_app(

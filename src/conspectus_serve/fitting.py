@@ -31,14 +31,14 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES, Refused
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
-from conspectus_serve import compaction, threads
+from conspectus_serve import compaction
 from conspectus_serve.compaction import MARK, Asked, Held, Items, answer_of, asked_of
 from conspectus_serve.entrance import Secret, add_tenant
 from conspectus_serve.models import Learned, Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, Route
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import TAIL, Mark, Match, Originals, Trail
+from conspectus_serve.threads import TAIL, Mark, Match, Originals, Places, Trail, hint_of, trail_of
 from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
 logger = logging.getLogger("conspectus.serve")
@@ -133,7 +133,7 @@ class Fitter:
         self._archive, self._settings = archive, settings
         self._items = Items(settings.signing_keys or [secret.signing_key()])
         self._models = Models(settings, config, archive)
-        self._originals = Originals(archive)
+        self.places, self._originals = Places(archive), Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
         self._known = compaction.Known(HELD)
         self._recall = Recall(archive, settings.recall_tokens)
@@ -193,7 +193,7 @@ class Fitter:
         betas = x.headers.getlist("anthropic-beta")
         window = self._models.window(x.model, x.learned, betas)
         engine = self._models.engine(x.model, window)
-        x.trail = threads.trail_of(x.history, protocol.name, engine.meter)
+        x.trail = trail_of(x.history, protocol.name, engine.meter)
         x.tokens = x.sent = x.trail.tokens
         if asked.at is not None:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE)) if asked.alone else None
@@ -201,11 +201,11 @@ class Fitter:
         x.engine, x.fixed = engine, self._models.beside(protocol, asked.body, engine.meter)
         x.room = self._models.room(asked.body, window, x.fixed)
         x.beside = x.fixed if window is None or x.room is None else window - x.room.budget
-        x.hint = threads.hint_of(x.headers, asked.body)
+        x.hint = hint_of(x.headers, asked.body)
         if x.named:
             x.match = Match(x.named, self._archive.pointer(Scope(x.tenant, x.named)) or "")
         else:
-            x.match = threads.find(self._archive, x.tenant, x.trail, x.hint)
+            x.match = self.places.find(x.tenant, x.trail, x.hint)
         self._restore(x)
         thread = Thread(engine, x.scope, budget_of(engine.policy, x.room))
         quiet = thread.is_quiet(Size(x.tokens, len(x.history)), None)
@@ -294,21 +294,17 @@ class Fitter:
         """Note what a new record covers; its client may have gone, and sends the same again."""
         self._originals.cover(x.scope, record, x.marks, x.plain)
         self.settle(x)
+        self.places.write()
         add_tenant(self._archive, x.tenant)
 
-    def has_moved(self, x: Exchange) -> bool:
-        """Return whether the thread has come further, and the client does not name it."""
+    def settle(self, x: Exchange) -> bool:
+        """Note how far the thread has come; False if that is known, or the client names it."""
         if x.trail is None or x.named:
             return False
-        return x.trail.answered[-TAIL:] != x.match.tail or x.head != x.match.head
-
-    def settle(self, x: Exchange) -> None:
-        """Keep the thread's progress; a failure does not stop the answer."""
-        try:
-            if self.has_moved(x) and x.trail is not None:
-                threads.keep(self._archive, x.tenant, x.match, x.trail, x.head, x.hint)
-        except ArchiveError as error:
-            logger.warning("how far a thread has come could not be kept: %s", error)
+        if x.trail.answered[-TAIL:] == x.match.tail and x.head == x.match.head:
+            return False
+        self.places.keep(x.tenant, x.match, x.trail, x.head, x.hint)
+        return True
 
     def keeps(self, x: Exchange) -> bool:
         """Return whether a later request may name the response."""

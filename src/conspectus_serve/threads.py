@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import marshal
 import re
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,10 +26,12 @@ from typing import Any
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
-from conspectus.errors import MessageError
+from conspectus.errors import ArchiveError, MessageError
 from conspectus.messages import read_messages
 from conspectus.messages.blocks import blocks_of, kind_of, without_cache_marks
 from conspectus.tokens import TokenMeter
+
+logger = logging.getLogger("conspectus.serve")
 
 _WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
@@ -42,6 +46,7 @@ _PART = re.compile(r"[A-Za-z0-9]{8,}+")  # of an id; with letters and digits it 
 KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
 NEWEST = 32  # answers by which a thread is looked for; of those before, each at twice the distance
 TOGETHER = 4  # messages that name an answer, with those before it
+NEAR, GUESSED = 3, 4_096  # of them: which nearly always suffice, and whose thread is remembered
 TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
@@ -196,58 +201,89 @@ class Match:
     left: str = ""  # the thread that the history has left, with compactions
 
 
-def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
-    """Find the thread from which a history goes on, or begin a new one.
+class Places:
+    """How far each thread has come: notes of its tenant, of which the newest wait to be written.
 
-    An answer names a thread, and the thread its last answer: of two histories that continue one at
-    the same moment, one leaves it with its next request. The name of a new thread follows from what
-    it is new for, so that a request that is sent again has it too. `hint` is the client's name of
-    its session; empty for none. Raises ArchiveError.
+    A writer may hold the archive for a while, and no answer waits for that.
     """
-    slips = [f"answer {name}" for name in trail.names] + ([f"hint {hint}"] if hint else [])
-    known = archive.notes(tenant, "thread", slips)
-    threads = dict.fromkeys(str(known[slip].get("thread")) for slip in slips if slip in known)
-    places = (
-        archive.notes(tenant, "thread", [f"thread {one}" for one in threads]) if threads else {}
-    )
-    left, begun = "", list[str]()
-    for thread in threads:
-        if (place := places.get(f"thread {thread}")) is None:  # it was forgotten
-            continue
-        if _goes_on(trail, place, hint):
-            return Match(thread, place["head"], place["tail"])
-        begun = begun or place["tail"]
-        left = left or (thread if place["head"] else "")
-    new = json.dumps([tenant, trail.answered, begun])
-    return Match(f"t-{hashlib.sha256(new.encode()).hexdigest()[:16]}", left=left)
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive, self._turn, self._lock = archive, threading.Lock(), threading.Lock()
+        self._waiting = dict[tuple[str, str], dict[str, Any]]()
+        self._near = Newest[tuple[str, str], str](GUESSED)
+
+    def find(self, tenant: str, trail: Trail, hint: str = "") -> Match:
+        """Find the thread from which a history goes on, or begin a new one.
+
+        An answer names a thread, and the thread its last answer: of two histories that continue one
+        at the same moment, one leaves it with its next request. The name of a new thread follows
+        from what it is new for, so that a request that is sent again has it too. `hint` is the
+        client's name of its session; empty for none. Raises ArchiveError.
+        """
+        slips = [f"answer {name}" for name in trail.names] + ([f"hint {hint}"] if hint else [])
+        for asked in dict.fromkeys((tuple(slips[:NEAR]), tuple(slips))):
+            guessed = filter(None, (self._near.get((tenant, slip)) for slip in asked))
+            known = self._notes(tenant, {*asked, *(f"thread {one}" for one in guessed)})
+            named = [str(known[slip].get("thread")) for slip in asked if slip in known]
+            known |= self._notes(tenant, {f"thread {one}" for one in named} - known.keys())
+            left, begun = "", list[str]()
+            for thread in dict.fromkeys(named):
+                if (place := known.get(f"thread {thread}")) is None:  # it was forgotten
+                    continue
+                if _goes_on(trail, place, hint):
+                    return Match(thread, place["head"], place["tail"])
+                begun = begun or place["tail"]
+                left = left or (thread if place["head"] else "")
+        new = json.dumps([tenant, trail.answered, begun])
+        return Match(f"t-{hashlib.sha256(new.encode()).hexdigest()[:16]}", left=left)
+
+    def keep(self, tenant: str, match: Match, trail: Trail, head: str, hint: str = "") -> None:
+        """Note how far a thread has come, and let `write` write it."""
+        slips = [f"answer {trail.names[0]}"] + ([f"hint {hint}"] if hint else [])
+        place = {"head": head, "tail": trail.answered[-TAIL:], "first": trail.said[0], "hint": hint}
+        self._near.put((tenant, slips[0]), match.thread)
+        with self._lock:
+            self._waiting[tenant, f"thread {match.thread}"] = place
+            self._waiting.update({(tenant, slip): {"thread": match.thread} for slip in slips})
+
+    def write(self) -> None:
+        """Write what waits; a failure is logged."""
+        with self._turn:
+            rows, tenants = {**self._waiting}, dict[str, dict[str, Any]]()
+            for (tenant, name), row in rows.items():
+                tenants.setdefault(tenant, {})[name] = row
+            for tenant, notes in tenants.items():
+                try:
+                    self._archive.note(tenant, "thread", notes)
+                except ArchiveError as error:
+                    logger.warning("how far threads have come could not be kept: %s", error)
+            with self._lock:  # what has come since waits on
+                for at in [at for at, row in rows.items() if self._waiting.get(at) is row]:
+                    del self._waiting[at]
+
+    def _notes(self, tenant: str, names: set[str]) -> dict[str, dict[str, Any]]:
+        known = {one: row for one in names if (row := self._waiting.get((tenant, one))) is not None}
+        left = sorted(names - known.keys())
+        return (self._archive.notes(tenant, "thread", left) if left else {}) | known
 
 
 def _goes_on(trail: Trail, place: Mapping[str, Any], hint: str) -> bool:
     """Return whether a history goes on from the place of a thread."""
     tail, said, theirs = place["tail"], trail.said, place["hint"]
-    ends = {name: end for end, name in enumerate(said, 1)}
-    if (end := ends.get(tail[-1])) is None:
+    if tail[-1] not in said:
         return False
+    end = len(said) - said[::-1].index(tail[-1])
     if said[max(0, end - len(tail)) : end] == tail and len(tail) in (end, TAIL):
         return True
     if hint and theirs not in ("", hint):
         return False
-    both = tail[next(at for at, name in enumerate(tail) if name in ends) :]
-    there, hinted = sum(name in ends for name in both), bool(hint and theirs)
+    known = frozenset(said)
+    both = tail[next(at for at, name in enumerate(tail) if name in known) :]
+    there, hinted = sum(name in known for name in both), bool(hint and theirs)
     own = {one.name for one in trail.marks if one.name and one.said and one.unique}
     # Something must be theirs alone: the hint, an id, or the message that they begin with.
     sure = hinted or said[0] == place["first"] or not own.isdisjoint(tail)
     return sure and there >= max(2, (HINTED if hinted else ALIKE) * len(both))
-
-
-def keep(
-    archive: Archive, tenant: str, match: Match, trail: Trail, head: str, hint: str = ""
-) -> None:
-    """Note how far a thread has come. Raises ArchiveError."""
-    slips = [f"answer {trail.names[0]}"] + ([f"hint {hint}"] if hint else [])
-    place = {"head": head, "tail": trail.answered[-TAIL:], "first": trail.said[0], "hint": hint}
-    named = {slip: {"thread": match.thread} for slip in slips}
-    archive.note(tenant, "thread", {**named, f"thread {match.thread}": place})
 
 
 def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
