@@ -38,6 +38,8 @@ NOT_NEEDED = "conspectus_not_needed"
 TAG = "~conspectus"  # Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
 MOST_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
 
+EACH = 1_000  # Characters that a remembered message counts for beside its own
+
 DEEPEST = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
 recurse, which Python limits to 1,000 calls, those of the agent around them included."""
@@ -121,18 +123,17 @@ class Message:
     @property
     def encoded(self) -> Encoded:
         """The original as JSON."""
-        return encode(self.source, None if "tagged" in self.memo else self.memo.get("copy"))
+        return encode(self.source, self.memo.get("data"))
 
     @property
     def stem(self) -> str:
         """The part of its key that does not depend on the messages before it."""
         if "stem" not in self.memo:
-            digest = hashlib.sha256(self.encoded.text.encode()).hexdigest()
-            stem = digest[:28]
-            if self.given_id is not None:
-                named = f"{self.given_id}\0{digest}".encode("utf-8", "backslashreplace")
-                stem = hashlib.sha256(named).hexdigest()[:32]
-            self.memo["stem"] = stem
+            data = self.memo.get("data") or tagged(fields_of(self.source), [])
+            text = ("langchain" if is_message(self.source) else "dict") + _SORTED.encode(data)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            self.memo["stem"] = digest[: 28 if self.given_id is None else 32]
+            self.memo["size"] = EACH + len(text)
         return str(self.memo["stem"])
 
 
@@ -240,21 +241,26 @@ class Encoded(NamedTuple):
         return _SORTED.encode(self.data)
 
 
-def encode(message: Source, copy: dict[str, Any] | None = None) -> Encoded:
+def fields_of(message: Any) -> Any:
+    """Return all fields of a message as a mapping."""
+    if not is_message(message):
+        return message
+    extra = message.__pydantic_extra__
+    return {**vars(message), **extra} if extra else vars(message)
+
+
+def encode(message: Source, data: Any = None) -> Encoded:
     """Return a message as JSON data, without its id, which is kept beside it.
 
-    `copy` is what `tagged` has returned of its fields, if that is known.
+    `data` is what `tagged` has returned of its fields, if that is known.
 
     Example:
         >>> encode({"role": "user", "content": "hi", "id": "7"}).text
         '{"content":"hi","role":"user"}'
     """
-    data, lost = copy, list[type]()
+    lost: list[type] = []
     if data is None:
-        fields: Any = message
-        if is_message(message):
-            fields = {**vars(message), **(message.__pydantic_extra__ or {})}
-        data = tagged(fields, lost)
+        data = tagged(fields_of(message), lost)
     if is_message(message):
         body = {key: part for key, part in data.items() if key != "id"}
         return Encoded("langchain", {"type": message.type, "data": body}, not lost)
@@ -270,18 +276,21 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
     around it; the types of what is only described go to `lost`.
     """
     kind = type(value)
-    if kind in _LEAVES or (isinstance(value, int) and value.bit_length() <= MOST_BITS):
+    if kind in _LEAVES:
         return value
-    if not value and (kind is dict or kind is list):
+    if kind is not dict and kind is not list:
+        if isinstance(value, (str, float)):  # an enumeration, or the like
+            return value
+        if isinstance(value, int) and value.bit_length() <= MOST_BITS:
+            return value
+        if isinstance(value, (bytes, bytearray)):
+            return {TAG: "bytes", "value": base64.b64encode(value).decode()}
+    elif not value:
         return kind()
-    if isinstance(value, (str, float)):  # an enumeration, or the like
-        return value
-    if isinstance(value, (bytes, bytearray)):
-        return {TAG: "bytes", "value": base64.b64encode(value).decode()}
     instead = too_deep(value, inside)
     inside = (*inside, id(value))
     if instead is None and isinstance(value, (list, tuple)):
-        parts = [tagged(part, lost, inside) for part in value]
+        parts = [part if type(part) in _LEAVES else tagged(part, lost, inside) for part in value]
         return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
     if instead is None and (kind is dict or isinstance(value, Mapping)):
         if TAG not in value and _KEYS.issuperset(map(type, value)):
@@ -321,14 +330,10 @@ def sendable(text: str) -> str:
     return _UNSENDABLE.sub("\ufffd", text)
 
 
-def decode(form: str, data: Any, message_id: str | None) -> BaseMessage | dict[str, Any]:
-    """Read what `encode` wrote: a text, or its data if they have no tags.
-
-    What is no message is a `MessageError`.
-    """
+def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
+    """Read the text of what `encode` returned; what is no message is a `MessageError`."""
     try:
-        if isinstance(data, str):
-            data = json.loads(data, object_hook=_untagged)
+        data = json.loads(text, object_hook=_untagged)
         if form == "langchain":
             from langchain_core.messages import messages_from_dict
 

@@ -36,14 +36,14 @@ from conspectus.messages.message import (
     Result,
     Source,
     as_text,
-    characters,
+    fields_of,
     name_entries,
     tagged,
 )
 
-THREADS, CHARACTERS, EACH = 256, 64_000_000, 1_000
+THREADS, CHARACTERS = 256, 64_000_000
 """Bounds of each memory of this process: most threads, and most characters in all of them, images
-included, where each message counts for 1,000 more. A longer thread is remembered alone. The one
+included, where each message counts for `EACH` more. A longer thread is remembered alone. The one
 that was not used for longest goes first."""
 
 ROLES: dict[str, Role] = {
@@ -62,6 +62,9 @@ FUNCTION = "function:"
 """Opens the id of a call in OpenAI's first form, which had none; the function's name follows."""
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
+
+PLAIN = frozenset(("role", "content", "id", "name", "tool_call_id"))
+"""Fields of a dict with a text beside which nothing is said."""
 
 _NO_RESULT = frozenset(
     (*TOOL_USE, "type", "id", "call_id", "is_error", "status", "approval_request_id")
@@ -123,11 +126,14 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
         )
     _, before = _of_dicts.get(thread) or (0, []) if thread is not None else (0, [])
     result: list[Message] = []
+    open_answer = ""  # how the answer of the message before this one goes on
     for index, source in enumerate(messages):  # a history comes again in the same order
         message = before[index] if index < len(before) and type(source) is dict else None
         if message is None or not _equal(message.memo["copy"], source):
             message = read_message(source, index)
-        joined = bool(result and result[-1].goes_on) and _continues(message, result[-1])
+        goes_on = message.goes_on if message.role == "assistant" else None
+        joined = goes_on is not None and open_answer in ("pause", goes_on or "pause")
+        open_answer = goes_on or ""
         if message.source is not source or message.joined != joined:
             message = replace(message, source=source, joined=joined)
         result.append(message)
@@ -138,29 +144,20 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     return result
 
 
-def _continues(message: Message, before: Message) -> bool:
-    """Tell whether a message continues the answer of the one before it."""
-    if not before.role == message.role == "assistant":
-        return False
-    return before.goes_on == "pause" or message.goes_on == "response"
-
-
 def read_message(message: Source, index: int = 0) -> Message:
     """Read one message, without a key; errors as for `read_messages`."""
-    name = id(message)
-    known, rest = _of_objects.get(name, (None, ()))
-    if known is not None and known() is message and _equal(rest[-1]["copy"], vars(message)):
+    known, rest = _of_objects.get(id(message), (None, ()))
+    if known is not None and known() is message and _equal(rest[-1]["copy"], fields_of(message)):
         return Message(message, *rest)
     try:
-        made, copy = _read(message, index), None
-        extra = is_message(message) and message.__pydantic_extra__
-        if not extra:
-            fields: Any = vars(message) if is_message(message) else message
-            copy = tagged(fields, [])
-            if not _equal(copy, fields):  # not all of it is JSON
-                made.memo["tagged"], copy = True, None
-                with suppress(Exception):  # such as a part that holds itself, or a lock
-                    copy = _copied(fields)
+        made, content = _read(message, index), fields_of(message)
+        copy = tagged(content, [])
+        if _equal(copy, content):  # else not all of it is JSON
+            made.memo["data"] = copy
+        else:
+            copy = None
+            with suppress(Exception):  # such as a part that holds itself, or a lock
+                copy = _copied(content)
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -168,8 +165,8 @@ def read_message(message: Source, index: int = 0) -> Message:
             f"message {index} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
-    made.memo["copy"], made.memo["size"] = copy, EACH + characters(copy)
-    if is_message(message) and not extra:
+    made.memo["copy"], name = copy, id(message)
+    if is_message(message):
         _of_objects[name] = ref(message, lambda _: _of_objects.pop(name, None)), _rest(made)
     return made
 
@@ -195,8 +192,8 @@ def _read(message: Any, index: int) -> Message:
     """Read one message, without a key; `index` names it in a `MessageError`."""
     item = False
     if is_message(message):
-        role, fields = _langchain_role(message, index), vars(message)
-        beside = {**message.response_metadata, **message.additional_kwargs}
+        role = ROLES.get(message.type) or _langchain_role(message, index)
+        fields, beside = vars(message), {**message.response_metadata, **message.additional_kwargs}
     elif isinstance(message, Mapping):
         fields = beside = message if type(message) is dict else dict(message)
         item = is_item(message)
@@ -207,39 +204,40 @@ def _read(message: Any, index: int) -> Message:
             'as {"role": "user", "content": "..."}'
             + ("; of this one, message.model_dump()" if _is_model(message) else "")
         )
+    made, kind, content = Message(message, "", "", role, ""), fields.get("type"), None
+    if (own_id := fields.get("id")) is not None:
+        made.id = made.given_id = str(own_id)
+    if not item:
+        content, name = fields.get("content"), fields.get("name")
+        made.name = str(name) if name else None
+        if "function" in (kind, fields.get("role")):
+            made.answers = (f"{FUNCTION}{name or ''}",)
+        elif role == "tool" and (answered := fields.get("tool_call_id")) is not None:
+            made.answers = (answered,)
+    if item or kind == "message":
+        made.goes_on = "response"
+    if beside:
+        made.goes_on = "pause" if beside.get("stop_reason") == "pause_turn" else made.goes_on
+        made.date = next((str(beside[key]) for key in DATE_KEYS if beside.get(key)), None)
+    calls = fields.get("tool_calls") or fields.get("invalid_tool_calls")
+    if type(content) is str and not calls and (not beside or beside.keys() <= PLAIN):
+        made.text = content
+        made.own = "" if role == "tool" else content
+        return made
     parts = _Parts()
     if item:
         parts.block(message)
     else:
-        if "function" in (fields.get("role"), fields.get("type")):
-            parts.answers.append(f"{FUNCTION}{fields.get('name') or ''}")
-        elif role == "tool" and (answered := fields.get("tool_call_id")) is not None:
-            parts.answers.append(answered)
         parts.message(fields, beside)
-    if role == "user" and parts.answers and not parts.own:
-        role = "tool"  # Anthropic's results come in the name of the user
-    text, own_id, name = "\n".join(parts.text), fields.get("id"), fields.get("name")
-    given_id = None if own_id is None else str(own_id)
-    own = text if len(parts.own) == len(parts.text) else "\n".join(parts.own)
-    in_response = item or fields.get("type") == "message"
-    paused = beside.get("stop_reason") == "pause_turn"
-    return Message(
-        source=message,
-        id=given_id or "",
-        key="",
-        role=role,
-        text=text,
-        own="" if role == "tool" else own,
-        name=str(name) if name and not item else None,
-        calls=tuple(parts.calls.values()),
-        answers=tuple(dict.fromkeys(parts.answers)),
-        results=tuple(parts.results),
-        needs=tuple(dict.fromkeys(parts.needs)),
-        goes_on="pause" if paused else "response" if in_response else "",
-        date=next((str(beside[key]) for key in DATE_KEYS if beside.get(key)), None),
-        media=tuple(parts.media),
-        given_id=given_id,
-    )
+    made.answers = tuple(dict.fromkeys((*made.answers, *parts.answers)))
+    if role == "user" and made.answers and not parts.own:
+        made.role = "tool"  # Anthropic's results come in the name of the user
+    made.text = "\n".join(parts.text)
+    if made.role != "tool":
+        made.own = made.text if parts.own == parts.text else "\n".join(parts.own)
+    made.calls, made.needs = tuple(parts.calls.values()), tuple(dict.fromkeys(parts.needs))
+    made.results, made.media = tuple(parts.results), tuple(parts.media)
+    return made
 
 
 def _langchain_role(message: Any, index: int) -> Role:
@@ -297,14 +295,16 @@ class _Parts:
 
     def message(self, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
         """Add a message by its fields; `beside` has what else its maker said of it."""
-        thought = beside.get("reasoning_content") or beside.get("reasoning")  # as DeepSeek writes
-        self.content(thought if isinstance(thought, str) else None)
-        if isinstance(details := beside.get("reasoning_details"), list):  # as OpenRouter writes
-            self.content([one for one in details if not thought or at_path(one, "data")])
-        self.own.clear()  # a thought is said to nobody
         content = fields.get("content")
-        shot = isinstance(content, str) and beside.get("type") == "computer_call_output"
-        self.content([{"type": "input_image", "image_url": content}] if shot else content)
+        if beside:
+            thought = beside.get("reasoning_content") or beside.get("reasoning")  # as DeepSeek's
+            self.content(thought if isinstance(thought, str) else None)
+            if isinstance(details := beside.get("reasoning_details"), list):  # as OpenRouter's
+                self.content([one for one in details if not thought or at_path(one, "data")])
+            self.own.clear()  # a thought is said to nobody
+            if isinstance(content, str) and beside.get("type") == "computer_call_output":
+                content = [{"type": "input_image", "image_url": content}]
+        self.content(content)
         self.content(beside.get("refusal"))
         for holder in (fields, beside) if fields is not beside else (fields,):
             for key in ("tool_calls", "invalid_tool_calls"):
