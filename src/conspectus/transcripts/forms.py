@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus.errors import MessageError
-from conspectus.messages.blocks import is_item
+from conspectus.messages.blocks import at_path, blocks_of, is_item
 from conspectus.messages.message import as_text
 from conspectus.transcripts import claude_code
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a form makes of the records."""
 
     messages: list[Any]  # in the order of the conversation
@@ -34,8 +32,7 @@ class Reading:
     window: int | None = None  # its input limit in tokens, if the file says so
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """A form of files."""
 
     name: str
@@ -46,19 +43,14 @@ class Form:
     added: tuple[str, ...] = ()  # keys that `read` adds to messages, and that no request may have
 
 
-def _mapping(value: Any) -> Row:
-    return value if isinstance(value, Mapping) else {}
-
-
 # Chat messages
 
 KINDS = frozenset("human user ai assistant system tool function chat remove".split())
 """LangChain's types of message; those of chunks are the names of their classes."""
 
 ALIASES = {"user": "human", "assistant": "ai"}
-ANTHROPIC_BLOCKS = frozenset(
-    "tool_use tool_result server_tool_use thinking redacted_thinking document".split()
-)
+ANTHROPIC = "tool_use tool_result server_tool_use thinking redacted_thinking document".split()
+"""Blocks that only Anthropic's messages hold."""
 
 
 def _read_chat(records: Sequence[Any], around: Row) -> Reading:
@@ -69,14 +61,12 @@ def _read_chat(records: Sequence[Any], around: Row) -> Reading:
 
 
 def _is_anthropic(data: Row) -> bool:
-    content = data.get("content")
-    kinds = {_mapping(b).get("type") for b in (content if isinstance(content, list) else ())}
-    return "system" in data or not ANTHROPIC_BLOCKS.isdisjoint(kinds)
+    return "system" in data or any(block.get("type") in ANTHROPIC for block in blocks_of(data))
 
 
 def _read_langchain(records: Sequence[Any], around: Row) -> Reading:
-    fields = [_mapping(_langchain_fields(record)[1]) for record in records]
-    models = [_mapping(each.get("response_metadata")).get("model_name") for each in fields]
+    path = "response_metadata.model_name"
+    models = [at_path(_langchain_fields(record)[1], path) for record in records]
     return Reading([*records], len(records), str(next(filter(None, models[::-1]), "")))
 
 
@@ -133,47 +123,42 @@ def _read_codex(records: Sequence[Any], around: Row) -> Reading:
         if kind == "turn_context":
             model = str(payload.get("model") or model)
         elif kind == "event_msg":
-            window = _mapping(payload.get("info")).get("model_context_window") or window
+            window = at_path(payload, "info.model_context_window") or window
             if payload.get("type") == "thread_rolled_back" and (turns := payload["num_turns"]):
                 users = [at for at, item in enumerate(items) if item.get("role") == "user"]
                 del items[users[-turns] if turns <= len(users) else 0 :]
         elif kind == "response_item" or not items:
             made = payload.get("replacement_history") if kind == "compacted" else [payload]
             whole = [item for item in made or () if item.get("type") == "message" or is_item(item)]
-            items += [
-                _codex_item(item, typed) | {"timestamp": row.get("timestamp")} for item in whole
-            ]
+            for item in whole:
+                role = {"role": "developer"} if typed and not _typed(item, typed) else {}
+                items.append({**item, **role, "timestamp": row.get("timestamp")})
             used += bool(whole)
     return Reading(items, used, model, window)
 
 
-def _codex_item(item: Row, typed: Sequence[str]) -> dict[str, Any]:
-    """Copy an item; a user's message that the user has not typed becomes the developer's."""
-    role = item.get("role")
-    if role == "user" and typed:
-        text = "".join(str(block.get("text", "")) for block in item.get("content") or ())
-        role = role if any(words in text if words else not text for words in typed) else "developer"
-    return {**item, "role": role} if role else {**item}
+def _typed(item: Row, typed: Sequence[str]) -> bool:
+    """Tell whether an item is no message of the user's, or one that the user has typed."""
+    if item.get("role") != "user":
+        return True
+    text = _text(item.get("content") or ())
+    return any(words in text if words else not text for words in typed)
 
 
 # Gemini CLI and opencode, whose messages of the agent hold results
 
+Call = tuple[Any, Any, Any, str | None]  # id, name, arguments, and the result if there is one
 
-def _asked(text: str, pictures: Sequence[str], stamp: Row) -> list[dict[str, Any]]:
-    """Make a user's message in OpenAI's form, of a text and addresses; nothing for neither."""
+
+def _turn(
+    role: str, text: str, stamp: Row, pictures: Sequence[str] = (), calls: Sequence[Call] = ()
+) -> list[dict[str, Any]]:
+    """Make the messages of a turn in OpenAI's form; none without words, pictures and calls."""
     content: Any = text
     if pictures:
         images = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
         content = [*([{"type": "text", "text": text}] if text else []), *images]
-    return [{"role": "user", "content": content, **stamp}] if content else []
-
-
-def _worked(text: str, calls: Sequence[tuple[Any, Any, Any, str | None]], stamp: Row) -> list[Any]:
-    """Make a turn of the agent in OpenAI's form; nothing without words and calls.
-
-    Each call is an id, a name, arguments, and a result if there is one.
-    """
-    message: dict[str, Any] = {"role": "assistant", "content": text or None, **stamp}
+    message: dict[str, Any] = {"role": role, "content": content or None, **stamp}
     results = []
     for call, name, args, result in calls:
         function = {"name": str(name), "arguments": json.dumps(args or {})}
@@ -181,7 +166,7 @@ def _worked(text: str, calls: Sequence[tuple[Any, Any, Any, str | None]], stamp:
         message.setdefault("tool_calls", []).append(made)
         if result is not None:
             results.append({"role": "tool", "tool_call_id": str(call), "content": result})
-    return [message, *results] if text or calls else []
+    return [message, *results] if content or calls else []
 
 
 def _text(parts: Sequence[Row]) -> str:
@@ -203,8 +188,7 @@ def _read_gemini(records: Sequence[Any], around: Row) -> Reading:
         elif row.get("type") in ("user", "gemini"):
             turns[row.get("id", len(turns))] = row
         elif not turns:  # else a compressed history, whose originals are in the file
-            listed = _mapping(row.get("$set")).get("messages") or ()
-            turns = {turn.get("id"): turn for turn in listed}
+            turns = {turn.get("id"): turn for turn in at_path(row, "$set.messages") or ()}
     models = [str(turn["model"]) for turn in turns.values() if turn.get("model")]
     messages = [message for turn in turns.values() for message in _gemini_messages(turn)]
     return Reading(messages, len(turns), models[-1] if models else "")
@@ -217,12 +201,12 @@ def _gemini_messages(data: Row) -> list[dict[str, Any]]:
         inline = [part["inlineData"] for part in parts if "inlineData" in part]
         urls = [f"data:{data.get('mimeType')};base64,{data.get('data')}" for data in inline]
         # One with results of tools alone says nothing that the agent's message has not.
-        return _asked(_text(parts), urls, stamp)
+        return _turn("user", _text(parts), stamp, urls)
     calls = [
         (call.get("id"), call.get("name"), call.get("args"), _gemini_result(call.get("result")))
         for call in data.get("toolCalls") or ()
     ]
-    return _worked(_text(parts), calls, stamp)
+    return _turn("assistant", _text(parts), stamp, calls=calls)
 
 
 def _gemini_result(result: Any) -> str | None:
@@ -248,14 +232,14 @@ def _is_opencode(data: Row) -> bool:
 
 def _read_opencode(records: Sequence[Any], around: Row) -> Reading:
     """Read the messages, up to the one that the user went back to."""
-    end = _mapping(_mapping(around.get("info")).get("revert")).get("messageID")
+    end = at_path(around, "info.revert.messageID")
     messages: list[dict[str, Any]] = []
     model, used = "", 0
     for row in filter(_is_opencode, records):
         info = row["info"]
         if end is not None and info.get("id") == end:
             break
-        model = str(info.get("modelID") or _mapping(info.get("model")).get("modelID") or model)
+        model = str(info.get("modelID") or at_path(info, "model.modelID") or model)
         summary = messages and info.get("summary") is True
         made = [] if summary else _opencode_messages(info, row["parts"])
         messages += made
@@ -268,22 +252,22 @@ def _opencode_messages(info: Row, parts: Sequence[Row]) -> list[dict[str, Any]]:
 
     Texts that the program added are the developer's, behind the user's message.
     """
-    made = _mapping(info.get("time")).get("created")
+    made = at_path(info, "time.created")
     date = datetime.fromtimestamp(made / 1000, UTC) if isinstance(made, int) else None
     when = {"timestamp": date and date.isoformat(timespec="seconds")}
-    stamp = {"id": info.get("id"), **when}
+    stamp: Row = {"id": info.get("id"), **when}
     if info.get("role") == "user":
         texts = [part for part in parts if part["type"] == "text" and not part.get("ignored")]
+        typed = _text([part for part in texts if not part.get("synthetic")])
         added = _text([part for part in texts if part.get("synthetic")])
         pictures = [part for part in parts if str(part.get("mime", "")).startswith("image/")]
-        typed = _text([part for part in texts if not part.get("synthetic")])
-        said = _asked(typed, [str(part["url"]) for part in pictures], stamp)
-        return [*said, {"role": "developer", "content": added, **when}] if added.strip() else said
+        said = _turn("user", typed, stamp, [str(part["url"]) for part in pictures])
+        return [*said, *_turn("developer", added if added.strip() else "", when)]
     messages: list[dict[str, Any]] = []
-    text, calls = "", list[Any]()
+    text, calls = "", list[Call]()
     for part in [*parts, {"type": "step-start"}]:
         if part["type"] == "step-start":
-            messages += _worked(text, calls, when if messages else stamp)
+            messages += _turn("assistant", text, when if messages else stamp, calls=calls)
             text, calls = "", []
         elif part["type"] == "text":
             text += str(part["text"])
