@@ -43,7 +43,6 @@ class Kind:
     asks: Names = ()  # fields with the id of its call; the first that has one counts
     answers: Names = ()  # fields with the id of the call that it answers; likewise
     needs: Names = ()  # paths to the id of a call that must stand before it
-    name: str = "type"  # the field with the name of the tool that it calls
     args: str = ""  # the field with its arguments; default: all that is neither id nor status
     short: Short = ()  # paths to what may be shortened, and how
     inside: str = ""  # the field that holds the block proper, as Bedrock and LangChain wrap some
@@ -103,12 +102,12 @@ KINDS: dict[str, Kind] = {
     "reasoning.summary": Kind(says=("summary",)),
     "reasoning.encrypted": _media,
     # Calls of a caller's own tools, and results
-    "tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input", short=INPUT),
-    "tool_call": Kind(asks=("id",), needs=EXTRA_CALLER, name="name", args="args", short=ARGS),
-    "invalid_tool_call": Kind(asks=("id",), name="name", args="args", short=(("args", "text"),)),
-    "tool_call_chunk": Kind(asks=("id",), name="name", args="args", short=(("args", "json"),)),
-    "function_call": _call(needs=CALLER, name="name", args="arguments", short=ARGUMENTS),
-    "custom_tool_call": _call(needs=CALLER, name="name", args="input", short=(("input", "text"),)),
+    "tool_use": Kind(asks=("id",), needs=CALLER, args="input", short=INPUT),
+    "tool_call": Kind(asks=("id",), needs=EXTRA_CALLER, args="args", short=ARGS),
+    "invalid_tool_call": Kind(asks=("id",), args="args", short=(("args", "text"),)),
+    "tool_call_chunk": Kind(asks=("id",), args="args", short=(("args", "json"),)),
+    "function_call": _call(needs=CALLER, args="arguments", short=ARGUMENTS),
+    "custom_tool_call": _call(needs=CALLER, args="input", short=(("input", "text"),)),
     "tool_result": Kind(answers=TOOL_USE, short=CONTENT),
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), _output(short=OUTPUT)),
     # OpenAI's tools that the caller carries out or approves
@@ -118,7 +117,7 @@ KINDS: dict[str, Kind] = {
     "shell_call_output": _output(short=(("output", "strings"),)),
     "apply_patch_call": _call(needs=CALLER, args="operation"),
     "apply_patch_call_output": _output(short=(("output", "text"),)),
-    "mcp_approval_request": _call(asks=("id",), name="name", args="arguments"),
+    "mcp_approval_request": _call(asks=("id",), args="arguments"),
     "mcp_approval_response": _output(answers=("approval_request_id",)),
     # OpenAI's tools that its server carries out; most hold call and result in one item
     "mcp_call": Kind(needs=("approval_request_id",), by="model"),
@@ -129,19 +128,17 @@ KINDS: dict[str, Kind] = {
     "image_generation_call": Kind(media=True, by="model"),
     "compaction": Kind(by="model"),
     # Anthropic's in LangChain's standard content; call and result may stand in two messages
-    "server_tool_call": Kind(asks=("id",), name="name", args="args"),
-    "server_tool_call_chunk": Kind(asks=("id",), name="name", args="args"),
+    "server_tool_call": Kind(asks=("id",), args="args"),
+    "server_tool_call_chunk": Kind(asks=("id",), args="args"),
     # Blocks around others
     "non_standard": Kind(inside="value"),
-    "toolUse": Kind(
-        asks=("toolUseId",), name="name", args="input", short=INPUT[:1], inside="toolUse"
-    ),
+    "toolUse": Kind(asks=("toolUseId",), args="input", short=INPUT[:1], inside="toolUse"),
     "toolResult": Kind(answers=("toolUseId",), short=CONTENT, inside="toolResult"),
 }
 """By the `type` of a block; by its only key if it has none, as in Bedrock's own form."""
 
 ENDINGS = {
-    "_tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input"),  # `server_tool_use`
+    "_tool_use": Kind(asks=("id",), needs=CALLER, args="input"),  # `server_tool_use`
     "_tool_result": Kind(answers=TOOL_USE),  # such as `web_search_tool_result`
     "_call": _call(asks=("call_id",)),  # one without is carried out by the server
     "_output": _output(),  # such as `computer_call_output`
@@ -214,12 +211,12 @@ def first_id(block: Mapping[str, Any], paths: Names) -> str:
 
 
 def called(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
-    """Return the tool's name and the arguments of a block that asks."""
+    """Return the tool's name, or else the block's, and the arguments of a block that asks."""
     if kind.args:
         args = block.get(kind.args) or block.get("partial_json", block.get(kind.args))
     else:
         args = {key: part for key, part in block.items() if key not in _NO_ARGS}
-    return str(block.get(kind.name) or block.get("type") or ""), {} if args is None else args
+    return str(block.get("name") or block.get("type") or ""), {} if args is None else args
 
 
 def stays_whole(block: Mapping[str, Any]) -> bool:

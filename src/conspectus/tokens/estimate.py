@@ -15,7 +15,6 @@ import json
 import re
 from functools import cache
 from importlib import resources
-from operator import mul
 from typing import Literal, get_args
 from zlib import adler32
 
@@ -63,22 +62,19 @@ def estimate(text: str, family: Family = "unknown") -> int:
     """
     if not text:
         return 0
-    steps, (weights, per_rare) = 0, _data()[2][family]
+    steps = 0
     for start in range(0, len(text), BLOCK):
-        views, rare = _coded(text[start : start + BLOCK])
-        costs = b"".join(map(bytes.translate, views, weights))
-        # Half of adler32 is one more than the sum of at most 256 bytes, and faster than sum().
-        for at in range(0, len(costs), 256):
-            steps += (adler32(costs[at : at + 256]) & 0xFFFF) - 1
-        if rare:
-            steps += sum(map(mul, rare, per_rare))
+        steps += _steps(text[start : start + BLOCK], *_data()[2][family])
     return max(1, round(steps * UNIT))
 
 
-def _coded(text: str) -> tuple[list[bytes], list[int]]:
-    """Return the views of a text, and its numbers of rare Han and Hangul characters."""
+def _steps(text: str, weights: list[bytes], per_rare: list[int]) -> int:
+    """Return what the characters of a text weigh in all views, and the rare ones of Han and Hangul.
+
+    A table of weights may be for bytes of a text in Latin-1, or for those of all characters.
+    """
     tables, common, _ = _data()
-    raw, number = text.encode("latin-1", "ignore"), int.from_bytes
+    raw, number, steps = text.encode("latin-1", "ignore"), int.from_bytes, 0
     kind, shape, letter, one, two = [number(raw.translate(t), "little") for t in tables[:5]]
     shape |= shape << 10
     low, high = _MASKS
@@ -90,19 +86,22 @@ def _coded(text: str) -> tuple[list[bytes], list[int]]:
         letter | (two & low) << 13,
         letter | (two & high) << 10,
     )
-    size, rare = len(raw), list[int]()
+    size = len(raw)
     coded = [view.to_bytes(size + 4, "little")[:size] for view in views]
+    costs = b"".join(map(bytes.translate, coded, weights))
     if size < len(text):
         wide, (column, script) = text.encode("utf-16-le", "surrogatepass"), tables[5:]
         scripts = wide[1::2].translate(script)
-        here = number(scripts, "little")
-        above = number(wide[::2].translate(column), "little")
-        for view in (above | here << 4, here << 4 | here << 8):
-            coded.append(view.to_bytes(len(wide), "little")[: len(wide) // 2])
-        for group, some in common:
-            count = scripts.count(group)
-            rare.append(count and count - sum(map(len, some.findall(text))))
-    return coded, rare
+        here, above = number(scripts, "little"), number(wide[::2].translate(column), "little")
+        for view, table in ((above | here << 4, weights[6]), (here << 4 | here << 8, weights[7])):
+            costs += view.to_bytes(len(wide), "little")[: len(wide) // 2].translate(table)
+        for (group, some), weight in zip(common, per_rare, strict=True):
+            if count := scripts.count(group):
+                steps += weight * (count - sum(map(len, some.findall(text))))
+    # Half of adler32 is one more than the sum of at most 256 bytes, and faster than sum().
+    for at in range(0, len(costs), 256):
+        steps += (adler32(costs[at : at + 256]) & 0xFFFF) - 1
+    return steps
 
 
 _MASKS = [int.from_bytes(bits * BLOCK, "little") for bits in (b"\x07", b"\x38")]

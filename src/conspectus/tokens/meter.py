@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cached_property, lru_cache, partial
@@ -125,18 +125,20 @@ class TokenMeter:
 
     def entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
+        size: int
         way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
-            counter = self._counter
-            size = counter(message_of(message)) if counter else self._estimate(message)
-            size = max(0, size - self.base)
+            if self._counter is None:
+                size = self._estimate(message)
+            else:
+                size = max(0, self._counter(message_of(message)) - self.base)
             message.memo["tokens"] = self._way, size
-        return self._corrected(size)
+        return math.ceil(size * self.ratio)
 
     @property
     def base(self) -> int:
         """Tokens that a counter adds to any list, as for tools; the frame of a message is none."""
-        base = self._counter.base if self._counter is not None else 0
+        base = 0 if self._counter is None else self._counter.base
         return base if base > BASE else 0
 
     def message(self, message: Source) -> int:
@@ -150,7 +152,7 @@ class TokenMeter:
     def text(self, text: str) -> int:
         """Count the tokens of a text inside a message."""
         if self._counter is None:
-            return self._corrected(self._text(text))
+            return math.ceil(self._text(text) * self.ratio)
         whole, frame = ({"role": "user", "content": part} for part in (text, ""))
         return max(0, self.message(whole) - self.message(frame))
 
@@ -169,17 +171,14 @@ class TokenMeter:
         other.ratio = ratio
         return other
 
-    def _corrected(self, size: int) -> int:
-        return size if self.ratio == 1.0 else math.ceil(size * self.ratio)
-
     def _estimate(self, message: Message) -> int:
-        texts = [message.text, message.name or ""]
-        for call in message.calls:
-            texts += call.name, call.args
+        text = message.text
+        if message.name or message.calls:
+            # Several short texts cost several times as much to estimate as one.
+            calls = (part for call in message.calls for part in (call.name, call.args))
+            text = "\n".join(filter(None, (text, message.name, *calls)))
         media = sum(media_tokens(block, self.maker) for block in message.media)
-        # Several short texts cost several times as much to estimate as one.
-        size = self._text("\n".join(filter(None, texts)))
-        return PER_MESSAGE + PER_CALL * len(message.calls) + size + media
+        return PER_MESSAGE + PER_CALL * len(message.calls) + self._text(text) + media
 
 
 _remembered = lru_cache(maxsize=32)(estimate)
@@ -236,8 +235,7 @@ class MessageCounter:
 
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
-        for history_of in (_alone, _legal_history):
-            history, others = history_of(message)
+        for history, others in _histories(message):
             try:
                 beside = self._ask(others) - self.base if others else 0
                 return max(0, self._ask(history) - beside)
@@ -264,30 +262,25 @@ class MessageCounter:
         return int(count)
 
 
-Histories = tuple[list["BaseMessage"], list["BaseMessage"]]
-
-
-def _alone(message: BaseMessage) -> Histories:
-    return [message], []
-
-
-def _legal_history(message: BaseMessage) -> Histories:
-    """Return a history with a message that a provider takes, and one to compare it with.
+def _histories(message: BaseMessage) -> Iterator[tuple[list[BaseMessage], list[BaseMessage]]]:
+    """Yield a message alone, and in a history that a provider takes, beside one to compare it with.
 
     A call counts with the frames of its results.
     """
+    yield [message], []
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
     question = HumanMessage(FILLER)
     if isinstance(message, SystemMessage):
-        return [message, question], [question]
-    if isinstance(message, ToolMessage):
+        yield [message, question], [question]
+    elif isinstance(message, ToolMessage):
         call: Any = {"name": message.name or "tool", "args": {}, "id": message.tool_call_id}
         before = [question, AIMessage("", tool_calls=[call])]
-        return [*before, message], [*before, message.model_copy(update={"content": FILLER})]
-    calls = getattr(message, "tool_calls", ())
-    results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
-    return [question, message, *results], [question]
+        yield [*before, message], [*before, message.model_copy(update={"content": FILLER})]
+    else:
+        calls = getattr(message, "tool_calls", ())
+        results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
+        yield [question, message, *results], [question]
 
 
 def vocabulary(spec: str) -> Callable[[str], int]:
@@ -305,24 +298,24 @@ def vocabulary(spec: str) -> Callable[[str], int]:
             "tokenizers:path/to/tokenizer.json"
         )
     try:
-        return load(name)
+        tokens = load(name)
     except Exception as error:
         advice = "give one that is on this machine, or leave token_counter out for the estimate"
         if isinstance(error, ImportError):
             advice = install_command("tokens")
         wrong = f"cannot be had ({type(error).__name__}: {error!s:.200})"
         raise PolicyError(f"the vocabulary {spec!r} {wrong}; {advice}") from error
+    return lambda text: len(tokens(text))
 
 
-def _tiktoken(name: str) -> Callable[[str], int]:
+def _tiktoken(name: str) -> Callable[[str], Sequence[int]]:
     import tiktoken
 
     known = name in tiktoken.list_encoding_names()
-    encode = (tiktoken.get_encoding if known else tiktoken.encoding_for_model)(name).encode_ordinary
-    return lambda text: len(encode(text))
+    return (tiktoken.get_encoding if known else tiktoken.encoding_for_model)(name).encode_ordinary
 
 
-def _tokenizers(name: str) -> Callable[[str], int]:
+def _tokenizers(name: str) -> Callable[[str], Sequence[int]]:
     from tokenizers import Tokenizer
 
     path = Path(name).expanduser()
@@ -330,9 +323,7 @@ def _tokenizers(name: str) -> Callable[[str], int]:
     tokenizer: Any = Tokenizer.from_file(str(path)) if local else Tokenizer.from_pretrained(name)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-
-    def count(text: str) -> int:
-        plain = text.encode("utf-8", "replace").decode()  # it refuses lone surrogates
-        return len(tokenizer.encode(plain, add_special_tokens=False).ids)
-
-    return count
+    # It refuses lone surrogates.
+    return lambda text: (
+        tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
+    )
