@@ -32,6 +32,7 @@ from conspectus.langchain.overflow import TRIES, Refused
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
 from conspectus_serve import compaction
+from conspectus_serve.bodies import Bodies, Body
 from conspectus_serve.compaction import MARK, Asked, Held, Items, answer_of, asked_of
 from conspectus_serve.entrance import Secret, add_tenant
 from conspectus_serve.models import Learned, Models, form_of, formed
@@ -67,6 +68,7 @@ class Exchange:
     route: Route
     raw: bytes
     headers: Headers
+    body: Body = field(default_factory=lambda: Body({}))
     asked: Asked = field(default_factory=lambda: Asked({}))  # with the body for the upstream
     model: str = ""  # its name, at most so much of it as is kept and logged
     streamed: bool = False
@@ -131,6 +133,7 @@ class Fitter:
         self, archive: Archive, settings: ServeSettings, config: Any, secret: Secret
     ) -> None:
         self._archive, self._settings = archive, settings
+        self._bodies = Bodies()
         self._items = Items(settings.signing_keys or [secret.signing_key()])
         self._models = Models(settings, config, archive)
         self.places, self._originals = Places(archive), Originals(archive)
@@ -161,7 +164,9 @@ class Fitter:
         x.named, x.note, x.content = x.headers.get(THREAD, ""), "", x.raw
         if THREAD in x.headers and not 0 < len(x.named) <= LONGEST_NAME:
             raise Refusal(400, f"{THREAD} is a name of up to {LONGEST_NAME} characters")
-        body, protocol = _parsed(x.raw), x.route.protocol
+        protocol = x.route.protocol
+        x.body = self._bodies.read(x.tenant, x.raw, protocol.field)
+        body = x.body.fields
         x.streamed = body.get("stream") is True and not x.route.counts
         x.model = str(body.get("model") or x.route.model)[:LONGEST_NAME]
         here = self._settings.compaction == "here"
@@ -193,7 +198,7 @@ class Fitter:
         betas = x.headers.getlist("anthropic-beta")
         window = self._models.window(x.model, x.learned, betas)
         engine = self._models.engine(x.model, window)
-        x.trail = trail_of(x.history, protocol.name, engine.meter)
+        x.trail = x.body.trail = trail_of(x.history, protocol.name, engine.meter, x.body.trail)
         x.tokens = x.sent = x.trail.tokens
         if asked.at is not None:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE)) if asked.alone else None
@@ -376,14 +381,3 @@ class Fitter:
             x.learned.refused = most + x.beside
         await self._compact(x, Window(x.refused.budget + x.beside, x.beside))
         return x.sent < sent
-
-
-def _parsed(raw: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # their words may hold a part of it
-        why = f"the body is no JSON in UTF-8 ({type(error).__name__}); check it"
-        raise Refusal(400, why) from None
-    if not isinstance(body, dict):
-        raise Refusal(400, "the body is no JSON object; send {...}")
-    return body

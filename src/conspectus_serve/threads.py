@@ -17,9 +17,8 @@ import logging
 import marshal
 import re
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import is_, itemgetter
 from typing import Any
 
@@ -83,47 +82,74 @@ class Mark:
 class Trail:
     """A history as it is known again."""
 
-    marks: list[Mark]
-    messages: list[Any]  # as the engine reads them: without cache marks
-    tokens: int
-    said: list[str]  # names of the messages that were said
-    answered: list[str]  # those up to the last answer of the model; without one, all
-    names: list[str]  # of the answers by which a thread is looked for, the newest first
+    kind: int  # of the protocol and the estimate of tokens
+    history: Sequence[Any] = ()
+    marks: list[Mark] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)  # as the engine reads them: no cache marks
+    tokens: int = 0
+    seen: dict[str, int] = field(default_factory=dict)  # how often there is a name
+    talk: list[str] = field(default_factory=list)  # names of the messages that were said
+    answers: list[int] = field(default_factory=list)  # ends of the model's own in these
+    said: Sequence[str] = ()  # the same names; without one, a name of the whole
+    answered: Sequence[str] = ()  # those up to the last answer of the model; without one, all
+    names: Sequence[str] = ()  # of the answers by which a thread is looked for, the newest first
+
+    def begins(self, history: Sequence[Any], kind: int) -> bool:
+        """Return whether a history goes on from this one."""
+        known = self.history
+        return kind == self.kind and len(known) <= len(history) and all(map(is_, known, history))
 
 
 _KNOWN: dict[int, Mark] = {}
 
 
-def trail_of(history: Sequence[Any], protocol: str, meter: TokenMeter) -> Trail:
+def trail_of(
+    history: Sequence[Any], protocol: str, meter: TokenMeter, before: Trail | None = None
+) -> Trail:
     """Read a history; two protocols have no names in common.
 
-    System messages do not count, as they may hold a clock, unless there is nothing else. Raises
+    System messages do not count, as they may hold a clock, unless there is nothing else. The trail
+    of `before` need not be read again where the history goes on from it. Raises
     ValueError, TypeError or RecursionError for a message that is no JSON object.
     """
     kind, known = hash((protocol, meter.family, meter.maker)), _KNOWN.get
+    begin = before if before is not None and before.begins(history, kind) else Trail(kind)
+    new = history[len(begin.history) :]
     # The fastest of all; its 64 bits have a secret key.
-    keys = [hash(marshal.dumps(message, 2)) ^ kind for message in history]
-    pairs = list(zip(keys, history, strict=True))
+    keys = [hash(marshal.dumps(message, 2)) ^ kind for message in new]
+    pairs = list(zip(keys, new, strict=True))
     marks = [known(key) or _newly_read(key, message, protocol, meter) for key, message in pairs]
-    messages = [one if mark.as_is else _read(one) for mark, one in zip(marks, history, strict=True)]
-    names = [mark.name for mark in marks if mark.name]
-    if len(set(names)) < len(names):
-        seen = Counter[str]()
-        for at, mark in enumerate(marks):  # the same words again are another message
-            seen[mark.name] += 1
-            if mark.name and seen[mark.name] > 1:
-                marks[at] = replace(mark, name=f"{mark.name}-{seen[mark.name]}")
-    talk, tokens = [mark for mark in marks if mark.said], sum(mark.tokens for mark in marks)
-    said = [mark.name for mark in talk] or [_hashed([protocol, *messages])]
-    ends = [end for end, mark in enumerate(talk, 1) if mark.by_model]
+    read = [one if mark.as_is else _read(one) for mark, one in zip(marks, new, strict=True)]
+    messages, seen = begin.messages + read, {**begin.seen}
+    for at, mark in enumerate(marks):  # the same words again are another message
+        if mark.name:
+            seen[mark.name] = number = seen.get(mark.name, 0) + 1
+            marks[at] = replace(mark, name=f"{mark.name}-{number}") if number > 1 else mark
+    talk = begin.talk + [mark.name for mark in marks if mark.said]
+    tokens = begin.tokens + sum(mark.tokens for mark in marks)
+    said = talk or [_hashed([protocol, *messages])]
+    new_talk = enumerate((mark for mark in marks if mark.said), len(begin.talk) + 1)
+    answers = begin.answers + [end for end, mark in new_talk if mark.by_model]
     # How many of them an earlier request may have held.
-    ends = [*range(1, ends[0] if ends else len(talk) + 1), *ends] or [1]
+    ends = [*range(1, answers[0] if answers else len(talk) + 1), *answers] or [1]
     back = [*range(1, NEWEST), *(NEWEST << n for n in range(24))]
     names = [
         "-".join(said[max(0, end - TOGETHER) : end])
         for end in (ends[-at] for at in back if at <= len(ends))
     ]
-    return Trail(marks, messages, tokens, said, said[: ends[-1]], names)
+    return Trail(
+        kind=kind,
+        history=history,
+        marks=begin.marks + marks,
+        messages=messages,
+        tokens=tokens,
+        seen=seen,
+        talk=talk,
+        answers=answers,
+        said=said,
+        answered=said[: ends[-1]],
+        names=names,
+    )
 
 
 def _read(message: Any) -> Any:
