@@ -14,11 +14,13 @@ from langgraph.store.base import BaseStore
 
 from conspectus import Compactor, ContextGuard
 from conspectus import SummarizationMiddleware as Ours
+from conspectus._langchain import named
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.model import Summarizer
+from conspectus.model.calls import reported
 
 Middleware = AgentMiddleware[Any, Any, Any]
 Originals = Mapping[str, Sequence[BaseMessage]]
@@ -129,19 +131,13 @@ def _langchain(setting: Setting) -> list[Middleware]:
         text = get_buffer_string(messages, format="xml")
         prompt = DEFAULT_SUMMARY_PROMPT.format(messages=text).rstrip()
         answer = model.invoke(prompt)
-        usage: Any = answer.usage_metadata or {
-            "input_tokens": setting.count([HumanMessage(prompt)]),
-            "output_tokens": setting.count([answer]),
-        }
-        cost = Cost(
-            1,
-            usage["input_tokens"],
-            usage["output_tokens"],
-            cached_tokens=usage.get("input_token_details", {}).get("cache_read", 0),
-            estimated_calls=int(answer.usage_metadata is None),
-        )
-        name = getattr(model, "model_name", None) or getattr(model, "model", None)
-        setting.costs.append(cost.asked_of(name) if isinstance(name, str) else cost)
+        if answer.usage_metadata is None:
+            sizes = setting.count([HumanMessage(prompt)]), setting.count([answer])
+            cost = Cost(1, *sizes, estimated_calls=1)
+        else:
+            cost = reported(answer.usage_metadata)
+        name = named(model)
+        setting.costs.append(cost.asked_of(name) if name else cost)
         return str(answer.text)
 
     def compact(messages: Sequence[BaseMessage]) -> str:

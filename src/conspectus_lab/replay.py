@@ -219,10 +219,8 @@ def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
     if given is None or (isinstance(given, str) and names_embedded(given)):
         return None, EmbeddedSummarizer()
     if isinstance(given, str):
-        from langchain.chat_models import init_chat_model
-
-        asked = ChatModelSummarizer(given)  # says what is wrong with the name
-        return init_chat_model(given), asked
+        asked: Any = ChatModelSummarizer(given)  # says what is wrong with the name
+        return asked.model, asked
     if isinstance(given, BaseChatModel):
         return given, ChatModelSummarizer(given)
     if isinstance(given, Summarizer):
