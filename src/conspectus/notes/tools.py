@@ -108,13 +108,12 @@ class ToolTable:
 
     def __getitem__(self, name: str) -> Tool:
         name = name.casefold()
-        ways = (
-            self._own.get(name) or _opening(self._own, name),
-            _TABLE.get(name) or self._hints.get(name) or _opening(_TABLE, name),
-        )
-        return next(filter(None, ways), Tool(""))
+        own = self._own.get(name) or _opening(self._own, name)
+        known = own or _TABLE.get(name) or self._hints.get(name) or _opening(_TABLE, name)
+        return known or _UNKNOWN
 
 
+_UNKNOWN = Tool("")
 _TABLE = {tool.name.casefold(): tool for tool in TOOLS}
 
 
