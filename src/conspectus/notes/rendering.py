@@ -64,6 +64,7 @@ model's findings."""
 
 # Of scripts without spaces, from Thai on, each pair of characters; of others each word.
 _TERM = re.compile(r"(?=([\u0e00-\uffff]{2}))[\u0e00-\uffff]|([^\W_]+)")
+_WORD = re.compile(r"[^\W_]+")  # the same of a text with nothing from Thai on
 
 Steps = list[tuple[int, int]]  # the place of a line, and the characters that it is left
 Parts = Sequence[Sequence[tuple[Line, float]]]  # lines, each with its characters
@@ -308,8 +309,10 @@ def _steps_of_words(lines: dict[int, Line]) -> Steps:
     return [(place, level) for *_, place, level in sorted(steps)]
 
 
-def _terms(line: Line) -> tuple[tuple[str, str], ...]:
+def _terms(line: Line) -> tuple[str, ...]:
     """Return the words of a line, once each, in the same order in every process."""
     if (terms := line.texts.get("terms")) is None:
-        terms = line.texts["terms"] = tuple(dict.fromkeys(_TERM.findall(line.text.casefold())))
+        text = line.text.casefold()
+        found = _WORD.findall(text) if text.isascii() else map("".join, _TERM.findall(text))
+        terms = line.texts["terms"] = tuple(dict.fromkeys(found))
     return terms

@@ -72,9 +72,10 @@ class Line:
     @cached_property
     def size(self) -> int:
         """Characters that the line takes when nothing of it is cut."""
-        args = sum(len(name) + len(value) + 3 for name, value in self.args)
-        cited = sum(map(len, self.cites)) + 2 * len(self.cites)
-        return 16 + len(self.text) + len(self.call) + args + len(self.outcome) + cited
+        size = 16 + len(self.text) + len(self.call) + len(self.outcome)
+        for name, value in self.args:
+            size += len(name) + len(value) + 3
+        return size + sum(map(len, cites := self.cites)) + 2 * len(cites)
 
     @property
     def acts(self) -> bool:
