@@ -12,7 +12,8 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
 from conspectus_serve.recall import Recall
-from conspectus_serve.threads import Originals, trail_of
+from conspectus_serve.threads import Originals
+from conspectus_serve.trails import trail_of
 from histories import assistant, user
 from serve_support import SECRET, Serving, before, between, chat, message, own, post, talk
 

@@ -18,10 +18,10 @@ from conspectus.archive import Archive, default_archive_path
 from conspectus.config import SummarizationConfig
 from conspectus_serve import protocols
 from conspectus_serve.entrance import Entrance, Secret, secret_beside
-from conspectus_serve.fitting import Exchange, Fitter
+from conspectus_serve.fitting import LARGE, Exchange, Fitter
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import Operation
-from conspectus_serve.protocols import COMPACT, WITHOUT_HISTORY, Refusal, Route
+from conspectus_serve.protocols import COMPACT, RESPONSES, WITHOUT_HISTORY, Refusal, Route
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import (
     Raw,
@@ -40,7 +40,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 RETRIES = 6  # maximum further requests for one that the upstream refuses
 THREADS = 128  # for calls of archives, which may hang
-LARGE = 50_000  # bytes of a request that takes longer to read than others shall wait
 NEEDED = 2_000  # tokens of a history from which an upstream is asked for the window of its model
 MOMENT = 0.05  # seconds for which it may wait to be written how far threads have come
 PATIENCE = 3.0  # seconds that it has for that
@@ -246,7 +245,8 @@ class Endpoint:
         Large ones are read in threads, one at a time, so that small ones need not wait.
         """
         # A history that the client leaves to the server may be large all the same.
-        large = len(x.raw) >= LARGE or b'"previous_response_id"' in x.raw
+        large = len(x.raw) >= LARGE and not self._fitter.is_soon_read(x)
+        large = large or (x.route.protocol is RESPONSES and b'"previous_response_id"' in x.raw)
         if not (large or self._archive.backend.daemon):  # else a server, which may hang
             self._fitter.read(x)
             return

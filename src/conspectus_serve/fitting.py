@@ -33,19 +33,21 @@ from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
 from conspectus_serve import compaction
 from conspectus_serve.bodies import Bodies, Body
-from conspectus_serve.compaction import MARK, Asked, Held, Items, answer_of, asked_of
+from conspectus_serve.compaction import Asked, Held, Items, answer_of, asked_of
 from conspectus_serve.entrance import Secret, add_tenant
 from conspectus_serve.models import Learned, Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, Route
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import TAIL, Mark, Match, Originals, Places, Trail, hint_of, trail_of
+from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of
+from conspectus_serve.trails import Mark, Trail, trail_of
 from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
 logger = logging.getLogger("conspectus.serve")
 
 THREAD = "x-conspectus-thread"
 HELD = 16  # histories left to the server that are remembered, beside the archive
+LARGE = 50_000  # bytes of what takes longer to read than small requests shall wait
 LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
@@ -159,6 +161,11 @@ class Fitter:
 
     # Read
 
+    def is_soon_read(self, x: Exchange) -> bool:
+        """Return whether little is new since a request for which nothing was due."""
+        known = self._bodies.known(x.tenant, x.raw, x.route.protocol.field)
+        return known is not None and known.quiet and len(x.raw) - len(known.raw) < LARGE
+
     def read(self, x: Exchange) -> None:
         """Read a request, measure it, and find its thread. Raises Refusal."""
         x.named, x.note, x.content = x.headers.get(THREAD, ""), "", x.raw
@@ -185,7 +192,7 @@ class Fitter:
                 rest = {k: v for k, v in x.asked.body.items() if k != "previous_response_id"}
                 x.asked = replace(x.asked, body=rest)
             x.history = [*x.held[2], *protocol.history(x.asked.body)]
-            if x.held[2] or MARK.encode() in x.raw:
+            if x.held[2] or x.body.signed:
                 x.history, of_item = self._items.expanded(x.tenant, x.history)
             x.named, x.filled = x.named or of_item, x.asked.body is not body or bool(of_item)
             if x.history:
@@ -215,6 +222,7 @@ class Fitter:
         thread = Thread(engine, x.scope, budget_of(engine.policy, x.room))
         quiet = thread.is_quiet(Size(x.tokens, len(x.history)), None)
         x.due = bool(x.match.head or asked.at == 0 or not quiet)
+        x.body.quiet = not x.due
         if not x.room and not engine.policy.trigger:
             x.note = NO_WINDOW
 

@@ -25,7 +25,7 @@ from conspectus.model.windows import profile_of, reserved_for_answer
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import Odd
+from conspectus_serve.trails import Odd
 
 KNOWN = 32  # models whose engine is remembered: clients choose the names of models
 SCHEMAS = 512  # sets of tools whose size is remembered

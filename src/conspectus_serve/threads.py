@@ -1,9 +1,5 @@
 """Find the thread of a history that the client does not name, and what the client has cleared.
 
-A message is known by what clients do not change: the user's words, the model's words, the ids of
-its calls. Results of tools, thoughts, reminders and marks for a cache count for nothing, as clients
-clear them.
-
 A history joins a thread if it holds the thread's last answer and most of what was said before;
 otherwise it begins a new one. If it has left a known thread, the compactions that still fit are
 copied into the new one, so that nothing is summarised twice.
@@ -14,38 +10,23 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import marshal
-import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import is_, itemgetter
 from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
-from conspectus.errors import ArchiveError, MessageError
+from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from conspectus.messages.blocks import blocks_of, kind_of, without_cache_marks
-from conspectus.tokens import TokenMeter
+from conspectus.messages.blocks import blocks_of, kind_of
+from conspectus_serve.trails import Mark, Trail
 
 logger = logging.getLogger("conspectus.serve")
 
-_WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-
-_PASSING = ("system-reminder", "think", "thinking", "thought", "reasoning")
-"""Tags around parts of texts that clients add to messages, or take out, from request to request."""
-
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details")
-"""Types of blocks and items, and fields of messages."""
-
-_PART = re.compile(r"[A-Za-z0-9]{8,}+")  # of an id; with letters and digits it is a random one
-
-KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
-NEWEST = 32  # answers by which a thread is looked for; of those before, each at twice the distance
-TOGETHER = 4  # messages that name an answer, with those before it
-NEAR, GUESSED = 3, 4_096  # of them: which nearly always suffice, and whose thread is remembered
+NEAR, GUESSED = 3, 4_096  # answers that nearly always suffice, and whose thread is remembered
 TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
@@ -59,162 +40,6 @@ EACH = 1_000  # characters for which a message counts beside its own
 SMALL = 200  # characters of a message that no client would clear
 HEAD = 40  # characters by which a text is known to be the beginning of another
 CHAINS = 64  # threads for which the covered messages are remembered
-
-
-class Odd(dict[str, Any]):
-    """What stands for a message that the engine does not understand; it stays in view."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mark:
-    """A message as it is known again."""
-
-    name: str  # hash of what clients leave alone; empty if there is nothing such
-    size: int  # characters of its JSON
-    said: bool  # it holds more than results of tools, and is no system message
-    by_model: bool
-    unique: bool  # no other conversation has its name
-    as_is: bool  # it is read as it came
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Trail:
-    """A history as it is known again."""
-
-    kind: int  # of the protocol and the estimate of tokens
-    history: Sequence[Any] = ()
-    marks: list[Mark] = field(default_factory=list)
-    messages: list[Any] = field(default_factory=list)  # as the engine reads them: no cache marks
-    tokens: int = 0
-    seen: dict[str, int] = field(default_factory=dict)  # how often there is a name
-    talk: list[str] = field(default_factory=list)  # names of the messages that were said
-    answers: list[int] = field(default_factory=list)  # ends of the model's own in these
-    said: Sequence[str] = ()  # the same names; without one, a name of the whole
-    answered: Sequence[str] = ()  # those up to the last answer of the model; without one, all
-    names: Sequence[str] = ()  # of the answers by which a thread is looked for, the newest first
-
-    def begins(self, history: Sequence[Any], kind: int) -> bool:
-        """Return whether a history goes on from this one."""
-        known = self.history
-        return kind == self.kind and len(known) <= len(history) and all(map(is_, known, history))
-
-
-_KNOWN: dict[int, Mark] = {}
-
-
-def trail_of(
-    history: Sequence[Any], protocol: str, meter: TokenMeter, before: Trail | None = None
-) -> Trail:
-    """Read a history; two protocols have no names in common.
-
-    System messages do not count, as they may hold a clock, unless there is nothing else. The trail
-    of `before` need not be read again where the history goes on from it. Raises
-    ValueError, TypeError or RecursionError for a message that is no JSON object.
-    """
-    kind, known = hash((protocol, meter.family, meter.maker)), _KNOWN.get
-    begin = before if before is not None and before.begins(history, kind) else Trail(kind)
-    new = history[len(begin.history) :]
-    # The fastest of all; its 64 bits have a secret key.
-    keys = [hash(marshal.dumps(message, 2)) ^ kind for message in new]
-    pairs = list(zip(keys, new, strict=True))
-    marks = [known(key) or _newly_read(key, message, protocol, meter) for key, message in pairs]
-    read = [one if mark.as_is else _read(one) for mark, one in zip(marks, new, strict=True)]
-    messages, seen = begin.messages + read, {**begin.seen}
-    for at, mark in enumerate(marks):  # the same words again are another message
-        if mark.name:
-            seen[mark.name] = number = seen.get(mark.name, 0) + 1
-            marks[at] = replace(mark, name=f"{mark.name}-{number}") if number > 1 else mark
-    talk = begin.talk + [mark.name for mark in marks if mark.said]
-    tokens = begin.tokens + sum(mark.tokens for mark in marks)
-    said = talk or [_hashed([protocol, *messages])]
-    new_talk = enumerate((mark for mark in marks if mark.said), len(begin.talk) + 1)
-    answers = begin.answers + [end for end, mark in new_talk if mark.by_model]
-    # How many of them an earlier request may have held.
-    ends = [*range(1, answers[0] if answers else len(talk) + 1), *answers] or [1]
-    back = [*range(1, NEWEST), *(NEWEST << n for n in range(24))]
-    names = [
-        "-".join(said[max(0, end - TOGETHER) : end])
-        for end in (ends[-at] for at in back if at <= len(ends))
-    ]
-    return Trail(
-        kind=kind,
-        history=history,
-        marks=begin.marks + marks,
-        messages=messages,
-        tokens=tokens,
-        seen=seen,
-        talk=talk,
-        answers=answers,
-        said=said,
-        answered=said[: ends[-1]],
-        names=names,
-    )
-
-
-def _read(message: Any) -> Any:
-    """Return a message as the engine reads it: without cache marks, or what stands for it."""
-    bare = without_cache_marks(message)
-    try:
-        [entry] = read_messages([bare])
-        if "role" in bare or "call_id" not in bare or entry.calls or entry.answers:
-            return bare
-    except MessageError:
-        pass
-    return Odd(role="system", content=json.dumps(bare, sort_keys=True))
-
-
-def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mark:
-    """Read what a message is known by, without its number among equal ones."""
-    if not isinstance(message, dict):
-        raise TypeError("a message is no object")
-    read = _read(message)
-    lasting = {name: part for name, part in read.items() if name not in _THOUGHTS}
-    if isinstance(content := read.get("content"), list):
-        lasting["content"] = [one for one in content if not _passes(one)]
-    [entry] = read_messages([lasting])
-    ids, said = [*(call.id for call in entry.calls), *entry.answers], [_plain(entry.own)]
-    unique = bool(ids) and all(map(_is_random, ids))
-    if not unique:  # then the arguments tell a call from another one
-        said += [f"{call.name} {call.args}" for call in entry.calls]
-    said = [] if _passes(message) else list(filter(None, said))
-    mark = Mark(
-        name=_hashed([protocol, entry.role, *said, *ids]) if said or ids else "",
-        size=len(_WRITE(read)),
-        said=bool(entry.calls or said) and entry.role != "system",
-        by_model=entry.role == "assistant",
-        unique=unique,
-        as_is=read is message,
-        tokens=meter.message(read),
-    )
-    if len(_KNOWN) >= KNOWN:
-        _KNOWN.clear()
-    _KNOWN[key] = mark
-    return mark
-
-
-def _passes(part: Any) -> bool:
-    """Return whether a part is a thought or a picture, which clients clear."""
-    known = isinstance(part, Mapping)
-    return known and (part.get("type") in _THOUGHTS or bool(kind_of(part).media))
-
-
-def _hashed(values: Sequence[Any]) -> str:
-    return hashlib.sha256(_WRITE(values).encode()).hexdigest()[:24]
-
-
-def _is_random(name: str) -> bool:
-    return any(not (part.isalpha() or part.isdigit()) for part in _PART.findall(name))
-
-
-def _plain(text: str) -> str:
-    """Return a text without passing parts, its spaces made one."""
-    for tag in _PASSING:
-        begin, end = f"<{tag}>", f"</{tag}>"
-        first, *parts = text.split(begin)
-        left = (one.partition(end)[2] if end in one else begin + one for one in parts)
-        text = "".join((first, *left))
-    return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
