@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import pytest
+from langchain_core.language_models import SimpleChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 
@@ -274,11 +275,18 @@ def test_a_function_that_fails_or_hangs_is_told_so(mode):
         summarised(CallableSummarizer(hang, timeout=0.05), request(turns(1)), mode)
 
 
-def test_a_sync_function_that_hangs_does_not_keep_a_loop_from_ending():
+def test_what_hangs_in_a_sync_call_does_not_keep_a_loop_from_ending():
+    class Model(SimpleChatModel):  # with no async form of its own
+        def _call(self, messages: Any, *more: Any, **options: Any) -> str:
+            return str(release.wait(20))
+
+        _llm_type = "sync"
+
     release, begun = threading.Event(), time.monotonic()
-    summarizer = CallableSummarizer(lambda messages: str(release.wait(20)), timeout=0.05)
-    with pytest.raises(SummarizerTimeout):
-        asyncio.run(summarizer.asummarize(request(turns(1))))
+    for kind, what in ((ChatModelSummarizer, Model()), (CallableSummarizer, Model()._call)):
+        made: Any = kind(what, timeout=0.05)  # type: ignore[arg-type]
+        with pytest.raises(SummarizerTimeout):
+            asyncio.run(made.asummarize(request(turns(1))))
     release.set()
     assert time.monotonic() - begun < 10
 

@@ -88,7 +88,9 @@ class Caller:
             try:
                 answer = await io(
                     lambda: model.invoke(prompt, call_config()),
-                    lambda: model.ainvoke(prompt, call_config()),
+                    None
+                    if answers_in_sync(model)
+                    else lambda: model.ainvoke(prompt, call_config()),
                     self.timeout,
                 )
                 text = str(getattr(answer, "text", answer))
@@ -171,6 +173,19 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
     except Exception:  # somebody's own model; nothing of ours hangs on it
         provider = ""
     return value, provider or ""
+
+
+def answers_in_sync(model: object) -> bool:
+    """Return whether a chat model has no async form of its own.
+
+    LangChain would ask it in a thread of the loop's pool, for which the end of the loop waits.
+    """
+    kind, base = type(innermost(model)), "langchain_core.language_models.chat_models"
+    if not is_chat_model(innermost(model)):
+        return False
+    return all(
+        getattr(kind, one).__module__ == base for one in ("ainvoke", "_agenerate", "_astream")
+    )
 
 
 def profile_window(model: object) -> int | None:
