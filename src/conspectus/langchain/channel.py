@@ -32,7 +32,6 @@ from conspectus.langchain.state import (
     MAIN,
     HeadState,
     Run,
-    name_messages,
     read_head,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
@@ -162,12 +161,13 @@ class Channel:
 
     async def folded(self) -> Folded:
         """Fold the records in force over the channel; kept while the channel only grows."""
-        held, messages = self.held, self.messages
+        held, messages, own = self.held, self.messages, self.history
         if held.head is None:
             return Folded(held, messages)
-        count, known = self.history.folded(held.head_id, messages)
-        if known is not None:
-            parts, chain, keys = known
+        channel = own.follow("channel", messages).messages
+        head, known, made = own.folded
+        if head == held.head_id and known is channel:
+            count, parts, chain, keys = made
             view = [messages[one] if isinstance(one, int) else one for one in parts]
             return Folded(held, [*view, *messages[count:]], chain, keys)
         thread = self.thread(None)
@@ -181,7 +181,7 @@ class Channel:
                 return Folded(held, view, history.chain, keys)
         places = {id(message): place for place, message in enumerate(messages)}
         parts = [places.get(id(one), one) for one in view]
-        self.history.keep(held.head_id, messages, (parts, history.chain, keys))
+        own.folded = (held.head_id, channel, (len(messages), parts, history.chain, keys))
         return Folded(held, view, history.chain, keys)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -246,7 +246,6 @@ class Channel:
             chain = await archive.flow(archive.chain, self.scope)
         if not chain:
             return
-        name_messages(messages)
         history = await replace(self.thread(None), head=chain).fold(read_messages(messages))
         if history.head is not None:
             whole = len(history.sources) == len(messages)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from langchain.agents.middleware.types import (
     ContextT,
@@ -18,14 +19,23 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Command
 
 from conspectus.core.items import Window
+from conspectus.engine.cached_request import tools_size
+from conspectus.engine.compaction import compact
+from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
-from conspectus.errors import PolicyError
+from conspectus.errors import ArchiveError, PolicyError
+from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong
-from conspectus.langchain.requests import Call, Send, WrapsCalls
-from conspectus.langchain.state import Recalled
+from conspectus.langchain.requests import Send, WrapsCalls, deliver
+from conspectus.langchain.settings import Setup, model_name
+from conspectus.langchain.state import Recalled, Requested
+from conspectus.messages.requests import with_recalled, without_recalled
+from conspectus.model.calls import profile_window
 from conspectus.model.provider_errors import is_overflow
-from conspectus.observe import heard_by, log
+from conspectus.model.windows import reserved_for_answer
+from conspectus.observe import emit, heard_by, listening, log, observing
+from conspectus.tokens import correction
 
 NO_WINDOW = (
     "the window of the model is not known, so that requests are not measured by it: give "
@@ -99,36 +109,54 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         self._name, self._is_built = str(name), True
 
     def _called(self, request: ModelRequest[Any], send: Send) -> Awaitable[Any]:
-        setup = self.summarization._setup
-        return heard_by(setup.engine.listeners, self._guarded(request, send))
+        call = Call(self, request)
+        return heard_by(call.setup.engine.listeners, call.answered(send))
 
-    async def _guarded(self, request: ModelRequest[Any], send: Send) -> Any:
-        call = Call(self.summarization._setup, request)
-        await call.begin(self.window, self.reserved_tokens)
-        if call.room is None:
-            call.channel.setup.say_once(NO_WINDOW)
-        elif call.tokens > call.room.budget:
-            await self._fit(call, call.room)
+
+class Call:
+    """One call: the messages to send, and the record in force after it, in its channel.
+
+    A record of the guard is `pending` in the state: the next `before_model` folds it over its
+    originals. What was recalled for the turn is taken out while the rest is measured and archived.
+    """
+
+    def __init__(self, guard: ContextGuard[Any, Any], request: ModelRequest[Any]) -> None:
+        self._guard, self._request, self.setup = guard, request, guard.summarization._setup
+        self._channel = Channel(self.setup, request.state, request.runtime)
+        self._first, self._dropped = self._channel.held, False
+        self._whole: Sequence[BaseMessage] = request.messages
+        self._recalled: BaseMessage | None = None
+        if self.setup.recalled:
+            self._whole, self._recalled = without_recalled(request.messages, self._channel.messages)
+        self._before = Requested.of(request.state)
+
+    async def answered(self, send: Send) -> Any:
+        """Return the answer of the model, with an update of the state."""
+        await self._begin()
+        room = self._requested.room(self.setup.reserved)
+        if room is None:
+            self.setup.say_once(NO_WINDOW)
+        elif self._tokens > room.budget:
+            await self._make_fit(room)
         refused = Refused()
         while True:
             try:
-                response = await call.send(send)
+                response = await self._deliver(send)
                 break
             except Exception as error:
                 if not is_overflow(error):
                     raise
-                refused = await self._rescued(call, refused, error)
-        update = dict[str, Any]()
-        if call.channel.held is not call.first:
-            written = await self.summarization._written(call.channel)
-            update = {**written, **call.channel.held.update()}
-        if call.dropped:
-            update |= Recalled(turn=call.channel.turn).update()
-        requested = call.requested
+                refused = await self._rescue(refused, error)
+        update, channel, requested = dict[str, Any](), self._channel, self._requested
+        if channel.held is not self._first:
+            written = await self._guard.summarization._written(channel)
+            update = {**written, **channel.held.update()}
+        if self._dropped:
+            update |= Recalled(turn=channel.turn).update()
         if refused.tries:
             learned = {**requested.learned, requested.model: requested.overhead + refused.most}
             requested = replace(requested, learned=learned)
-        if requested != call.before:
+        if requested != self._before:
             update |= requested.update()
         if not update:
             return response
@@ -136,38 +164,95 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
             response = ModelResponse(result=[response])
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
-    async def _fit(self, call: Call, room: Window) -> None:
+    async def _begin(self) -> None:
+        """Measure the request; window and tokens of the answer are the guard's, or the model's."""
+        channel, request, setup, guard = self._channel, self._request, self.setup, self._guard
+        if channel.held.pending:
+            # The channel still holds what a record covers: a call before this one was rescued.
+            self._whole = await channel.shown(self._whole)
+        meter, self._count = setup.engine.meter, setup.engine.meter.message
+        window = guard.window or setup.given["window"] or profile_window(request.model)
+        answer = guard.reserved_tokens
+        if answer is None:
+            answer = reserved_for_answer((request.model_settings, request.model), window)
+        self._requested = replace(
+            self._before,
+            overhead=_beside(request, setup),
+            reserved=answer,
+            window=window,
+            model=model_name(request.model),
+        )
+        sizes = channel.history.follow("request", self._whole, meter.message)
+        # Each turn was sent with about as much recalled as this one.
+        recalled = 0 if self._recalled is None else self._count(self._recalled)
+        reports = sizes.reports(self._first.messages_after, 0)
+        beside = self._requested.overhead + recalled
+        self._ratio = 1.0 if meter.exact else correction(reports, beside, window)
+        self._sent, self._size = self._whole, math.ceil(sizes.total() * self._ratio)
+
+    def _tokens_of(self, messages: Sequence[BaseMessage]) -> int:
+        return math.ceil(sum(map(self._count, messages)) * self._ratio)
+
+    @property
+    def _tokens(self) -> int:
+        """The tokens of the messages, with the recalled originals."""
+        return self._size + (0 if self._recalled is None else self._tokens_of([self._recalled]))
+
+    def _window(self, budget: int) -> Window:
+        """Return a window with this room for messages."""
+        beside = self._requested.overhead
+        return Window(budget + beside, beside)
+
+    def _show(self, messages: Sequence[Any]) -> None:
+        self._sent, self._size = messages, self._tokens_of(messages)
+
+    async def _show_whole(self) -> None:
+        """Begin again with all that was to be sent, under the record that is in force now."""
+        changed = self._channel.held is not self._first
+        self._show(await self._channel.shown(self._whole) if changed else self._whole)
+
+    async def _deliver(self, send: Send) -> Any:
+        channel, messages = self._channel, self._sent
+        if listening():
+            tokens, window = self._requested.overhead + self._tokens, self._requested.window
+            share = tokens / window if window else None
+            emit("request", channel.scope, tokens_after=tokens, window=window, share=share)
+        if self._recalled is not None:
+            messages = with_recalled(messages, self._recalled)
+        return await deliver(channel, self._request, messages, send)
+
+    async def _make_fit(self, room: Window) -> None:
         # What was learned is an estimate: where it alone says no, the provider is asked.
-        known = replace(call.requested, learned={}).room(call.channel.setup.reserved)
-        stuck = await call.fit(room, most=math.inf if known is None else known.budget)
-        if stuck is None or known is None or call.tokens <= known.budget:
+        known = replace(self._requested, learned={}).room(self.setup.reserved)
+        stuck = await self._fit(room, most=math.inf if known is None else known.budget)
+        if stuck is None or known is None or self._tokens <= known.budget:
             return
-        if self.on_stuck == "send":
+        if self._guard.on_stuck == "send":
             log("sent_too_large", "sent although it does not fit: %s", stuck.reason)
             return
-        beside = call.requested.overhead
+        beside = self._requested.overhead
         raise StillTooLong(
             f"{stuck.reason} (system prompt and tools take {beside:,}; fewer tools help too)",
             needed=(stuck.needed or stuck.tokens_after) + beside,
             budget=room.limit,
         )
 
-    async def _rescued(self, call: Call, refused: Refused, error: Exception) -> Refused:
+    async def _rescue(self, refused: Refused, error: Exception) -> Refused:
         """Make a request smaller that the provider has refused as too long."""
-        size, beside = call.tokens, call.requested.overhead
+        size, beside = self._tokens, self._requested.overhead
         refused = refused.and_again(size, beside, error)
-        budget, said = refused.budget, await call.channel.redacted(error)
+        budget, said = refused.budget, await self._channel.redacted(error)
         if refused.tries <= TRIES:
             log("request_rescued", "the request was too long (%s): compacted, sent again", said)
-            await call.begin_again()
-            await call.fit(call.window(budget), "rescue", most=size - 1)
-            if call.tokens >= size:
+            await self._show_whole()
+            await self._fit(self._window(budget), "rescue", most=size - 1)
+            if self._tokens >= size:
                 # A plan leaves room for the largest summary; the one written may be smaller.
-                await call.begin_again()
-                await call.compacted()
-            if call.tokens < size:
-                return refused.having_tried(max(budget, call.tokens), size)
-        if self.on_stuck == "send":
+                await self._show_whole()
+                await self._compact(None)
+            if self._tokens < size:
+                return refused.having_tried(max(budget, self._tokens), size)
+        if self._guard.on_stuck == "send":
             raise error
         raise StillTooLong(
             f"the provider refused the request as too long ({said}), the last of {refused.tries}, "
@@ -177,3 +262,67 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
             needed=size + beside,
             budget=budget + beside,
         ) from error
+
+    async def _fit(
+        self, room: Window, name: str = "fit", *, most: float
+    ) -> CompactionResult | None:
+        """Make the messages fit, without the recalled originals; return the result if stuck.
+
+        Where so much must stay that the room is too small, `most` tokens will do.
+        """
+        facts = {"tokens_before": self._tokens, "budget": room.budget}
+        with observing("guard", self._channel.scope, name=name, **facts) as seen:
+            if self._recalled is not None:
+                said = "what was recalled for this turn is left out: there is no room for it"
+                log("recall_left_out", said, level=logging.INFO)
+                self._recalled, self._dropped = None, True
+            stuck = await self._tried(room) if self._size > room.budget else None
+            if stuck is not None and stuck.needed and room.budget < stuck.needed <= most:
+                await self._show_whole()
+                stuck = await self._tried(self._window(stuck.needed))
+            over = self._size > room.budget
+            seen.add(tokens_after=self._size, outcome="stuck" if over else "ok")
+        return stuck
+
+    async def _tried(self, room: Window) -> CompactionResult | None:
+        """Compact the history in the state, then all that is sent, for this call alone."""
+        channel, passing = self._channel, self._channel.passing_thread(room, self._ratio)
+        try:
+            await self._compact(room)
+        except ArchiveError as error:
+            if passing is None:
+                raise
+            said = "this one request is made to fit without the archive: %s"
+            log("request_bridged", said, await channel.redacted(error))
+        if self._size <= room.budget:
+            return None
+        thread = passing or channel.thread(room, self._ratio)
+        result = await compact(thread, self._sent, False, "")
+        self._show(result.messages)
+        return result if result.outcome == "stuck" else None
+
+    async def _compact(self, room: Window | None) -> None:
+        """Compact the history in the state; without a room, all but what `keep` asks for."""
+        channel, view = self._channel, (await self._channel.folded()).view
+        if room is not None:
+            added = max(0, self._size - self._tokens_of(view))
+            room = replace(room, reserved=room.reserved + added)
+        thread = channel.thread(room, self._ratio)
+        result = await compact(thread, channel.messages, room is None, "")
+        if result.record is not None:
+            new = cast("list[BaseMessage]", result.messages)
+            channel.put_in_force(result.record, new, pending=True)
+            self._show(laid_over(new, view, self._sent))
+
+
+def _beside(request: ModelRequest[Any], setup: Setup) -> int:
+    """Return the tokens of system prompt, tools and response format."""
+    meter, system = setup.engine.meter, request.system_message
+    # The schemas of a structured answer are each about as large as a tool's.
+    schema: Any = getattr(request.response_format, "schema", None)
+    schemas = get_args(schema) or ([] if schema is None else [schema])
+    things = [*request.tools, *schemas]
+    key = tuple(map(id, things))
+    # The things are held, so that no id is used again.
+    _, size = setup.tools.get_or_make(key, lambda: (things, tools_size(meter, things)))
+    return int(size) + (meter.message(system) if system is not None else 0)

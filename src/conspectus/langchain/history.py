@@ -68,32 +68,25 @@ class Sizes(NamedTuple):
     messages: list[BaseMessage]
     # for each way to count, the tokens of the first 0, 1, 2 … messages
     sums: Sequence[list[int]]
-    answers: list[Answer]  # those with a report of usage
-    newest: Answer | None = None
+    answers: list[Answer]
     length: int = 0
     fresh: int = 0  # the first message that is new; 0 after an edit
     characters: int = 0
 
-    @classmethod
-    def of_none(cls, columns: int) -> Sizes:
-        return cls([], [[0] for _ in range(columns)], [])
-
     def followed(self, messages: Sequence[BaseMessage]) -> Sizes:
         """Return the sizes of a later history, whose new messages are still to be counted."""
-        own, known, size, newest = self.messages, self.length, self.characters, self.newest
+        own, known, size, answers = self.messages, self.length, self.characters, self.answers
         own += messages[known:]  # two lists of one length are compared without a copy
         if len(own) != len(messages) or not are_equal(own, messages):
-            return Sizes.of_none(len(self.sums)).followed(messages)
+            return Sizes([], [[0] for _ in self.sums], []).followed(messages)
         if known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
             own[:] = messages  # the same objects compare fastest
         for place in range(known, len(own)):
             message = own[place]
             size += EACH + characters(message.content)
             if isinstance(message, AIMessage):
-                newest = Answer.of(message, place, newest)
-                if newest.total is not None or newest.input is not None:
-                    self.answers.append(newest)
-        return Sizes(own, self.sums, self.answers, newest, len(own), known, size)
+                answers.append(Answer.of(message, place, answers[-1] if answers else None))
+        return Sizes(own, self.sums, answers, len(own), known, size)
 
     def upto(self, index: int, column: int = 0) -> int:
         """Return the tokens of the first `index` messages."""
@@ -120,35 +113,26 @@ class History:
         self.tried: tuple[str, bool, int] = ("", False, -1)
         self.looked: tuple[str, int] = ("", 0)  # head, and messages without long arguments
         self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
-        # What the records of a head make of messages.
-        self._folded: tuple[str, Sequence[BaseMessage], Any] = ("", (), None)
+        # What the records of a head make of a channel, and the `messages` of that one's sizes.
+        self.folded: tuple[str, object, Any] = ("", None, None)
         self._seen: dict[str, Sizes] = {}
         self._lock, self.characters = threading.Lock(), 0
 
     def follow(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
-        """Return the sizes of the view, or of requests; count what is new, all after an edit."""
+        """Return the sizes of the channel, its view, or requests.
+
+        What is new is counted, all after an edit: then `Sizes.messages` is another list.
+        """
         with self._lock:
             sizes = self._seen.get(what)
             if sizes is None or len(sizes.sums) != len(counts):
-                sizes = Sizes.of_none(len(counts))
+                sizes = Sizes([], [[0] for _ in counts], [])
             sizes = sizes.followed(messages)
             for sums, count in zip(sizes.sums, counts, strict=True):
                 for message in sizes.messages[sizes.fresh :]:
                     sums.append(sums[-1] + count(message))
             self._seen[what], self.characters = sizes, sizes.characters
             return sizes
-
-    def folded(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, Any]:
-        """Return what `keep` was given under this head, and for how many of the messages."""
-        kept, known, value = self._folded
-        if kept != head or not are_equal(known, messages[: len(known)]):
-            return 0, None
-        self._folded = (head, messages[: len(known)], value)
-        return len(known), value
-
-    def keep(self, head: str, messages: Sequence[BaseMessage], value: Any) -> None:
-        """Keep what the records of a head made of messages, while these only grow."""
-        self._folded = (head, messages[:], value)
 
 
 def are_equal(one: object, other: object) -> bool:
@@ -178,18 +162,14 @@ class Counting:
 
     def asked(self, sizes: Sizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
-        total, newest = sizes.total() + self.base, sizes.newest
-        if newest is None or newest.place < since:
+        total, answers = sizes.total() + self.base, sizes.since(since)
+        if not answers:
             return total
-        report = next((one for one in reversed(sizes.answers) if one.total is not None), None)
-        if (
-            self.approximate
-            and report is not None
-            and report.place >= since
-            and sizes.length > 1
-            and len(newest.providers) == 1
-            and (counted := sizes.upto(report.place + 1)) > 0
-        ):
+        newest, counted = answers[-1], 0
+        report = next((one for one in reversed(answers) if one.total is not None), None)
+        if self.approximate and report is not None and sizes.length > 1:
+            counted = sizes.upto(report.place + 1)
+        if report is not None and counted > 0 and len(newest.providers) == 1:
             total = math.ceil(total * min(MOST_SCALE, max(1.0, (report.total or 0) / counted)))
         trusted = newest.total and self._trusts(newest.provider)
         return max(total, newest.total or 0) if trusted else total

@@ -37,9 +37,9 @@ from conspectus.langchain.recall import (
     shown_in_turn,
     tool_to_compact,
 )
-from conspectus.langchain.requests import Send, WrapsCalls, deliver, is_sent_as_it_is
+from conspectus.langchain.requests import Send, WrapsCalls, deliver
 from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup, deprecated
-from conspectus.langchain.state import Asked, Tenant, name_messages
+from conspectus.langchain.state import Asked, Tenant
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
@@ -212,19 +212,17 @@ class SummarizationMiddleware(
                 "go by it; build the middleware and the agent anew"
             )
         super().__setattr__(name, value)
-        if made is not None and name in made.given:
-            self._is_current = False
 
     @property
     def _setup(self) -> Setup:
         """What the settings make as they are now."""
         made, own = self._made, vars(self)
-        if made is not None and own["_is_current"]:
+        if made is not None and all(own[name] is it for name, it in made.given.items()):
             return made
         setup = Setup({name: own[name] for name in self._parameters}, self._kept_in)
         if made is not None and setup.given["background"] is made.given["background"]:
             setup.engine = replace(setup.engine, background=made.engine.background)
-        own.update(_made=setup, _is_built=True, _is_current=True)
+        own.update(_made=setup, _is_built=True)
         return setup
 
     @property
@@ -249,18 +247,19 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
-        channel = Channel(self._setup, state, runtime)
-        return None if self._is_quiet(channel) else run(self._step(channel))
+        return run(self._step(state, runtime))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        channel = Channel(self._setup, state, runtime)
-        return None if self._is_quiet(channel) else await arun(self._step(channel))
+        return await arun(self._step(state, runtime))
 
-    def _step(self, channel: Channel, focus: str | None = None) -> Awaitable[Update | None]:
+    def _step(self, state: Any, runtime: Any, focus: str | None = None) -> Awaitable[Update | None]:
+        channel = Channel(self._setup, state, runtime)
         return heard_by(channel.setup.engine.listeners, self._stepped(channel, focus))
 
     async def _stepped(self, channel: Channel, focus: str | None) -> Update | None:
+        if focus is None and self._is_quiet(channel):
+            return None
         update = await step(channel, focus)
         more = await self._written(channel)
         if self.recall == "auto" and focus is None:
@@ -289,15 +288,13 @@ class SummarizationMiddleware(
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
-        words = plain_words(focus, "focus")
-        return run(self._step(Channel(self._setup, state, runtime), words))
+        return run(self._step(state, runtime, plain_words(focus, "focus")))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        words = plain_words(focus, "focus")
-        return await arun(self._step(Channel(self._setup, state, runtime), words))
+        return await arun(self._step(state, runtime, plain_words(focus, "focus")))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
@@ -312,16 +309,11 @@ class SummarizationMiddleware(
         return Asked.of(focus)
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
-        request = offered(request, self.tools, self._setup)
-        if is_sent_as_it_is(request, self._setup):
-            return await send(request)
-        channel, shown = await self._shown(request)
+        channel, shown = await self._shown(offered(request, self.tools, self._setup))
         return await deliver(channel, shown, shown.messages, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         channel = Channel(self._setup, request.state, request.runtime)
-        if channel.held.head is not None:  # a run may begin here, in another process
-            name_messages(channel.messages)
         # With the model's turn: `before_model` has not seen what went before.
         await channel.follow(turn=False)
         messages: Sequence[BaseMessage] = request.messages
