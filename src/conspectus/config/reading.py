@@ -110,7 +110,8 @@ class Source:
             return {self.hidden(key): self.hidden(item) for key, item in value.items()}
         if not isinstance(value, str):
             return value
-        for secret, name in self.secrets.items():
+        # The longest first, as a shorter one may be a part of it.
+        for secret, name in sorted(self.secrets.items(), key=lambda one: -len(one[0])):
             value = name if value == secret else value
             value = value.replace(secret, name) if len(secret) > 3 else value
         return without_password(value)
