@@ -191,7 +191,7 @@ def load_settings(
         section, source = read_section(file, SECTION)
         if not isinstance(section, Mapping | None):
             raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")
-        if "summarization" in read.source.names:
+        if ("summarization",) in read.source.lines:
             config = read
         else:
             config._source = read.source

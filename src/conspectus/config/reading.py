@@ -34,11 +34,10 @@ class Source:
 
     file: Path | None = None
     section: str = SECTION
-    lines: Mapping[Location, int] = field(default_factory=dict, repr=False)
+    lines: Mapping[Location, int] = field(default_factory=dict, repr=False)  # from the root on
     secrets: dict[str, str] = field(default_factory=dict, repr=False)  # `$NAME` by its value
     missing: dict[Location, str] = field(default_factory=dict, repr=False)  # variables not set
     sections: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of others
-    names: Mapping[str, int] = field(default_factory=dict, repr=False)  # lines of all sections
     notes: tuple[str, ...] = ()  # mistakes that do not matter while summarisation is off
 
     @property
@@ -50,7 +49,7 @@ class Source:
 
     def line(self, where: Location) -> int:
         """Return the line of a value, or of what holds it."""
-        around = (where[:end] for end in range(len(where), -1, -1))
+        around = ((self.section, *where[:end]) for end in range(len(where), -1, -1))
         return next((self.lines[at] for at in around if at in self.lines), 1)
 
     def problem(self, where: Location, text: str) -> str:
@@ -76,7 +75,8 @@ class Source:
         for mistake in error.errors(include_url=False):
             at: Location = ()
             for step in mistake["loc"]:  # what is in no file is pydantic's name of an alternative
-                at = (*at, step) if not at or (*at, step) in self.lines else at
+                known = not at or (self.section, *at, step) in self.lines
+                at = (*at, step) if known else at
             found.setdefault(at, self._sentence(mistake, *models))
         around = {at[:end] for at in found for end in range(len(at))}
         return {at: text for at, text in found.items() if at not in around}
@@ -140,23 +140,25 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
     Raises:
         ConfigError: the file cannot be read, is no YAML, or nothing can be made of the section.
     """
-    keys: dict[str, tuple[int, Any]] = {}
+    lines, section, sections = dict[Location, int](), None, dict[str, Any]()
     try:
         loader = yaml.SafeLoader(file.read_bytes())
         root = loader.get_single_node() or yaml.MappingNode("", [])
         if not isinstance(root, yaml.MappingNode):
             text = f"a configuration is made of sections, such as '{SECTION}:'"
             raise Refused(problem=text, problem_mark=root.start_mark)
-        keys = _keys(root)
-        line, node = keys.get(name, (1, None))
-        lines = dict(_lines(node, line)) if node else {}
-        section = loader.construct_document(node) if node else None
-        sections = dict[str, Any]()
-        for other in set(OTHERS) & set(keys):
-            with suppress(Exception):  # what others write is theirs to check
-                sections[other] = loader.construct_document(keys[other][1])
-        names = {key: line for key, (line, _) in keys.items()}
-        source = Source(file, name, lines, sections=sections, names=names)
+        for at, mark in _marks(root, name):
+            if at in lines:
+                text = f"'{at[-1]}' is there twice, first in line {lines[at]}"
+                raise Refused(problem=f"{text}; delete one, or join them", problem_mark=mark)
+            lines[at] = mark.line + 1
+        for key, node in root.value:
+            if key.value == name:
+                section = loader.construct_document(node)
+            elif key.value in OTHERS:
+                with suppress(Exception):  # what others write is theirs to check
+                    sections[key.value] = loader.construct_document(node)
+        source = Source(file, name, lines, sections=sections)
         section = source.filled(section)
     except OSError as error:
         why = f"{file}: cannot be read ({error.strerror}); check its path and permissions"
@@ -167,32 +169,22 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         if type(error) is not Refused:
             what = f"YAML cannot read this ({' '.join(what.split())}); check the indentation "
             what += "(spaces, no tabs), colons, quotes, brackets and aliases, and save it as UTF-8"
-        line = mark.line + 1 if mark else keys.get(name, (1,))[0]
+        line = mark.line + 1 if mark else lines.get((name,), 1)
         raise ConfigError((f"{file}, line {line}: {what}",)) from None
     if source.missing and name != SECTION:  # ours may be switched off
         raise ConfigError(source.problems(source.missing))
     return section, source
 
 
-def _keys(node: Any) -> dict[str, tuple[int, Any]]:
-    """Return line and value of each key; one that is there twice is an error."""
-    found: dict[str, tuple[int, Any]] = {}
-    for key, value in node.value:
-        name = str(key.value)
-        if name in found:
-            text = f"'{name}' is there twice, first in line {found[name][0]}"
-            text += "; delete one, or join them"
-            raise Refused(problem=text, problem_mark=key.start_mark)
-        found[name] = key.start_mark.line + 1, value
-    return found
-
-
-def _lines(node: Any, line: int, where: Location = ()) -> Iterator[tuple[Location, int]]:
-    """Yield the line of each value, that of its key if it has one."""
-    yield where, line
+def _marks(node: Any, section: str, where: Location = ()) -> Iterator[tuple[Location, Any]]:
+    """Yield the mark of each key and item; of other sections only that of their names."""
+    pairs: list[tuple[str | int, Any, Any]] = []
     if isinstance(node, yaml.SequenceNode):
-        for i, item in enumerate(node.value):
-            yield from _lines(item, item.start_mark.line + 1, (*where, i))
+        pairs = [(i, item.start_mark, item) for i, item in enumerate(node.value)]
     elif isinstance(node, yaml.MappingNode):
-        for name, (below, value) in _keys(node).items():
-            yield from _lines(value, below, (*where, name))
+        pairs = [(str(key.value), key.start_mark, value) for key, value in node.value]
+    for step, mark, below in pairs:
+        at = (*where, step)
+        yield at, mark
+        if at[0] == section:
+            yield from _marks(below, section, at)

@@ -300,7 +300,8 @@ def _check_form(section: Any, source: Source) -> None:
     form = f"write '{SECTION}:' on a line of its own, and its keys below, two spaces further in"
     if not isinstance(section, dict):
         raise source.error((), f"'{SECTION}' holds keys such as 'enabled: true'; {form}")
-    for name, line in source.names.items() if not section else ():
+    for at, line in source.lines.items() if not section else ():
+        name = str(at[0])
         meant = did_you_mean(name, [SECTION]) if name != SECTION else ""
         if meant or name.strip() in OURS:  # a no-break space looks like indentation
             said = f"'{name.strip()}' is no section;{meant} {form}"
