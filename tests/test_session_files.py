@@ -47,7 +47,7 @@ CODEX = sample("codex.jsonl")
 def test_a_codex_rollout_is_read_as_the_model_had_it(tmp_path):
     history = read_history(written(tmp_path, CODEX))
     assert texts(history) == [
-        "developer: <environment_context>...",  # not the user's words
+        "developer: <environment_context>Run the tests.",  # not the user's words
         "user: Run the tests.",
         "reasoning: ",
         "function_call: exec_command",
@@ -97,10 +97,8 @@ def test_a_gemini_session_is_read_in_both_of_its_forms(name):
 def test_what_a_gemini_user_went_back_from_is_not_read(tmp_path):
     later = {"id": "6", "type": "user", "content": [{"text": "Instead this."}]}
     rows = [*sample("gemini.jsonl")[:-1], {"$rewindTo": "4"}, later]
-    assert texts(read_history(written(tmp_path, rows)))[-2:] == [
-        "tool: x = 1",
-        "user: Instead this.",
-    ]
+    said = texts(read_history(written(tmp_path, rows)))
+    assert said[-2:] == ["tool: x = 1", "user: Instead this."]
 
 
 def test_an_opencode_session_is_read_step_by_step(tmp_path):
@@ -191,6 +189,7 @@ DAMAGE = {
     "a number": ([*WHOLE, "7"], 5, 1),
     "a deep line": ([*WHOLE, '{"a":' + "[" * 9_000 + "]" * 9_000 + "}"], 5, 1),
     "a strange message": ([*WHOLE, WHOLE[0].replace('"Message 1."', "7")], 5, 0),
+    "a strange id": ([*WHOLE, json.dumps(claude("user", "u9", None, "x") | {"uuid": []})], 5, 0),
 }
 
 
@@ -202,13 +201,16 @@ def test_damaged_lines_are_skipped_and_counted_and_all_others_read(tmp_path, how
     history = read_history(path)
     assert len(history.messages) == whole
     assert history.parsed.broken == broken
-    assert history.skipped == (how == "a strange message")
+    assert history.skipped == ("strange" in how)
 
 
-def test_a_damaged_line_of_plain_messages_is_told(tmp_path, own_data_folder):
+@pytest.mark.parametrize(
+    "cut", ['{"role": "us', '{"role": "assistant", "tool_calls": [{"id": "c"}']
+)
+def test_a_damaged_line_of_plain_messages_is_told(tmp_path, own_data_folder, cut):
     path = tmp_path / "talk.jsonl"
     rows = [json.dumps({"role": "user", "content": f"Message {n}."}) for n in range(5)]
-    path.write_text("\n".join([*rows, '{"role": "us']))
+    path.write_text("\n".join([*rows, cut]))
     data = read_json("compact", path, "-o", tmp_path / "out.jsonl")
     assert data["skipped"] == 1
     assert "1 line skipped: damaged" in data["notes"]

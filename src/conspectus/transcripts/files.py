@@ -17,7 +17,7 @@ from conspectus._langchain import is_message
 from conspectus.errors import InputError, MessageError
 from conspectus.messages import Source, read_messages
 from conspectus.messages.blocks import at_path
-from conspectus.transcripts.forms import FORMS, Form
+from conspectus.transcripts.forms import FORMS, Form, Reading
 
 TRIES = 1_000  # places in a damaged line at which a record may begin
 
@@ -165,18 +165,23 @@ def _parsed(text: str, name: str) -> Parsed:
 
 def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
     """Read the records of lines; `error` says why the whole is no JSON."""
-    records, lines, broken = list[Any](), list[int](), 0
     # Not splitlines: Unicode's separators may stand in a string.
     filled = [(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
-    for number, line in filled:
-        values, whole = _objects(line)
-        broken += not whole
-        records += values
-        lines += [number] * len(values)
-    if not records or broken > len(filled) / 2:
+    rows = [(number, *_objects(line)) for number, line in filled]
+    records = [value for _, values, whole in rows if whole for value in values]
+    common = set[str]().union(*records[:1]).intersection(*records)
+    # What stands in a damaged line may be a part of a record: it has not the keys that all have.
+    found = [
+        (value, number)
+        for number, values, whole in rows
+        for value in values
+        if whole or common <= value.keys()
+    ]
+    broken = sum(not whole for _, _, whole in rows)
+    if not found or broken > len(filled) / 2:
         at = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise InputError(f"{name} is not JSON ({at}); {EXPECTED}")
-    return Parsed(records, lines, broken=broken)
+    return Parsed([value for value, _ in found], [number for _, number in found], broken=broken)
 
 
 def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
@@ -189,12 +194,22 @@ def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
         objects, at = list[dict[str, Any]](), begin.start()
         with suppress(ValueError, RecursionError):
             while at < len(line):
+                if line[at] != "{":
+                    raise ValueError
                 value, at = _DECODER.raw_decode(line, at)
                 objects.append(value)
                 at = _SPACE.match(line, at).end()  # type: ignore[union-attr]
             return objects, not line[: begin.start()].strip()
         first = first or objects
     return first, False
+
+
+def _reading(form: Form, records: Sequence[Any], parsed: Parsed) -> Reading | None:
+    """Read records; None where one of them is not as the form has it."""
+    odd = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
+    with suppress(*odd):
+        return form.read(records, parsed.wrapper or {})
+    return None
 
 
 def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
@@ -204,14 +219,15 @@ def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
             raise MessageError(f"{parsed.where(index)} is no message, which is {right}")
     every = [*parsed.records, parsed.wrapper or {}]
     form = next(form for form in FORMS if any(map(form.knows, every)))
-    try:
-        reading = form.read(parsed.records, parsed.wrapper or {})
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        wrong = f"{type(error).__name__}: {error!s:.100}"
+    reading = _reading(form, parsed.records, parsed)
+    if reading is None:  # without the records that it does not understand
+        known = [record for record in parsed.records if _reading(form, [record], parsed)]
+        reading = _reading(form, known, parsed) if known else None
+    if reading is None:
         raise MessageError(
-            f"this session ({form.name}) is not of a form that is known ({wrong}); give its "
-            "messages as a list"
-        ) from error
+            f"this session ({form.name}) is not of a form that is known; give its messages as a "
+            "list"
+        )
     if form.session and not reading.messages:
         raise MessageError(f"this session ({form.name}) holds no message yet")
     sound: list[Source] = []

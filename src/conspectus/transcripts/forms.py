@@ -115,7 +115,7 @@ def _read_codex(records: Sequence[Any], around: Row) -> Reading:
     """Read the items; what the program says in the user's name is the developer's."""
     rows = [row for row in records if _is_codex(row)]
     events = [row["payload"] for row in rows if row["type"] == "event_msg"]
-    typed = [str(e.get("message", "")) for e in events if e.get("type") == "user_message"]
+    typed = {str(e.get("message", "")).strip() for e in events if e.get("type") == "user_message"}
     items: list[dict[str, Any]] = []
     model, window, used = "", None, 0
     for row in rows:
@@ -137,12 +137,12 @@ def _read_codex(records: Sequence[Any], around: Row) -> Reading:
     return Reading(items, used, model, window)
 
 
-def _typed(item: Row, typed: Sequence[str]) -> bool:
+def _typed(item: Row, typed: set[str]) -> bool:
     """Tell whether an item is no message of the user's, or one that the user has typed."""
-    if item.get("role") != "user":
-        return True
-    text = _text(item.get("content") or ())
-    return any(words in text if words else not text for words in typed)
+    content = item.get("content") or ""
+    texts = [content] if isinstance(content, str) else [_text([block]) for block in content]
+    said = {"".join(texts).strip(), *(text.strip() for text in texts if text)}
+    return item.get("role") != "user" or not said.isdisjoint(typed)
 
 
 # Gemini CLI and opencode, whose messages of the agent hold results
