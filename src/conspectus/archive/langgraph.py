@@ -45,7 +45,9 @@ class LangGraphStore:
                 f"{type(store).__name__} keeps no time to live; leave ttl out, or use a store that "
                 "does, such as SqliteStore or PostgresStore."
             )
-        self._store, self._ttl = store, ttl
+        from langgraph.store import base  # which takes a while to import
+
+        self._store, self._ttl, self._operations = store, ttl, base
         # The in-memory store is a plain dict, which must not change while a search goes over it.
         memory = known("langgraph.store.memory", "InMemoryStore")
         self._lock = threading.RLock() if isinstance(store, memory) else nullcontext()
@@ -55,7 +57,7 @@ class LangGraphStore:
         self._indexes: Newest[Scope, tuple[Any, set[str]]] = Newest(INDEXES)
 
     def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
-        place, get = _place(scope, kind), _operations().GetOp
+        place, get = _place(scope, kind), self._operations.GetOp
         if names is None:
             return _bodies(item for item in self._all(place) if tuple(item.namespace) == place)
         return _bodies(
@@ -66,23 +68,24 @@ class LangGraphStore:
         self,
         scope: Scope,
         items: Items,
-        renewed: Sequence[str] = (),
+        head: str | None = None,
         seen: str | None = None,
         durable: bool = True,
     ) -> str:
-        head = "" if seen is None else self._head(scope)
-        if head not in ("", seen, *(one.key for one in items.get("records", ()))):
-            return head
-        older = {} if self._ttl is None else self.read(scope, "records", renewed)
+        now = "" if seen is None else self._head(scope)
+        if now not in ("", seen, head):
+            return now
         place, name = _registry(scope)
         self._put(place, {name: packed([scope.tenant, scope.thread, scope.session])})
-        self._put(_place(scope, "records"), older)
         for kind, kept in items.items():
             self._put(_place(scope, kind), {one.key: one.body for one in kept})
-        return self._head(scope) if "head" in items else head
+        if head is None:
+            return now
+        self._put(_place(scope, "head"), {"head": packed(head)})
+        return self._head(scope)
 
     def _put(self, place: tuple[str, ...], bodies: Mapping[str, bytes]) -> None:
-        put, ttl = _operations().PutOp, self._ttl
+        put, ttl = self._operations.PutOp, self._ttl
         # Some stores delete expired values only when they are swept, so we look at the end.
         ends = {} if ttl is None else {"expires": time.time() + ttl}
         packs = {k: {"v": FORMAT, "z": b64encode(v).decode(), **ends} for k, v in bodies.items()}
@@ -95,10 +98,11 @@ class LangGraphStore:
 
     def searchable(self, scope: Scope, keys: Collection[str]) -> Any:
         """Return tables in memory with the words of these originals, and of no others."""
-        index, known = self._indexes.get_or_make(scope, _empty_index)
-        if not known <= {*keys}:  # of a branch that was left: ranks go by what the index has
-            index, known = _empty_index()
-            self._indexes.put(scope, (index, known))
+        index, known = self._indexes.get(scope) or (None, set[str]())
+        # Of a branch that was left, if there are others: ranks go by what the index has.
+        if index is None or not known <= {*keys}:
+            index, known = SqliteTables(None, None), set()
+        self._indexes.put(scope, (index, known))
         new = [key for key in keys if key not in known]
         for at in range(0, len(new), CHUNK):
             bodies = self.read(scope, "messages", new[at : at + CHUNK])
@@ -112,7 +116,7 @@ class LangGraphStore:
         return [Scope(*unpacked(body)) for body in kept.values()]
 
     def forget(self, scopes: Sequence[Scope]) -> int:
-        put, count = _operations().PutOp, 0
+        put, count = self._operations.PutOp, 0
         for scope in scopes:
             items = self._all(_place(scope))
             self._batch([put(tuple(item.namespace), item.key, None) for item in items])
@@ -137,7 +141,8 @@ class LangGraphStore:
         self._indexes.clear()
 
     def _all(self, place: tuple[str, ...]) -> list[Any]:
-        [items] = self._batch([_operations().SearchOp(place, limit=ALL, refresh_ttl=False)])
+        search = self._operations.SearchOp(place, limit=ALL, refresh_ttl=False)
+        [items] = self._batch([search])
         return list(items)
 
     def _batch(self, operations: Sequence[Any]) -> list[Any]:
@@ -159,17 +164,6 @@ class LangGraphStore:
                         own.rollback()
                 raise
         return answers
-
-
-def _operations() -> Any:
-    """Return the module of LangGraph's operations, which takes a while to import."""
-    from langgraph.store import base
-
-    return base
-
-
-def _empty_index() -> tuple[Any, set[str]]:
-    return SqliteTables(None, None), set()
 
 
 def _place(scope: Scope, *label: str) -> tuple[str, ...]:

@@ -185,12 +185,15 @@ class Archive:
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
         before = () if record.parent is None else self.chain_at(scope, record.parent)
-        items: dict[Kind, list[Item]] = {"records": [Item(record.id, packed(record.to_json()))]}
+        # With a time to live, those before it are written again, as they live as long as it does.
+        older = [one.id for one in before] if self.ttl is not None else []
+        bodies = self.backend.read(scope, "records", older) if older else {}
+        bodies[record.id] = packed(record.to_json())
+        items: dict[Kind, list[Item]] = {"records": [Item(*one) for one in bodies.items()]}
         if record.summary:
             name = label_hash(f"{RECORD} {record.name}")
             items["notes"] = [Item(name, packed({"id": record.id}))]
-        items |= _head(record.id)  # the last, as it names the record
-        head = self.backend.write(scope, items, [one.id for one in before], seen)
+        head = self.backend.write(scope, items, record.id, seen)
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
@@ -261,7 +264,7 @@ class Archive:
 
     def set_head(self, scope: Scope, record_id: str | None) -> None:
         """Point the head to an existing record, or to none: the history was rewound."""
-        self.backend.write(scope, _head(record_id or ""))
+        self.backend.write(scope, {}, record_id or "")
 
     def pointer(self, scope: Scope) -> str | None:
         """Return the id of the head; empty for no record, None without a head."""
@@ -365,10 +368,6 @@ class Archive:
         count: int = self.backend.forget([one for one in every if thread in (None, one.thread)])
         self._chains.clear()
         return count
-
-
-def _head(record: str) -> dict[Kind, list[Item]]:
-    return {"head": [Item("head", packed(record))]}
 
 
 def _noted_in(place: str | Scope) -> Scope:

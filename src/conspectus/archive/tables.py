@@ -141,14 +141,14 @@ class Tables(ABC):
         self,
         scope: Scope,
         items: Items,
-        renewed: Sequence[str] = (),
+        head: str | None = None,
         seen: str | None = None,
         durable: bool = True,
     ) -> str:
-        """Keep items, those of originals with their words in the index; all or none.
+        """Keep items, those of originals with their words in the index, and a head; all or none.
 
-        The records `renewed` live as long. With `seen`, the head that was seen (empty for none),
-        nothing is written if another one, or one of these records, is in force. Returns the head.
+        Equal items that are there live as long. With `seen`, the head that was seen (empty for
+        none), nothing is written if another one than this or `head` is in force. Returns the head.
         """
         with self.transaction(writes=True, durable=durable) as run:
             name = packed([scope.tenant, scope.thread, scope.session])
@@ -161,16 +161,15 @@ class Tables(ABC):
             )
             sql = f"SELECT body FROM item WHERE scope = ? AND kind = ? AND {ALIVE}"
             found = run(sql, number, KINDS["head"], time.time())
-            head = str(unpacked(bytes(found[0][0]))) if found else ""
-            if seen is not None and head not in ("", seen, *(one.key for one in items["records"])):
-                return head
+            now = str(unpacked(bytes(found[0][0]))) if found else ""
+            if seen is not None and now not in ("", seen, head):
+                return now
             ends = 0.0 if self.ttl is None else time.time() + self.ttl
-            for kind, kept in items.items():
+            heads = () if head is None else (Item("head", packed(head)),)
+            for kind, kept in [*items.items(), ("head", heads)]:
                 after = self._put(run, (number, KINDS[kind], ends), kept, after)
-            rows = [(ends, number, key_bytes(key)) for key in renewed]
-            run.many("UPDATE item SET expires = ? WHERE scope = ? AND kind = 1 AND key = ?", rows)
             run("UPDATE scope SET next = ? WHERE id = ?", after, number)
-            return str(unpacked(items["head"][0].body)) if "head" in items else head
+            return now if head is None else head
 
     def _put(
         self, run: Run, where: tuple[int, int, float], items: Sequence[Item], after: int
@@ -217,21 +216,16 @@ class Tables(ABC):
             rows = run.among(sql, *scope.hashes, 0, time.time(), keys=keys)
             return [(key, *row) for key, row in rows]
 
-    def keys_at(self, scope: Scope, numbers: Sequence[int]) -> dict[int, str]:
-        """Return the keys of the originals that have these passages."""
-        found = dict[int, str]()
+    def holders(self, scope: Scope, numbers: Sequence[int]) -> list[Listed]:
+        """Return the same of the originals that have these passages, fewer than `AT_ONCE`."""
         sql = (
-            "WITH passage (at) AS (VALUES {}) SELECT at, key FROM passage JOIN item ON number = "
+            f"WITH passage (at) AS (VALUES {', '.join(['(?)'] * len(numbers))}) "
+            f"SELECT DISTINCT {LISTED} FROM passage JOIN item ON number = "
             "(SELECT max(one.number) FROM item AS one WHERE one.number <= at) "
-            f"WHERE scope = (SELECT id FROM scope WHERE {SAME}) AND kind = 0 AND {ALIVE}"
+            f"WHERE scope = (SELECT id FROM scope WHERE {SAME}) AND kind = ? AND {ALIVE}"
         )
-        with self.transaction() as run:
-            for at in range(0, len(numbers), AT_ONCE):
-                part = numbers[at : at + AT_ONCE]
-                values = (*part, *scope.hashes, time.time())
-                rows = run(sql.format(", ".join(["(?)"] * len(part))), *values)
-                found |= {number: key_text(bytes(key)) for number, key in rows}
-        return found
+        rows = self.ask(sql, *numbers, *scope.hashes, 0, time.time()) if numbers else []
+        return [(key_text(bytes(key)), *row) for key, *row in rows]
 
     def named(self, scope: Scope, name: str) -> list[str]:
         """Return the keys of the originals that have this id."""

@@ -106,12 +106,13 @@ class _Search:
 
     def by_query(self, text: str, ends: tuple[str, str] | None = None) -> None:
         """Show the passages that fit words, the best first; with `ends` those of a range."""
-        names, rows = names_of(text), self._rows
-        query = _query(text) | dict.fromkeys(names.values(), 1.0)
+        query, names, rows = _query(text), names_of(text), self._rows
+        query |= dict.fromkeys(names.values(), 1.0)
         total, held = rows.tables.holding(rows.scope, [*query])
         start, end = (0, len(rows.order)) if ends is None else self._stretch(ends)
         if ends is not None:
-            within = {n for row in rows.listed(rows.order[start : end + 1]) for n in row.numbers}
+            rows.read(range(start, end + 1))
+            within = {n for at in range(start, end + 1) if at in rows for n in rows[at].numbers}
             held = {word: numbers & within for word, numbers in held.items()}
         # Words that too many passages hold say little.
         rarer = {word: numbers for word, numbers in held.items() if len(numbers) < MOST}

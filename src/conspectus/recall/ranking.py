@@ -85,16 +85,18 @@ class Rows(dict[int, Row]):
         self.scope, self._hidden = scope, {*hidden}
         self.tables: Any = archive.backend.searchable(scope, self.order)
 
-    def listed(self, keys: Sequence[str]) -> list[Row]:
-        """Return the rows of messages in order, without those that are gone."""
-        found = {listed[0]: listed for listed in self.tables.listed(self.scope, keys)}
-        return [Row(found[key]) for key in keys if key in found]
-
     def read(self, places: Iterable[int]) -> None:
         """Have the rows of some places here."""
-        for row in self.listed([self.order[place] for place in {*places} - self.keys()]):
-            if not {row.key, row.name} & self._hidden:
-                self[self.places[row.key]] = row
+        self._keep(
+            self.tables.listed(self.scope, [self.order[at] for at in {*places} - self.keys()])
+        )
+
+    def _keep(self, listed: Iterable[Listed]) -> set[int]:
+        """Have rows here that are of this chain and not hidden; return their places."""
+        kept = {self.places[one[0]]: one for one in listed if one[0] in self.places}
+        kept = {at: one for at, one in kept.items() if self._hidden.isdisjoint((one[0], one[4]))}
+        self.update({at: Row(kept[at]) for at in kept.keys() - self.keys()})
+        return {*kept}
 
     def surround(self, places: Iterable[int]) -> None:
         """Have the rows around some places here, too."""
@@ -102,12 +104,10 @@ class Rows(dict[int, Row]):
         spans = [range(max(0, at - BACK), min(last, at + ON) + 1) for at in places]
         self.read(at for span in spans for at in span)
 
-    def at(self, numbers: Sequence[int]) -> dict[int, int]:
+    def at(self, numbers: Collection[int]) -> dict[int, int]:
         """Return the places of the messages that have these passages."""
-        keys = self.tables.keys_at(self.scope, numbers)
-        places = {at: self.places[key] for at, key in keys.items() if key in self.places}
-        self.read(places.values())
-        return {n: at for n, at in places.items() if at in self and n in self[at].numbers}
+        kept, asked = self._keep(self.tables.holders(self.scope, [*numbers])), {*numbers}
+        return {number: at for at in kept for number in asked.intersection(self[at].numbers)}
 
     def near(self, place: int) -> dict[int, float]:
         """Return the places from which a message borrows words, with their weights.
@@ -117,10 +117,9 @@ class Rows(dict[int, Row]):
         act, first, lent = self[place].act, place, dict[int, float]()
         while act in "rx" and first - 1 in self and self[first - 1].act in "rx":
             first -= 1
-        lenders = "s" if act == "s" else "scrx"
         before, after = range(first - 1, place - BACK - 1, -1), range(place + 1, place + ON + 1)
         for side, most, sign in ((before, BEFORE, 1), (after, LATER[act], -1)):
-            near = [at for at in side if at in self and self[at].act in lenders]
+            near = [at for at in side if at in self and (act != "s" or self[at].act == "s")]
             lent |= {at: BORROWED[sign * step] for step, at in enumerate(near[:most], 1)}
         return lent
 
@@ -160,17 +159,28 @@ def ranked(
     matches = list[Match]()
     for number, place in found.items():
         row, near = rows[place], rows.near(place)
-        lent, size, weight = [(words(number), 1.0)], row.length, 1.0
-        answers = row.links if row.act == "r" else ()
-        for other, share in near.items():
-            lender = rows[other]
-            # A result, which `answers` calls, has its own.
-            own_call = [lender.calls[call] for call in answers if call in lender.calls]
-            if passages := own_call or lender.lends:
-                lent += [(words(one), share) for one in passages]
-                size += share * rows[other].length * len(passages)
+        # Of each word that the passage has or borrows: all shares, and the greatest.
+        much, most = dict[int, float](), dict[int, float]()
+        size = weight = 0.0
+        for other, share in [(place, 1.0), *near.items()]:
+            lender, passages = rows[other], rows[other].lends
+            if other == place:
+                passages = [number]
+            elif row.act == "r" and lender.calls:  # the call that `row` answers has its own words
+                passages = [lender.calls[one] for one in row.links if one in lender.calls]
+                passages = passages or lender.lends
+            if passages:
+                size += share * lender.length * len(passages)
                 weight += share
-        if fit := _fit(lent, size / weight / mean, worth):
+            for passage in passages:
+                for word in words(passage):
+                    much[word] = much.get(word, 0.0) + share
+                    most[word] = max(most.get(word, 0.0), share)
+        norm = K1 * _norm(size / weight / mean)
+        fit = 0.0
+        for word, shares in much.items():
+            fit += worth[word] * (shares / (shares + norm) + COVERED * math.sqrt(most[word]))
+        if fit:
             share, more = _bonus(rows, place, near)
             matches.append(Match(place, number, share * (fit / whole + more)))
     least = WEAK * max((one.score for one in matches), default=0.0)
@@ -203,23 +213,6 @@ def _norm(size: float) -> float:
     return 1 - B + B * size
 
 
-def _fit(lent: Iterable[tuple[Sequence[int], float]], size: float, worth: Sequence[float]) -> float:
-    """Return the fit with words that a passage has or borrows, each with a share: saturated.
-
-    `size` is that of the passage, 1 on average.
-    """
-    much, most = dict[int, float](), dict[int, float]()
-    for words, share in lent:
-        for word in words:
-            much[word] = much.get(word, 0.0) + share
-            most[word] = max(most.get(word, 0.0), share)
-    norm = K1 * _norm(size)
-    return sum(
-        worth[word] * (sum_ / (sum_ + norm) + COVERED * math.sqrt(most[word]))
-        for word, sum_ in much.items()
-    )
-
-
 def _bonus(rows: Rows, place: int, near: Iterable[int]) -> tuple[float, float]:
     """Return what a message's score is multiplied with, and what is added, by who says it."""
     row = rows[place]
@@ -227,8 +220,10 @@ def _bonus(rows: Rows, place: int, near: Iterable[int]) -> tuple[float, float]:
         return 1.0, 0.0
     short = len(row.numbers) == 1
     around = [rows[at] for at in range(place - BACK, place + ON + 1) if at in rows]
-    told = any(one.act == "s" and not one.users and len(one.numbers) > 1 for one in around)
-    more = STATED * (row.users and short and not row.asks and told)
+    told = row.users and short and not row.asks
+    more = STATED * (
+        told and any(o.act == "s" and not o.users and len(o.numbers) > 1 for o in around)
+    )
     if any(one.act != "s" for one in around):
         return 1.0, more
     before = next((rows[at].asks for at in near if at < place), False)
