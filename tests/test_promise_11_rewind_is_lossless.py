@@ -48,6 +48,20 @@ def test_without_an_archive_a_branch_that_was_left_is_found_again():
     assert back.record.parent == left.record_id
 
 
+@pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
+def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(more):
+    summarizer = Scripted(short)
+    one, sent = engine(summarizer, trigger=("messages", 8), keep=("messages", 2), **more), talk(30)
+    views = [compacted(sent[:n], one).messages for n in (20, 40, 60)]
+    other = compacted([*sent[:40], *talk(8, 5)], one)
+    paid = len(summarizer.requests)
+    for _ in range(3):
+        assert compacted(sent[:20], one).messages == views[0]
+        assert compacted([*sent[:40], *talk(8, 5)], one).messages == other.messages
+        assert compacted(sent, one).messages == views[2]
+    assert len(summarizer.requests) == paid
+
+
 def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back():
     compactor = engine(keep=("messages", 6), window=20_000, stale_results={"over": 400})
     compacted(talk(8), compactor, force=True)

@@ -41,6 +41,7 @@ from conspectus.messages import Message
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 256, 10_000  # Chains in memory, and their records
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
+AFTER, BRANCHES = "after", 8  # Notes of the newest records after another one, and how many
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -190,9 +191,11 @@ class Archive:
         bodies = self.backend.read(scope, "records", older) if older else {}
         bodies[record.id] = packed(record.to_json())
         items: dict[Kind, list[Item]] = {"records": [Item(*one) for one in bodies.items()]}
+        later = [one for one in self._after(scope, record.parent) if one != record.id]
+        links: dict[str, Any] = {f"{AFTER} {record.parent}": [*later, record.id][-BRANCHES:]}
         if record.summary:
-            name = label_hash(f"{RECORD} {record.name}")
-            items["notes"] = [Item(name, packed({"id": record.id}))]
+            links[f"{RECORD} {record.name}"] = record.id
+        items["notes"] = [Item(label_hash(key), packed({"id": to})) for key, to in links.items()]
         head = self.backend.write(scope, items, record.id, seen)
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
@@ -256,6 +259,14 @@ class Archive:
         """Return the chain whose head has this name, by which a summary that returns is known."""
         head = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
         return self.chain_at(scope, head) if isinstance(head, str) else ()
+
+    def chains_after(self, scope: Scope, head: str | None) -> list[Chain]:
+        """Return the chains whose heads follow a record, or none for None; the newest first."""
+        return [self.chain_at(scope, one) for one in reversed(self._after(scope, head))]
+
+    def _after(self, scope: Scope, head: str | None) -> list[str]:
+        kept = self.notes(scope, AFTER, [f"{head}"]).get(f"{head}", {}).get("id", [])
+        return [one for one in kept if isinstance(one, str)]
 
     def records(self, scope: Scope) -> Chain:
         """Return every sound record, abandoned branches too, in no order."""

@@ -23,9 +23,9 @@ from conspectus.core.items import Keep, Plan, Size, Window
 from conspectus.core.plan import BELOW, foreseen, plan
 from conspectus.core.policy import SLACK
 from conspectus.core.records import Chain, Draft, Record
-from conspectus.engine.view import History, look, may_be_summaries
+from conspectus.engine.view import History, fold, look, may_be_summaries
 from conspectus.errors import ArchiveError
-from conspectus.messages import Message
+from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.model.base import LastRequest
 from conspectus.observe import log
@@ -234,6 +234,8 @@ class Thread:
                 if other and again.chain:
                     history = again
                     break
+        if self.head is None:
+            history = await self._onward(entries, history)
         noted = next((record for record in reversed(history.chain) if record.by), None)
         if archive is not None and noted is not None and not noted.segment:  # gone back to it
             whole = await archive.flow(archive.chain_at, self.scope, history.chain[-1].id)
@@ -253,6 +255,25 @@ class Thread:
                         raise
                     log("head_not_moved", "recall may bring what was taken back: %s", error)
         return history
+
+    async def _onward(self, entries: list[Message], history: History) -> History:
+        """Go on to later records that fit: those of a branch that comes back, or of a longer form.
+
+        A history with a summary names its own record, or somebody has pasted it.
+        """
+        engine, archive = self.engine, self.engine.archive
+        if any(entry.text.startswith(SUMMARY_LINE) for entry in entries):
+            return history
+        while True:
+            if archive is not None:
+                later = await archive.flow(archive.chains_after, self.scope, history.head_id)
+            else:
+                later = [*reversed(engine.memory.of(self.scope).chains.values())]
+            fitting = (fold(one, entries).chain for one in later if len(one) > len(history.chain))
+            chain = next((one for one in fitting if len(one) > len(history.chain)), ())
+            if not chain:
+                return history
+            history = look(engine, entries, chain)
 
     def corrected(self, reports: Sequence[Report]) -> Thread:
         """Return the thread with an estimate that is corrected by reports of models."""
