@@ -258,7 +258,7 @@ def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(asked, result):
 
 
 @both
-def test_a_function_that_fails_or_hangs_is_told_so(mode):
+def test_a_function_that_fails_is_told_so(mode):
     def fail(messages: list[Any]) -> str:
         raise ValueError("no such file")
 
@@ -266,13 +266,6 @@ def test_a_function_that_fails_or_hangs_is_told_so(mode):
         summarised(CallableSummarizer(fail), request(turns(1)), mode)
     assert not caught.value.transient
     assert caught.value.cost.calls == 1  # type: ignore[attr-defined]
-
-    async def hang(messages: list[Any]) -> str:
-        await asyncio.sleep(30)
-        return ""
-
-    with pytest.raises(SummarizerTimeout, match=r"within 0\.05 seconds.*raise summarizer_timeout"):
-        summarised(CallableSummarizer(hang, timeout=0.05), request(turns(1)), mode)
 
 
 def test_what_hangs_in_a_sync_call_does_not_keep_a_loop_from_ending():
@@ -285,7 +278,7 @@ def test_what_hangs_in_a_sync_call_does_not_keep_a_loop_from_ending():
     release, begun = threading.Event(), time.monotonic()
     for kind, what in ((ChatModelSummarizer, Model()), (CallableSummarizer, Model()._call)):
         made: Any = kind(what, timeout=0.05)  # type: ignore[arg-type]
-        with pytest.raises(SummarizerTimeout):
+        with pytest.raises(SummarizerTimeout, match=r"0\.05 seconds.*raise summarizer_timeout"):
             asyncio.run(made.asummarize(request(turns(1))))
     release.set()
     assert time.monotonic() - begun < 10

@@ -32,6 +32,7 @@ from conspectus.langchain.state import (
     MAIN,
     HeadState,
     Run,
+    name_messages,
     read_head,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
@@ -246,6 +247,7 @@ class Channel:
             chain = await archive.flow(archive.chain, self.scope)
         if not chain:
             return
+        name_messages(messages)
         history = await replace(self.thread(None), head=chain).fold(read_messages(messages))
         if history.head is not None:
             whole = len(history.sources) == len(messages)

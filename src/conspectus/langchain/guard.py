@@ -29,7 +29,7 @@ from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong
 from conspectus.langchain.requests import Send, WrapsCalls, deliver
 from conspectus.langchain.settings import Setup, model_name
-from conspectus.langchain.state import Recalled, Requested
+from conspectus.langchain.state import Recalled, Requested, name_messages
 from conspectus.messages.requests import with_recalled, without_recalled
 from conspectus.model.calls import profile_window
 from conspectus.model.provider_errors import is_overflow
@@ -167,6 +167,8 @@ class Call:
     async def _begin(self) -> None:
         """Measure the request; window and tokens of the answer are the guard's, or the model's."""
         channel, request, setup, guard = self._channel, self._request, self.setup, self._guard
+        if channel.held.head is not None:
+            name_messages(channel.messages)
         if channel.held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
             self._whole = await channel.shown(self._whole)

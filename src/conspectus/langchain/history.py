@@ -68,14 +68,15 @@ class Sizes(NamedTuple):
     messages: list[BaseMessage]
     # for each way to count, the tokens of the first 0, 1, 2 … messages
     sums: Sequence[list[int]]
-    answers: list[Answer]
+    answers: list[Answer]  # those with a report of usage
+    newest: Answer | None = None
     length: int = 0
     fresh: int = 0  # the first message that is new; 0 after an edit
     characters: int = 0
 
     def followed(self, messages: Sequence[BaseMessage]) -> Sizes:
         """Return the sizes of a later history, whose new messages are still to be counted."""
-        own, known, size, answers = self.messages, self.length, self.characters, self.answers
+        own, known, size, newest = self.messages, self.length, self.characters, self.newest
         own += messages[known:]  # two lists of one length are compared without a copy
         if len(own) != len(messages) or not are_equal(own, messages):
             return Sizes([], [[0] for _ in self.sums], []).followed(messages)
@@ -85,8 +86,10 @@ class Sizes(NamedTuple):
             message = own[place]
             size += EACH + characters(message.content)
             if isinstance(message, AIMessage):
-                answers.append(Answer.of(message, place, answers[-1] if answers else None))
-        return Sizes(own, self.sums, answers, len(own), known, size)
+                newest = Answer.of(message, place, newest)
+                if newest.total is not None or newest.input is not None:
+                    self.answers.append(newest)
+        return Sizes(own, self.sums, self.answers, newest, len(own), known, size)
 
     def upto(self, index: int, column: int = 0) -> int:
         """Return the tokens of the first `index` messages."""
@@ -162,11 +165,11 @@ class Counting:
 
     def asked(self, sizes: Sizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
-        total, answers = sizes.total() + self.base, sizes.since(since)
-        if not answers:
+        total, newest, counted = sizes.total() + self.base, sizes.newest, 0
+        if newest is None or newest.place < since:
             return total
-        newest, counted = answers[-1], 0
-        report = next((one for one in reversed(answers) if one.total is not None), None)
+        since_then = reversed(sizes.since(since))
+        report = next((one for one in since_then if one.total is not None), None)
         if self.approximate and report is not None and sizes.length > 1:
             counted = sizes.upto(report.place + 1)
         if report is not None and counted > 0 and len(newest.providers) == 1:

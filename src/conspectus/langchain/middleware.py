@@ -37,9 +37,9 @@ from conspectus.langchain.recall import (
     shown_in_turn,
     tool_to_compact,
 )
-from conspectus.langchain.requests import Send, WrapsCalls, deliver
+from conspectus.langchain.requests import Send, WrapsCalls, deliver, is_sent_as_it_is
 from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup, deprecated
-from conspectus.langchain.state import Asked, Tenant
+from conspectus.langchain.state import Asked, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
@@ -309,11 +309,16 @@ class SummarizationMiddleware(
         return Asked.of(focus)
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
-        channel, shown = await self._shown(offered(request, self.tools, self._setup))
+        request = offered(request, self.tools, self._setup)
+        if is_sent_as_it_is(request, self._setup):
+            return await send(request)
+        channel, shown = await self._shown(request)
         return await deliver(channel, shown, shown.messages, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         channel = Channel(self._setup, request.state, request.runtime)
+        if channel.held.head is not None:  # a run may begin here, in another process
+            name_messages(channel.messages)
         # With the model's turn: `before_model` has not seen what went before.
         await channel.follow(turn=False)
         messages: Sequence[BaseMessage] = request.messages

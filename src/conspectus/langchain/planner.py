@@ -23,7 +23,7 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.state import FORKED, Asked, Recalled
+from conspectus.langchain.state import FORKED, Asked, Recalled, name_messages
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.shortening import has_long_arguments
 from conspectus.observe import log
@@ -70,6 +70,8 @@ async def step(channel: Channel, focus: str | None) -> Update | None:
 
 async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     setup, begun, messages = channel.setup, channel.held, channel.messages
+    if channel.preserve:
+        name_messages(messages)
     if channel.may_be_known():
         await channel.inherit()
         if setup.preserve and channel.state.get(FORKED) and channel.held.head is not None:
@@ -95,13 +97,15 @@ class Step:
     """A history at one step: its sizes, and what they ask for."""
 
     def __init__(self, channel: Channel, view: list[BaseMessage]) -> None:
-        setup, meter = channel.setup, channel.setup.engine.meter
+        setup, messages, meter = channel.setup, channel.messages, channel.setup.engine.meter
         self._channel, self._setup, self._view = channel, setup, view
         self._policy, self._held, self._history = setup.engine.policy, channel.held, channel.history
         room = setup.room(channel.state)
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = [meter.message] if room is not None and not meter.exact else []
         self._sizes = sizes = self._history.follow("view", view, setup.counting.message, *metered)
+        if not channel.preserve and sizes.fresh < len(messages):
+            name_messages(messages[sizes.fresh :], messages)
         # Reports of models are of this history from here on. Nobody knows which answers came after
         # the summary of another library.
         foreign = self._held.head is None and bool(view) and is_summary_message(view[0])

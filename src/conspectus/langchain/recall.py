@@ -22,7 +22,7 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update
 from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import Asked, Recalled
+from conspectus.langchain.state import Asked, Recalled, name_messages
 from conspectus.messages.framing import recalled_text
 from conspectus.messages.requests import recalled_message, with_recalled
 from conspectus.observe import heard_by, log
@@ -127,6 +127,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
     async def answered(runtime: Runtime, asked: Mapping[str, Any]) -> str:
         own = setup()
         channel = Channel(own, runtime.state, runtime)
+        name_messages(channel.messages)
         if channel.held.head is None:
             return "Nothing has left your view so far: the whole conversation is before you."
         if channel.archive is None:

@@ -22,7 +22,8 @@ from conspectus.bridge import arun, io, run
 from conspectus.engine.cached_request import sending as remembering
 from conspectus.errors import Attributes
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.state import CompactionState
+from conspectus.langchain.settings import Setup
+from conspectus.langchain.state import CompactionState, HeadState, Run
 from conspectus.messages.requests import (
     refuses_thoughts,
     without_stale_thoughts,
@@ -62,6 +63,13 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
             return io(lambda: None, lambda: handler(sent))  # the first is for no loop
 
         return await arun(self._called(request, send))
+
+
+def is_sent_as_it_is(request: ModelRequest[Any], setup: Setup) -> bool:
+    """Return whether there is no record to show, to follow, or to ask for in this request."""
+    if setup.engine.cached or request.state.get(HeadState.CHANNEL):
+        return False
+    return setup.archive(request.runtime) is None or not Run.of(request.runtime).saved
 
 
 async def deliver(

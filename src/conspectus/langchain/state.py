@@ -255,11 +255,12 @@ class Run(NamedTuple):
 
 
 def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage]) -> HeadState:
-    """Read the record in force, under the names of this run; messages get names, too."""
+    """Read the record in force, under the names of this run."""
     if messages and not run.thread and (messages[0].id or DERIVED).startswith(DERIVED):
         # Two conversations that begin with the same words are not the same one.
         messages[0].id = str(uuid.uuid4())
-    name_messages(messages)
+    elif messages and messages[0].id is None:
+        name_messages(messages[:1])
     if (held := HeadState.read(state)) is not None:
         return held
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
