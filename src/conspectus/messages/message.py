@@ -145,7 +145,7 @@ def message_of(entry: Message) -> BaseMessage:
 
     try:
         return convert_to_messages([dict(entry.source)])[0]
-    except (ValueError, TypeError, KeyError, NotImplementedError):
+    except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError):
         return HumanMessage(entry.reading, id=entry.id)
 
 
@@ -311,11 +311,8 @@ def characters(value: Any) -> int:
     """Return the characters that content holds: images and files are most of it."""
     if isinstance(value, (str, bytes)):
         return len(value)
-    if isinstance(value, dict):
-        value = [*value.values()]
-    if not isinstance(value, (list, tuple)):
-        return 0
-    return sum(len(one) if type(one) is str else characters(one) for one in value if one)
+    parts = value.values() if isinstance(value, dict) else value
+    return sum(map(characters, parts)) if isinstance(value, (dict, list, tuple)) else 0
 
 
 def too_deep(value: Any, inside: tuple[int, ...]) -> str | None:

@@ -124,7 +124,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
             f"messages must be a list of messages, not {type(messages).__name__}; wrap a single "
             "message in a list"
         )
-    _, before = _of_dicts.get(thread) or (0, []) if thread is not None else (0, [])
+    _, before = _of_dicts.get(thread) or (0, [])
     result: list[Message] = []
     open_answer = ""  # how the answer of the message before this one goes on
     for index, source in enumerate(messages):  # a history comes again in the same order
@@ -310,11 +310,10 @@ class _Parts:
             for key in ("tool_calls", "invalid_tool_calls"):
                 listed = holder.get(key)
                 for call in listed if isinstance(listed, (list, tuple)) else ():
-                    if not isinstance(call, Mapping):
-                        continue
-                    made = call.get("function") or call.get("custom") or call
-                    args = made.get("arguments", made.get("input", made.get("args")))
-                    self.call(call.get("id"), made.get("name"), args or "")
+                    if isinstance(call, Mapping):
+                        made = call.get("function") or call.get("custom") or call
+                        args = made.get("arguments", made.get("input", made.get("args")))
+                        self.call(call.get("id"), made.get("name"), args or "")
         first = beside.get("function_call")  # Google repeats one of the calls
         if first and isinstance(first, Mapping) and not fields.get("tool_calls"):
             name = first.get("name") or ""
@@ -337,18 +336,12 @@ class _Parts:
 
     def content(self, content: Any) -> None:
         """Add a content: text, a block of any provider, or a list of both."""
-        if not content or isinstance(content, str):
-            self.say(content or "")
-        elif isinstance(content, list):
-            for part in content:
-                if isinstance(part, Mapping):
-                    self.block(part)
-                else:
-                    self.say(as_text(part))
-        elif isinstance(content, Mapping) and "type" in content:
-            self.block(content)
-        else:
-            self.say(as_text(content))
+        listed = isinstance(content, list)
+        for part in (content if listed else [content]) if content else ():
+            if isinstance(part, Mapping) and (listed or "type" in part):
+                self.block(part)
+            else:
+                self.say(as_text(part))
 
     def block(self, block: Mapping[str, Any]) -> None:
         """Add one block of any provider; an item of OpenAI's Responses is one."""

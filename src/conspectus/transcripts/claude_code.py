@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conspectus.messages.blocks import at_path
+
 SYNTHETIC = "<synthetic>"  # the model of what Claude Code says in the agent's name
 
 Row = Mapping[str, Any]
@@ -17,9 +19,8 @@ Row = Mapping[str, Any]
 
 def is_message(row: Row) -> bool:
     """Return whether a line is a message."""
-    message = row.get("message")
-    typed = row.get("type") in ("user", "assistant") and isinstance(message, Mapping)
-    return typed and isinstance(message.get("content"), (str, list))  # type: ignore[union-attr]
+    said = isinstance(at_path(row, "message.content"), (str, list))
+    return said and row.get("type") in ("user", "assistant")
 
 
 def read_session(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], int, str]:
@@ -57,12 +58,10 @@ def read_session(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], int, str]:
 
 def _with_queued(row: Row) -> Row:
     """Make a user's message of what was typed during a turn."""
-    more = row.get("attachment")
-    typed = isinstance(more, Mapping) and more.get("type") == "queued_command"
-    if not typed or more.get("commandMode", "prompt") != "prompt":  # type: ignore[union-attr]
+    more: Any = row.get("attachment")
+    if at_path(more, "type") != "queued_command" or more.get("commandMode", "prompt") != "prompt":
         return row
-    prompt = more.get("prompt")  # type: ignore[union-attr]
-    return {**row, "type": "user", "message": {"role": "user", "content": prompt}}
+    return {**row, "type": "user", "message": {"role": "user", "content": more.get("prompt")}}
 
 
 def _in_force(rows: Sequence[Row]) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.messages import Source, read_messages
@@ -16,8 +16,7 @@ MISSING = "a tool call had no result, and has one now that says so"
 ORPHAN = "a tool result answers no call before it, and is left out of what is written"
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(NamedTuple):
     """A history in which each call has a result; unchanged messages are the caller's own."""
 
     messages: list[Source]
