@@ -157,6 +157,9 @@ CACHE = "cache_control"  # Anthropic's mark for its cache
 PROVEN = ("citations", "annotations", "signature", "thought_signature", "encrypted_content")
 """Fields that refer to the exact text of a block, or sign it: with one it stays whole."""
 
+PLAIN = frozenset({"type", "text", "index"})
+"""Keys of a block of text that has nothing else."""
+
 _NO_ARGS = frozenset("type id call_id status caller created_by".split())
 
 
@@ -167,6 +170,13 @@ def kind_name(block: Mapping[str, Any]) -> str:
         return name
     named = next((key for key in UNTYPED if isinstance(block.get(key), Mapping)), "")
     return named or next((key for key in KEYS if key in block), "")
+
+
+def plain_text(block: Any) -> str:
+    """Return the kind of a block of text that can be joined with others; else an empty text."""
+    kind = block.get("type") if isinstance(block, Mapping) and block.keys() <= PLAIN else None
+    plain = kind in ("text", "input_text") and isinstance(block.get("text"), str)
+    return str(kind) if plain else ""
 
 
 def kind_of(block: Mapping[str, Any]) -> Kind:

@@ -29,6 +29,7 @@ from conspectus.messages.blocks import (
     is_item,
     kind_of,
     opened,
+    plain_text,
 )
 from conspectus.messages.message import (
     Call,
@@ -338,7 +339,9 @@ class _Parts:
         """Add a content: text, a block of any provider, or a list of both."""
         listed = isinstance(content, list)
         for part in (content if listed else [content]) if content else ():
-            if isinstance(part, Mapping) and (listed or "type" in part):
+            if plain_text(part):
+                self.say(part["text"])
+            elif isinstance(part, Mapping) and (listed or "type" in part):
                 self.block(part)
             else:
                 self.say(as_text(part))

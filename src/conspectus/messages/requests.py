@@ -67,9 +67,8 @@ def is_users(message: Source) -> bool:
     if not users or is_summary_message(message):
         return False
     # A user who only brings results of tools has said nothing.
-    if not isinstance(content, list) or not content:
-        return True
-    return not all(isinstance(block, Mapping) and _is_answer(block) for block in content)
+    blocks = content if isinstance(content, list) else []
+    return not blocks or not all(isinstance(b, Mapping) and _is_answer(b) for b in blocks)
 
 
 def _is_answer(block: Mapping[str, Any]) -> bool:

@@ -23,6 +23,7 @@ from conspectus.messages.blocks import (
     is_item,
     kind_name,
     kind_of,
+    plain_text,
     stays_whole,
 )
 from conspectus.messages.message import Message, Source
@@ -41,9 +42,6 @@ MOST = 8  # Characters a token that are shown at most, so that never all of a gi
 
 INPUTS = frozenset({"input_image", "input_file"})
 """Media of OpenAI's Responses, in which an input text is an `input_text`."""
-
-PLAIN = frozenset({"type", "text", "index"})
-"""Keys of text blocks that can be joined with others."""
 
 SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
@@ -153,7 +151,7 @@ class _Shortening:
     def _parts(self, holder: Mapping[str, Any], signed: Any = ()) -> dict[str, Any]:
         """Return the fields of a message that change."""
         made: dict[str, Any] = {}
-        if "content" in holder and not (self.tools and isinstance(holder["content"], str)):
+        if "content" in holder:
             made["content"] = self._content(holder["content"])
         for name in ("tool_calls", "invalid_tool_calls"):
             if isinstance(calls := holder.get(name), list) and calls:
@@ -174,7 +172,7 @@ class _Shortening:
         if not isinstance(value, list):
             return self._block(value)
         blocks: list[Any] = []
-        for kind, run in groupby(value, key=_plain_text):
+        for kind, run in groupby(value, key=plain_text):
             parts = list(run)
             if kind and len(parts) > 1 and not self.tools:
                 parts = [{"type": kind, "text": "\n".join(part["text"] for part in parts)}]
@@ -232,10 +230,3 @@ class _Shortening:
             return value if short == value else json.dumps({"clipped": short})
         made = self._field(parsed, "object")
         return value if made == parsed else json.dumps(made, ensure_ascii=False)
-
-
-def _plain_text(block: Any) -> str:
-    """Return the kind of a block of plain text; empty for any other block."""
-    kind = block.get("type") if isinstance(block, Mapping) and block.keys() <= PLAIN else None
-    plain = kind in ("text", "input_text") and isinstance(block.get("text"), str)
-    return str(kind) if plain else ""
