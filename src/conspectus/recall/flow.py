@@ -135,11 +135,9 @@ class _Search:
             hit = hit_of(one, span, place=place, score=score)
             if self._room.offer(hit) and len(one.calls) == 1:
                 # What came of a call says more than the call; a long one says it at its end.
-                for at_result, result in self._results(
-                    one, range(place + 1, place + ON + 1)
-                ).items():
-                    span = _passage(result, -1)
-                    self._room.offer(hit_of(result, span, place=at_result))
+                results = self._results(one, range(place + 1, place + ON + 1))
+                for after, result in results.items():
+                    self._room.offer(hit_of(result, _passage(result, -1), place=after))
 
     def _exact(self, match: Match, read: Mapping[int, Archived], names: Iterable[str]) -> int:
         """Return how many names stand in a passage as the query has them."""
@@ -166,12 +164,8 @@ class _Search:
             after = range(last + 1, min(last + 1 + ROUND, len(self._rows.order)))
             self._rows.read(after)
             read |= self._results(read[last], after)
-        hits = list[Hit]()
-        for place, one in read.items():
-            begin, end = _span_of(one, call)
-            part = begin + at, end
-            hits.append(hit_of(one, part, place=place))
-        self._take(hits)
+        parts = {place: _span_of(one, call, at) for place, one in read.items()}
+        self._take([hit_of(one, parts[place], place=place) for place, one in read.items()])
 
     def _within(self, one: Archived, name: str, text: str) -> None:
         """Show the passages of a message that hold words, those with the rarest first."""
@@ -256,15 +250,15 @@ def _passage(one: Archived, number: int, more: bool = False) -> tuple[int, int]:
     return parts[first][0], parts[last][1]
 
 
-def _span_of(one: Archived, call: int) -> tuple[int, int]:
-    """Return where the call of a number stands in the text of a message; all without one."""
+def _span_of(one: Archived, call: int, at: int) -> tuple[int, int]:
+    """Return where the call of a number stands in a message, or all, from a character on."""
     if call > len(one.calls):
         raise NotFoundError(f"the message makes {len(one.calls)} calls; there is no call {call}")
     if not call:
-        return 0, len(one.text)
+        return at, len(one.text)
     after = sum(len(each.reading) + 1 for each in one.calls[call - 1 :]) - 1
     begin = max(0, len(one.text) - after)
-    return begin, begin + len(one.calls[call - 1].reading)
+    return begin + at, begin + len(one.calls[call - 1].reading)
 
 
 def _query(text: object) -> dict[str, float]:

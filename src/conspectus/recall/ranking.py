@@ -52,6 +52,8 @@ _ORDERS: Newest[str, tuple[Sequence[str], Mapping[str, int]]] = Newest(
 class Row:
     """One message as the index knows it."""
 
+    __slots__ = "key name act asks users links calls numbers length lends".split()
+
     def __init__(self, listed: Listed) -> None:
         self.key, first, count, words, self.name, about = listed
         fields = about.split("\t")
@@ -120,7 +122,8 @@ class Rows(dict[int, Row]):
         before, after = range(first - 1, place - BACK - 1, -1), range(place + 1, place + ON + 1)
         for side, most, sign in ((before, BEFORE, 1), (after, LATER[act], -1)):
             near = [at for at in side if at in self and (act != "s" or self[at].act == "s")]
-            lent |= {at: BORROWED[sign * step] for step, at in enumerate(near[:most], 1)}
+            for step, at in enumerate(near[:most], 1):
+                lent[at] = BORROWED[sign * step]
         return lent
 
 
