@@ -294,7 +294,7 @@ def _with_notes(
     engine, count = material.thread.engine, material.thread.engine.meter.text
     archived = engine.archive is not None
     segment = read_segment(
-        material.entries,
+        material.read,
         material.staying,
         answer,
         before=material.notes,

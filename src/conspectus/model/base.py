@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from conspectus.core.policy import EMBEDDED, whole
 from conspectus.core.records import Cost
 from conspectus.errors import PolicyError
-from conspectus.messages import Message
+from conspectus.messages import Message, is_summary_message
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 
@@ -104,7 +104,8 @@ class EmbeddedSummarizer:
     form: Form = "findings"
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        segment = read_segment(request.entries, request.kept)
+        said = [one for one in request.entries if not is_summary_message(one.source)]
+        segment = read_segment(said, request.kept)
         text = Notes([segment]).render(request.limit, request.count, archived=request.archived)
         return Summary(text, tuple(entry.key for entry in request.entries))
 

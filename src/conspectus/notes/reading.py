@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from conspectus.messages import Message, is_summary_message
+from conspectus.messages import Message
 from conspectus.messages.message import Call, Result
 from conspectus.notes.segment import Answer, Kind, Line, Segment
 from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line
@@ -47,7 +47,7 @@ def read_segment(
     """Return what the messages that leave add to the notes.
 
     Args:
-        leaving: the originals, oldest first.
+        leaving: the originals, oldest first, without summaries of earlier messages.
         kept: the messages that stay in view.
         answer: what a model has found in them; its lines take the place of the agent's own words
             to the user.
@@ -63,8 +63,7 @@ def read_segment(
     reader = _Reader(tools or ToolTable(), user, skills)
     start = max((line.span[-1] + 1 for line in before.lines), default=0)
     for place, message in enumerate(leaving, start):
-        if not is_summary_message(message.source):
-            reader.read(message, place)
+        reader.read(message, place)
     lines = [one for one in reader.lines if one.kind != "agent" or one.by or not answer.found]
     for line in lines:
         if line.kind == "said":
