@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import Compactor, StuckError, SummaryError
 from conspectus.engine import material
+from conspectus.messages import SUMMARY_LINE
 from conspectus.tokens import TokenMeter
 from engine import Scripted, compacted, engine, short
 from histories import agent, deed, histories, talk, tool, user
@@ -171,3 +173,32 @@ class BudgetHoldsAgent(AgentWorld):
 
 
 TestBudgetHoldsThroughAgents = budgeted(BudgetHoldsAgent, short=2, long=100)
+
+
+@pytest.mark.parametrize("form", ["thinking", "reasoning_content"])
+def test_a_report_that_leaves_out_thoughts_does_not_lower_the_estimate_of_words(form):
+    words, thoughts = "the relay must answer in time " * 20, "I look at it from each side. " * 60
+    history: list[Any] = [HumanMessage(words * 8)]
+    for turn in range(6):
+        content: Any = [
+            {"type": "thinking", "thinking": thoughts},
+            {"type": "text", "text": "Yes."},
+        ]
+        beside = {} if form == "thinking" else {form: thoughts}
+        reported = TokenMeter().messages([one for one in history if one.type == "human"])
+        usage: Any = {"input_tokens": reported, "output_tokens": 9, "total_tokens": reported + 9}
+        answer = AIMessage(content if form == "thinking" else "Yes.", additional_kwargs=beside)
+        history += [
+            answer.model_copy(update={"usage_metadata": usage}),
+            HumanMessage(f"Go on {turn}."),
+        ]
+    history[-1] = HumanMessage(words * 48)
+    result = Compactor(window=8_000, archive="memory:").compact(history, thread_id="t")
+    assert TokenMeter().messages([m for m in result.messages if m.type == "human"]) <= 8_000
+
+
+def test_a_pasted_summary_stays_among_the_users_words_in_dicts_too():
+    pasted = f"{SUMMARY_LINE}\n\nThe relay listens on port 48213."
+    history = [{"role": "user", "content": text} for text in ("Hello.", pasted, "And now?")]
+    result = Compactor(keep=("messages", 1)).compact(history, thread_id="t", force=True)
+    assert "port 48213" in result.summary

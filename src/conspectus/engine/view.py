@@ -33,6 +33,7 @@ from conspectus.messages import (
 )
 from conspectus.messages.framing import summary_name
 from conspectus.messages.message import is_expendable, name_entries, occurrences, tools_of
+from conspectus.messages.requests import has_thoughts
 from conspectus.messages.shortening import (
     ARCHIVED,
     POINTER,
@@ -339,12 +340,13 @@ def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: ty
 
 def reports_of(messages: Sequence[Source], sizes: Sequence[int], since: int) -> list[Report]:
     """Return the models' reports of usage from place `since` on."""
-    before, reports = [0, *accumulate(sizes)], []
+    before, reports, thinks = [0, *accumulate(sizes)], list[Report](), False
     for i in range(since, len(messages)):
         usage = getattr(messages[i], "usage_metadata", None)
         tokens = usage.get("input_tokens") if isinstance(usage, Mapping) else None
         if isinstance(tokens, int) and tokens > 0:  # a provider may report anything
-            reports.append(Report(before[i], tokens))
+            thinks = thinks or has_thoughts(messages[i])
+            reports.append(Report(before[i], tokens, thinks))
     return reports
 
 

@@ -24,6 +24,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.messages.message import EACH, characters
+from conspectus.messages.requests import has_thoughts
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
 from conspectus.tokens.meter import LEAST_GROWTH, MessageCounter
@@ -48,6 +49,7 @@ class Answer(NamedTuple):
     provider: str | None
     total: int | None  # reported tokens, with its own
     input: int | None
+    thinks: bool  # it or one before it has thoughts
     providers: tuple[str | None, ...]  # of all answers up to it, from the first that names one on
 
     @classmethod
@@ -59,7 +61,8 @@ class Answer(NamedTuple):
         providers = before.providers if before else ()
         if provider not in providers and (providers or provider):
             providers = (*providers, provider)
-        return cls(place, provider, total, sent, providers)
+        thinks = (before is not None and before.thinks) or has_thoughts(message)
+        return cls(place, provider, total, sent, thinks, providers)
 
 
 class Sizes(NamedTuple):
@@ -105,7 +108,8 @@ class Sizes(NamedTuple):
         """Return the first and the last usable report from place `since` on."""
         answers = self.since(max(since, bisect_left(self.sums[column], LEAST_GROWTH)))
         ends = [next((a for a in each if a.input), None) for each in (answers, reversed(answers))]
-        return [Report(self.upto(a.place, column), a.input or 0) for a in ends if a is not None]
+        known = (answer for answer in ends if answer is not None)
+        return [Report(self.upto(a.place, column), a.input or 0, a.thinks) for a in known]
 
 
 class History:

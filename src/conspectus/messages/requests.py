@@ -163,6 +163,13 @@ def without_stale_thoughts(
     return [thoughtless(message) for message in view[:end]] + list(view[end:])
 
 
+def has_thoughts(message: Any) -> bool:
+    """Return whether an answer holds thoughts, which its provider may not count when it returns."""
+    kinds = [block.get("type") for block in blocks_of(message)]
+    beside = any(name.startswith("reasoning") for name in message.additional_kwargs)
+    return beside or any(kind in kinds for kind in ("reasoning", *THOUGHTS))
+
+
 def refuses_thoughts(error: BaseException) -> bool:
     """Return whether a provider has refused thoughts behind another beginning, with status 400."""
     status = getattr(error, "status_code", None) or getattr(error, "code", None)

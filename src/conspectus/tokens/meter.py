@@ -50,6 +50,7 @@ class Report(NamedTuple):
 
     estimated: int
     reported: int
+    thinks: bool = False  # it, or an answer before it, has thoughts: many are not counted again
 
 
 def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
@@ -58,7 +59,8 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
     The growth from the first to the last report is that of the messages alone, as the rest of a
     request stays the same. A single one counts less the known overhead; beyond that it can only
     show that the estimate is too large. Reports belong to one history since its last compaction,
-    oldest first.
+    oldest first. Where a model thinks, the estimate is never lowered: what was not counted may be
+    its thoughts alone.
 
     Example:
         >>> correction([Report(1_000, 2_600), Report(3_000, 5_000)])
@@ -79,7 +81,8 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         ratio = (last.reported - first.reported) / growth
     elif ratio > 1:
         ratio = max(1.0, (last.reported - overhead) / last.estimated)
-    return min(MOST_RATIO, max(LEAST_RATIO, ratio))
+    least = 1.0 if any(one.thinks for one in usable) else LEAST_RATIO
+    return min(MOST_RATIO, max(least, ratio))
 
 
 class TokenMeter:
