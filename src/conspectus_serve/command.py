@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
-from conspectus.cli.options import tokens
+from conspectus.cli.options import ArchiveOption, tokens
 from conspectus.errors import InputError, install_command
 
 if TYPE_CHECKING:
@@ -22,36 +23,25 @@ SWITCH = 0.0005
 """Seconds after which a thread that computes lets another one go on; Python's own 0.005 add up, as
 a request that passes changes threads several times."""
 
+TOKEN = "What clients must send as x-conspectus-token; needed where others can reach it."
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
 
 
 def serve(
     upstream: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The provider, such as https://api.openai.com."),
+        str | None, Option(metavar="URL", help="The provider, such as https://api.openai.com.")
     ] = None,
     config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="YAML with sections serve: and summarization:."),
+        Path | None, Option(metavar="FILE", help="YAML with sections serve: and summarization:.")
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Where to listen.", show_default="127.0.0.1:8377"),
+        Option(metavar="HOST:PORT", help="Where to listen.", show_default="127.0.0.1:8377"),
     ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="CONSPECTUS_SERVE_TOKEN",
-            help="What clients must send as x-conspectus-token; needed where others can reach it.",
-        ),
-    ] = None,
-    archive: Annotated[
-        str | None,
-        typer.Option(help="Where originals go: a file, sqlite:///FILE or postgresql://..."),
-    ] = None,
+    token: Annotated[str | None, Option(envvar="CONSPECTUS_SERVE_TOKEN", help=TOKEN)] = None,
+    archive: ArchiveOption = None,
     secret_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The secret that names tenants; made if missing."),
+        Path | None, Option(metavar="FILE", help="The secret that names tenants; made if missing.")
     ] = None,
     window: Annotated[
         int | None, tokens("Input limit of models that the file does not name.")
@@ -62,6 +52,7 @@ def serve(
     Clients need no change but the address: OpenAI's chat completions and Responses, Anthropic's
     messages. Keys go through and are kept nowhere.
     """
+    given = {**locals()}
     try:
         import uvicorn
 
@@ -71,10 +62,7 @@ def serve(
         raise InputError(f"{need}; install it with {install_command('serve')}") from error
     from conspectus_serve.settings import load_settings
 
-    given = {"upstream": upstream, "listen": listen, "token": token, "archive": archive}
-    settings, summarization = load_settings(
-        config, {**given, "secret_file": secret_file, "window": window}
-    )
+    settings, summarization = load_settings(given.pop("config"), given)
     with _listening(settings.host, settings.port) as listening:
         app = make_app(settings, summarization)
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")

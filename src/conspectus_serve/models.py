@@ -76,7 +76,6 @@ class Models:
         self.engine = lru_cache(KNOWN)(self._engine)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
-        self._forms = {"roles"} if settings.alternate_roles == "on" else set[str]()
         made = settings_of(config)
         self._counter = made["token_counter"] if config.token_counter else None
         self._pin = predicate(made["pin"])
@@ -87,7 +86,8 @@ class Models:
 
     def learned(self, tenant: str, model: str) -> Learned:
         """Return what is to be remembered of a model."""
-        return self._learned.get_or_make((tenant, model), lambda: Learned(forms={*self._forms}))
+        forms = {"roles"} if self._settings.alternate_roles == "on" else set[str]()
+        return self._learned.get_or_make((tenant, model), lambda: Learned(forms=forms))
 
     def window(self, model: str, learned: Learned, betas: Sequence[str] = ()) -> int | None:
         """Return the input limit of a model, in tokens; None if unknown.
@@ -197,8 +197,6 @@ BETA = "thinking-binding-controls-2026-08-01"
 """The provider's own switch for thoughts behind another beginning, and the beta header that it
 needs (its page on preserved thinking)."""
 
-Formed = tuple[list[Any], dict[str, Any], Sequence[str]]
-
 
 def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str) -> str:
     """Return the form that a refusal of a compacted request asks for; empty for none.
@@ -213,7 +211,9 @@ def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str)
     return "thoughtless" if SWITCH not in refusal or off or "switch" in forms else "switch"
 
 
-def formed(protocol: str, view: list[Any], body: dict[str, Any], forms: Collection[str]) -> Formed:
+def formed(
+    protocol: str, view: list[Any], body: dict[str, Any], forms: Collection[str]
+) -> tuple[list[Any], dict[str, Any], Sequence[str]]:
     """Give a compacted request the form that its upstream takes: view, body, further betas."""
     view = without_stale_thoughts(view, all_of_them="thoughtless" in forms)
     if "roles" in forms:
@@ -235,15 +235,13 @@ def alternating(view: Sequence[Any]) -> list[Any]:
     """
     made: list[Any] = []
     for message in view:
-        before = made[-1] if made else {}
-        if not before.get("role") == message.get("role") == "user":
-            made.append(message)
-            continue
-        first, second = before.get("content"), message.get("content")
-        content: Any = [*_blocks(first), *_blocks(second)]
-        if isinstance(first, str) and isinstance(second, str):
-            content = f"{first}\n\n{second}"
-        made[-1] = {**before, **message, "content": content}
+        first, second = (made[-1] if made else {}), message.get("content")
+        if first.get("role") == message.get("role") == "user":
+            both: Any = [first.get("content"), second]
+            texts = all(isinstance(one, str) for one in both)
+            both = "\n\n".join(both) if texts else [*_blocks(both[0]), *_blocks(second)]
+            message = {**made.pop(), **message, "content": both}
+        made.append(message)
     return made
 
 

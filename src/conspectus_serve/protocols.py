@@ -26,9 +26,7 @@ class Refusal(Exception):
 def printable(text: str) -> str:
     """Return a client's text as it may stand in one line of the log; `-` for none."""
     short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-    if short.isprintable():
-        return short or "-"
-    return "".join(letter if letter.isprintable() else "?" for letter in short)
+    return "".join(letter if letter.isprintable() else "?" for letter in short) or "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +76,12 @@ MESSAGES = Protocol(
     b'event: ping\ndata: {"type": "ping"}\n\n',
 )
 
+PROTOCOLS = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 COMPACT = "responses/compact"
-ENDINGS = {
-    "chat/completions": CHAT,
-    "responses": RESPONSES,
-    COMPACT: RESPONSES,
-    "responses/input_tokens": RESPONSES,
-    "messages": MESSAGES,
-    "messages/count_tokens": MESSAGES,
-}
+
+_HISTORY = re.compile(
+    r"/(chat/completions|responses(?:/compact|/input_tokens)?|messages(?:/count_tokens)?)\Z"
+)
 """Ends of the paths whose requests hold a history, wherever a provider has put them."""
 
 BARE = re.compile(r"/(?:chat/completions|responses|messages|models|embeddings|completions)(?:/|$)")
@@ -129,11 +124,10 @@ def route_of(path: str) -> Route | None:
         True
     """
     plain = cleaned(path)
-    for name, protocol in ENDINGS.items():
-        if plain.endswith(f"/{name}") and "/threads/" not in plain:
-            model = _DEPLOYMENT.search(plain)
-            return Route(name, protocol, model[1] if model else "")
-    return None
+    if (end := _HISTORY.search(plain)) is None or "/threads/" in plain:
+        return None
+    model = _DEPLOYMENT.search(plain)
+    return Route(end[1], PROTOCOLS[end[1].partition("/")[0]], model[1] if model else "")
 
 
 def cleaned(path: str) -> str:

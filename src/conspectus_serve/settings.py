@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PositiveInt,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -42,40 +42,21 @@ SHORTEST_TOKEN = 16  # characters: a shorter one can be guessed
 CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal", "gateway.docker.internal")
 """Names by which Docker and Podman call the machine that they run on."""
 
-
-def _form(pattern: str, otherwise: str) -> AfterValidator:
-    """Make a check that a text has a form, with what to write instead."""
-
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise ValueError(f"write {otherwise}")
-        return value
-
-    return AfterValidator(check)
-
-
-_ADDRESS = "an address such as https://api.openai.com, of scheme, host, port and path alone"
 _PORT = r"[0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]"
 
-Upstream = Annotated[
-    str,
-    _form(r"https?://[^/@?#]+(?:/[^?#]*)?", _ADDRESS),
-    AfterValidator(lambda value: value.rstrip("/")),
-]
-Listen = Annotated[str, _form(f".+:(?:{_PORT})", "host:port, such as 127.0.0.1:8377")]
-Tenants = Annotated[
-    str, _form(r"one|key|(?:header|claim):\s*\S+", "one, key, header:NAME or claim:NAME")
-]
-Proxy = Annotated[
-    str, _form(r"https?://[^/:]\S*", "a proxy's address such as http://127.0.0.1:3128")
-]
-Secret = Annotated[str, Field(min_length=SHORTEST_TOKEN)]
+FORMS = {
+    "upstream": (
+        r"https?://[^/@?#]+(?:/[^?#]*)?",
+        "an address such as https://api.openai.com, of scheme, host, port and path alone",
+    ),
+    "listen": (f".+:(?:{_PORT})", "host:port, such as 127.0.0.1:8377"),
+    "tenants": (r"one|key|(?:header|claim):\s*\S+", "one, key, header:NAME or claim:NAME"),
+    "proxy": (r"https?://[^/:]\S*", "a proxy's address such as http://127.0.0.1:3128"),
+}
+"""Forms of texts, and what to write instead of others."""
 
-# YAML reads `off` and `on` as false and true.
-OnOff = Annotated[
-    Literal["auto", "on", "off"],
-    BeforeValidator(lambda value: {"False": "off", "True": "on"}.get(str(value), value)),
-]
+Secret = Annotated[str, Field(min_length=SHORTEST_TOKEN)]
+OnOff = Literal["auto", "on", "off"]
 
 
 class ServeSettings(BaseModel):
@@ -88,10 +69,10 @@ class ServeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    upstream: Annotated[Upstream, Field(description=PROVIDER)]
-    listen: Listen = "127.0.0.1:8377"
+    upstream: Annotated[str, Field(description=PROVIDER)]
+    listen: str = "127.0.0.1:8377"
     token: Secret | None = Field(None, repr=False)
-    tenants: Tenants | None = None
+    tenants: str | None = None
     hosts: list[str] = []
     containers: bool = False
     archive: str | None = None
@@ -107,8 +88,21 @@ class ServeSettings(BaseModel):
     recall_tokens: PositiveInt = 512
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
     keep_alive: Annotated[float, Field(gt=0, le=3_600)] = 10.0
-    proxy: Proxy | None = Field(None, repr=False)
+    proxy: str | None = Field(None, repr=False)
     ca_file: Path | None = None
+
+    @field_validator(*FORMS)
+    @classmethod
+    def _has_its_form(cls, text: str | None, about: ValidationInfo) -> str | None:
+        pattern, otherwise = FORMS[str(about.field_name)]
+        if text is not None and not re.fullmatch(pattern, text):
+            raise ValueError(f"write {otherwise}")
+        return text.rstrip("/") if text and about.field_name == "upstream" else text
+
+    @field_validator("alternate_roles", "recall", mode="before")
+    @classmethod
+    def _on_and_off(cls, value: object) -> object:  # YAML reads them as true and false
+        return {"False": "off", "True": "on"}.get(str(value), value)
 
     @model_validator(mode="after")
     def _needs_a_token(self) -> Self:
@@ -191,10 +185,8 @@ def load_settings(
         section, source = read_section(file, SECTION)
         if not isinstance(section, Mapping | None):
             raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")
-        if ("summarization",) in read.source.lines:
-            config = read
-        else:
-            config._source = read.source
+        config._source = read.source
+        config = read if ("summarization",) in read.source.lines else config
     wanted = {**(section or {}), **options}
     if wanted.get("archive") is None:
         wanted["archive"] = config.archive
