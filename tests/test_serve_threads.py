@@ -275,6 +275,39 @@ def test_a_hint_of_the_client_finds_a_thread_of_which_much_has_changed(tmp_path)
     assert own(again, "thread") == names[1]
 
 
+SESSION = "0198c4d2-77aa-7f21-9c3e-5d1b2a6f8e90"
+NAMED: list[Any] = [({"x_claude_code_session_id": SESSION}, None), ({"session_id": SESSION}, "k")]
+NAMED += [({}, SESSION), ({}, "my-app"), ({}, None)]  # the last two name no session
+
+
+@pytest.mark.parametrize(("named", "key"), NAMED)
+def test_a_client_that_compacts_itself_stays_in_its_thread(tmp_path, named, key):
+    def ask(history: list[Any], path: str = "/v1/responses", **more: Any) -> Any:
+        body = {"model": "m", "input": history, "prompt_cache_key": key, **more}
+        return post(endpoint, path, body, **named)
+
+    def place(answer: Any) -> Scope:
+        thread, session = (own(answer, name) for name in ("thread", "session"))
+        return Scope(TENANT, str(thread), session or "main")
+
+    answers = [{"id": f"r{n}", "status": "completed", "output": []} for n in range(9)]
+    reply = iter(json.dumps(one).encode() for one in answers)
+    with before(lambda _: (200, "application/json", next(reply)), tmp_path) as (_, endpoint):
+        ask([user("A title for this?")])  # beside the conversation
+        first = place(ask(talk()))
+        summary = [user(f"This goes on from another conversation. {LONG}"), *talk(20)[:-1]]
+        second = {place(ask([*summary[:end], user("Go on.")])) for end in (-2, None)}
+        second.add(place(ask([user("And?")], previous_response_id="r3")))
+        item = ask(summary, "/v1/responses/compact").json()["output"]
+        second.add(place(ask([*item, user("And now?")])))
+    [other] = second
+    grouped = bool(named or key == SESSION)
+    assert (first.thread == other.thread, first.session) == (grouped, "main")
+    with Archive.open(tmp_path / "a.db") as archive:
+        kept = [str(archive.export(scope)) for scope in (first, other)]
+    assert ["module_21 is fine" in one for one in kept] == [True, False]
+
+
 def test_other_conversations_with_the_same_ids_stay_apart(tmp_path):
     def history(word: str) -> list[Any]:
         made: list[Any] = [{"role": "user", "content": "Do the work."}]

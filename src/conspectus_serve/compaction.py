@@ -16,6 +16,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
 from conspectus.messages.blocks import at_path
 from conspectus_serve.protocols import COMPACT, Refusal
+from conspectus_serve.threads import scope_of
 
 MARK = "conspectus.v1."  # before the content of our items; a provider's own begins otherwise
 CONTENT = "encrypted_content"  # the field that clients send back untouched, in both protocols
@@ -205,7 +206,8 @@ def held_until(archive: Archive, tenant: str, response: str, known: Known) -> He
     compacted and any upstream can answer. Returns thread, ids of the responses so far, and items.
     """
     slip = archive.notes(tenant, "response", [response]).get(response, {})
-    scope, ids, name = Scope(tenant, str(slip.get("thread"))), list[str](), response
+    thread, ids, name = str(slip.get("thread")), list[str](), response
+    scope = scope_of(tenant, thread)
     if slip and (held := known.get((tenant, response))) is not None:
         return held
     while name and name not in ids:  # an upstream may give one id twice
@@ -216,7 +218,7 @@ def held_until(archive: Archive, tenant: str, response: str, known: Known) -> He
     rows = archive.notes(scope, "response", ids)
     if not rows.keys() >= set(ids):  # expired or forgotten: the rest is not the whole history
         return None
-    return scope.thread, ids, [item for one in dict.fromkeys(ids) for item in rows[one]["items"]]
+    return thread, ids, [item for one in dict.fromkeys(ids) for item in rows[one]["items"]]
 
 
 def hold(
@@ -227,5 +229,6 @@ def hold(
     before = ids[start - 1] if start else ""
     row = {"ids": [*ids[start:], response], "before": before, "items": list(items)}
     archive.note(scope, "response", {response: row})
-    slip = {response: {"thread": scope.thread}}
+    thread = scope.thread if scope.session == "main" else f"{scope.thread}/{scope.session}"
+    slip = {response: {"thread": thread}}
     archive.note(scope.tenant, "response", slip, durable=True)  # and the row before it

@@ -39,7 +39,7 @@ from conspectus_serve.models import Learned, Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, Route
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of
+from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of, scope_of
 from conspectus_serve.trails import Mark, Trail, trail_of
 from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
@@ -114,14 +114,16 @@ class Exchange:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.tenant, self.match.thread)
+        return scope_of(self.tenant, self.match.thread)
 
     def own_headers(self) -> Raw:
         """Write the endpoint's own headers."""
         about = dict[str, object]()
         if self.trail is not None:
             left = self.result.dropped + self.result.evicted if self.result else 0
-            about |= {"thread": self.match.thread, "compacted": self.view is not None}
+            session = self.scope.session if self.scope.session != "main" else None
+            about |= {"thread": self.scope.thread, "session": session}
+            about["compacted"] = self.view is not None
             about |= {"messages_archived": left, "tokens_before": self.tokens}
             about |= {"tokens_after": self.sent + self.recalled, "record": self.head}
             about["recalled_tokens"] = self.recalled or None
@@ -215,7 +217,7 @@ class Fitter:
         x.beside = x.fixed if window is None or x.room is None else window - x.room.budget
         x.hint = hint_of(x.headers, asked.body)
         if x.named:
-            x.match = Match(x.named, self._archive.pointer(Scope(x.tenant, x.named)) or "")
+            x.match = Match(x.named, self._archive.pointer(scope_of(x.tenant, x.named)) or "")
         else:
             x.match = self.places.find(x.tenant, x.trail, x.hint)
         self._restore(x)
@@ -231,7 +233,7 @@ class Fitter:
         assert x.trail is not None
         source, head = x.scope, x.match.head
         if x.match.left:
-            source = Scope(x.tenant, x.match.left)
+            source = scope_of(x.tenant, x.match.left)
             head = self._archive.pointer(source) or ""
         x.plain, x.short, x.marks = self._originals.restored(source, head, x.trail)
         if not x.route.counts:
@@ -330,7 +332,7 @@ class Fitter:
             _, ids, items = x.held
             new = [*x.route.protocol.history(x.asked.body), *output]
             compaction.hold(self._archive, x.scope, response, ids, new)
-            whole = (x.scope.thread, [*ids, response], [*items, *new])
+            whole = (x.match.thread, [*ids, response], [*items, *new])
             self._known.put((x.tenant, response), whole)
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)

@@ -2,7 +2,8 @@
 
 A history joins a thread if it holds the thread's last answer and most of what was said before;
 otherwise it begins a new one. If it has left a known thread, the compactions that still fit are
-copied into the new one, so that nothing is summarised twice.
+copied into the new one, so that nothing is summarised twice. Where the client names its session,
+such as one that it has compacted itself, the new one is a session inside the thread of that name.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,16 +24,18 @@ from conspectus.core.records import Record
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus.messages.blocks import blocks_of, kind_of
-from conspectus_serve.trails import Mark, Trail
+from conspectus_serve.trails import Mark, Trail, is_random
 
 logger = logging.getLogger("conspectus.serve")
 
+_SESSION = re.compile(r"(t-[0-9a-f]{16})/(t-[0-9a-f]{16})")  # in a thread, as one name
 NEAR, GUESSED = 3, 4_096  # answers that nearly always suffice, and whose thread is remembered
 TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
 """Share of the tail that a history must have to belong to a thread; with a client's hint, less."""
 
+LOOSE = "~"
 HINTS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
 """Headers in which clients name their session: Claude Code, Codex, others."""
 
@@ -85,12 +89,18 @@ class Places:
                     return Match(thread, place["head"], place["tail"])
                 begun = begun or place["tail"]
                 left = left or (thread if place["head"] else "")
-        new = json.dumps([tenant, trail.answered, begun])
-        return Match(f"t-{hashlib.sha256(new.encode()).hexdigest()[:16]}", left=left)
+        made = json.dumps([tenant, trail.answered, begun])
+        new = f"t-{hashlib.sha256(made.encode()).hexdigest()[:16]}"
+        theirs = str(known.get(f"hint {hint}", {}).get("thread"))
+        if not hint.startswith(LOOSE) and known.get(f"thread {theirs}", {}).get("hint") == hint:
+            new = f"{scope_of(tenant, theirs).thread}/{new}"
+        return Match(new, left=left)
 
     def keep(self, tenant: str, match: Match, trail: Trail, head: str, hint: str = "") -> None:
         """Note how far a thread has come, and let `write` write it."""
-        slips = [f"answer {trail.names[0]}"] + ([f"hint {hint}"] if hint else [])
+        # A request without an answer may be one beside the conversation, such as for its title.
+        named = hint and any(mark.by_model for mark in trail.marks)
+        slips = [f"answer {trail.names[0]}"] + ([f"hint {hint}"] if named else [])
         place = {"head": head, "tail": trail.answered[-TAIL:], "first": trail.said[0], "hint": hint}
         self._near.put((tenant, slips[0]), match.thread)
         with self._lock:
@@ -118,6 +128,12 @@ class Places:
         return (self._archive.notes(tenant, "thread", left) if left else {}) | known
 
 
+def scope_of(tenant: str, thread: str) -> Scope:
+    """Return the scope of a thread by its name, which may be that of a session in it."""
+    both = _SESSION.fullmatch(thread)
+    return Scope(tenant, *both.groups()) if both else Scope(tenant, thread)
+
+
 def _goes_on(trail: Trail, place: Mapping[str, Any], hint: str) -> bool:
     """Return whether a history goes on from the place of a thread."""
     tail, said, theirs = place["tail"], trail.said, place["hint"]
@@ -138,14 +154,18 @@ def _goes_on(trail: Trail, place: Mapping[str, Any], hint: str) -> bool:
 
 
 def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
-    """Return the client's name of its session, hashed; empty for none."""
-    metadata = body.get("metadata")
+    """Return the client's name of its session, hashed; empty for none.
+
+    A key of a cache that is no random id may be one for many conversations; it begins with `LOOSE`.
+    """
+    metadata, key = body.get("metadata"), body.get("prompt_cache_key")
     user = metadata.get("user_id") if isinstance(metadata, Mapping) else None
-    named = [*map(headers.get, HINTS), body.get("prompt_cache_key")]
+    named = [*map(headers.get, HINTS), key]
     if isinstance(user, str) and "session" in user:  # Claude Code's
         named.append(user)
     first = next((one for one in named if isinstance(one, str) and one.strip()), "")
-    return hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()[:24] if first else ""
+    digest = hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()[:24] if first else ""
+    return f"{LOOSE}{digest}" if first and first is key and not is_random(first) else digest
 
 
 class Originals:

@@ -149,7 +149,7 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
         lasting["content"] = [one for one in content if not _passes(one)]
     [entry] = read_messages([lasting])
     ids, said = [*(call.id for call in entry.calls), *entry.answers], [_plain(entry.own)]
-    unique = bool(ids) and all(map(_is_random, ids))
+    unique = bool(ids) and all(map(is_random, ids))
     if not unique:  # then the arguments tell a call from another one
         said += [f"{call.name} {call.args}" for call in entry.calls]
     said = [] if _passes(message) else list(filter(None, said))
@@ -178,7 +178,7 @@ def _hashed(values: Sequence[Any]) -> str:
     return hashlib.sha256(_WRITE(values).encode()).hexdigest()[:24]
 
 
-def _is_random(name: str) -> bool:
+def is_random(name: str) -> bool:
     return any(not (part.isalpha() or part.isdigit()) for part in _PART.findall(name))
 
 
