@@ -378,6 +378,22 @@ def test_a_window_is_learned_where_an_upstream_cuts_silently(tmp_path):
     assert max(seen[2:]) < 4_096
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_an_upstream_does_not_count_is_no_window(tmp_path, cached):
+    def answer(asked: Asked) -> Any:
+        said = (asked.body or {}).get("messages", [])
+        texts = [{**one, "reasoning_content": ""} for one in said]
+        counted = 1_500 if cached and len(said) > 9 else METER.messages(texts)
+        return chat(usage={"prompt_tokens": counted})
+
+    history, more = talk(1, 1_500), {} if cached else {"reasoning_content": "So. " * 2_000}
+    with before(answer, tmp_path, window=None) as (_, endpoint):
+        for _ in range(8):
+            history += [{**talk(1, 5)[1], **more}, talk(1, 900 if cached else 5)[0]]
+            got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+            assert own(got, "compacted") == "false"
+
+
 def test_a_client_that_asks_for_a_million_tokens_has_them(tmp_path):
     body = {"model": "claude-sonnet-4-5", "max_tokens": 99, "messages": talk(300, 120)}
     with before(lambda asked: message(), tmp_path, window=None) as (_, endpoint):

@@ -309,7 +309,7 @@ class Endpoint:
         # With the end of the answer its client may go, and what is under way then is cancelled.
         if x is not None and x.trail is not None and answer.status == 200:
             if (reported := answer.reported()) is not None:
-                x.learned.see_usage(x.sent + x.recalled + x.fixed, reported)
+                self._fitter.see_usage(x, reported)
             if self._fitter.keeps(x) and (ended := answer.response()) is not None:
                 await self._to_its_end(asyncio.to_thread(self._fitter.keep_response, x, *ended))
         await reply.send(answer.status, head, b"".join(held), more=False)

@@ -83,6 +83,10 @@ def serve(
             ws="none",
             timeout_keep_alive=75,  # longer than clients keep an unused connection
         )
+        # Of a WebSocket that is refused uvicorn says that a library is missing.
+        logging.getLogger("uvicorn.error").addFilter(
+            lambda one: "WebSocket" not in one.getMessage()
+        )
         sys.setswitchinterval(SWITCH)
         gc.collect()
         gc.freeze()  # what is loaded for good need not be looked through again and again

@@ -35,8 +35,8 @@ from conspectus_serve import compaction
 from conspectus_serve.bodies import Bodies, Body
 from conspectus_serve.compaction import Asked, Held, Items, answer_of, asked_of
 from conspectus_serve.entrance import Secret, add_tenant
-from conspectus_serve.models import Learned, Models, form_of, formed
-from conspectus_serve.protocols import RESPONSES, Refusal, Route
+from conspectus_serve.models import CUT, LEAST, Learned, Models, form_of, formed
+from conspectus_serve.protocols import RESPONSES, Refusal, Route, printable
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of, scope_of
@@ -59,6 +59,11 @@ UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 NO_WINDOW = (
     "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
     "or serve.windows in the file of --config"
+)
+
+CUTS = (
+    "the upstream counts no more than %s tokens of requests that are larger, which is taken as the "
+    "window of the model %s from now on; --window or serve.windows overrules that"
 )
 
 
@@ -320,6 +325,17 @@ class Fitter:
             return False
         self.places.keep(x.tenant, x.match, x.trail, x.head, x.hint)
         return True
+
+    def see_usage(self, x: Exchange, reported: int) -> None:
+        """Learn from the input tokens that an upstream reports for an answered request."""
+        sent = x.sent + x.recalled + x.fixed
+        if LEAST <= reported < CUT * sent and x.trail is not None and x.engine is not None:
+            made = x.result if x.view is not None else None
+            entries = read_messages(x.trail.messages if made is None else made.messages)
+            texts = (one.text for one in entries if one.role != "assistant")
+            sent = x.fixed + sum(map(x.engine.meter.text, texts))  # which no upstream leaves out
+        if x.learned.see_usage(sent, reported):
+            logger.warning(CUTS, f"{x.learned.cut:,}", printable(x.model))
 
     def keeps(self, x: Exchange) -> bool:
         """Return whether a later request may name the response."""

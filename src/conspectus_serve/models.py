@@ -53,17 +53,31 @@ class Learned:
 
     listed: int | None = None  # its window, by the list of models
     refused: int | None = None  # its window, by what was refused
+    cut: int | None = None  # its window, by what was counted of larger requests
+    counted: int = 0  # most tokens of a request that were reported as they were estimated
     asked: bool = False  # for that list
     report: tuple[int, int] = (0, 0)  # the last request's tokens, by the estimate and as reported
     forms: set[str] = field(default_factory=set)  # without which requests were refused
 
-    def see_usage(self, sent: int, reported: int) -> None:
-        """Notice an upstream that cuts requests silently, by the tokens of them that it reports."""
+    def see_usage(self, sent: int, reported: int) -> bool:
+        """Return whether an upstream is found to cut requests, by the tokens that it reports.
+
+        `sent` is the least that it must count: some leave out thoughts, pictures, or what is in
+        their cache. A larger report shows that it does not cut there.
+        """
         (before, reported_before), self.report = self.report, (sent, reported)
-        cut = reported < CUT * sent and reported_before < CUT * before
+        if reported > GROWN * (self.cut or reported):
+            self.cut = None
+        if reported >= CUT * sent:
+            self.counted = max(self.counted, reported)
+            return False
         same = abs(reported - reported_before) <= SAME * reported
-        if cut and same and reported >= LEAST and sent >= GROWN * before > 0:
-            self.refused = max(reported, reported_before)
+        most, grown = max(reported, reported_before), sent >= GROWN * before > 0
+        cut = same and grown and reported_before < CUT * before and reported >= LEAST
+        if not cut or most < (1 - SAME) * self.counted or self.cut == most:
+            return False
+        self.cut = most
+        return True
 
 
 class Models:
@@ -93,14 +107,15 @@ class Models:
         """Return the input limit of a model, in tokens; None if unknown.
 
         What the operator has set counts first, then what the upstream's list says, then the profile
-        of the model's name; one of a client's `betas` widens the latter two. What the upstream has
-        refused counts against all of them.
+        of the model's name; one of a client's `betas` widens the latter two, and what the upstream
+        has counted limits them. What it has refused counts against all of them.
         """
         known = self._settings.window_of(model) or self._config.window
         known = known or declared_window(self._config.source.models.get(model, {}))
         if known is None:
             known = learned.listed or profile_of(model)
             known = max(known or 0, MILLION) if MILLION_BETA in ",".join(betas) else known
+            known = min(filter(None, (known, learned.cut)), default=None)
         return min(filter(None, (known, learned.refused)), default=None)
 
     def beside(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
