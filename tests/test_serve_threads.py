@@ -147,20 +147,6 @@ def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change,
         assert len(records) <= 4
 
 
-def test_what_was_cleared_is_known_after_a_restart(tmp_path):
-    history: list[Any] = [{"role": "user", "content": "Do the work."}]
-    for n in range(30):
-        history += read(n, f"toolu_{n:02}a1b2c3d4e5f6")
-    body = {"model": "m", "messages": history}
-    heads = []
-    for _ in range(2):
-        with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
-            answer = post(endpoint, "/v1/messages", body)
-            heads.append((own(answer, "thread"), own(answer, "record")))
-        clear_results(history)
-    assert heads[0] == heads[1]
-
-
 def read_three(n: int) -> list[dict[str, Any]]:
     names = [f"t{n}_{place}" for place in range(3)]
     use, result = {"type": "tool_use", "name": "Read", "input": {}}, {"type": "tool_result"}

@@ -36,7 +36,7 @@ from conspectus_serve.bodies import Bodies, Body
 from conspectus_serve.compaction import Asked, Held, Items, answer_of, asked_of
 from conspectus_serve.entrance import Secret, add_tenant
 from conspectus_serve.models import CUT, LEAST, Learned, Models, form_of, formed
-from conspectus_serve.protocols import RESPONSES, Refusal, Route, printable
+from conspectus_serve.protocols import RESPONSES, Refusal, Route
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of, scope_of
@@ -59,11 +59,6 @@ UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 NO_WINDOW = (
     "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
     "or serve.windows in the file of --config"
-)
-
-CUTS = (
-    "the upstream counts no more than %s tokens of requests that are larger, which is taken as the "
-    "window of the model %s from now on; --window or serve.windows overrules that"
 )
 
 
@@ -126,12 +121,11 @@ class Exchange:
         about = dict[str, object]()
         if self.trail is not None:
             left = self.result.dropped + self.result.evicted if self.result else 0
-            session = self.scope.session if self.scope.session != "main" else None
+            session = None if self.scope.session == "main" else self.scope.session
             about |= {"thread": self.scope.thread, "session": session}
-            about["compacted"] = self.view is not None
-            about |= {"messages_archived": left, "tokens_before": self.tokens}
-            about |= {"tokens_after": self.sent + self.recalled, "record": self.head}
-            about["recalled_tokens"] = self.recalled or None
+            about |= {"compacted": self.view is not None, "messages_archived": left}
+            about |= {"tokens_before": self.tokens, "tokens_after": self.sent + self.recalled}
+            about |= {"record": self.head, "recalled_tokens": self.recalled or None}
         return own_headers(**about, state=self.state, note=self.note)
 
 
@@ -319,9 +313,8 @@ class Fitter:
 
     def settle(self, x: Exchange) -> bool:
         """Note how far the thread has come; False if that is known, or the client names it."""
-        if x.trail is None or x.named:
-            return False
-        if x.trail.answered[-TAIL:] == x.match.tail and x.head == x.match.head:
+        known = x.match.tail, x.match.head
+        if x.trail is None or x.named or known == (x.trail.answered[-TAIL:], x.head):
             return False
         self.places.keep(x.tenant, x.match, x.trail, x.head, x.hint)
         return True
@@ -330,12 +323,10 @@ class Fitter:
         """Learn from the input tokens that an upstream reports for an answered request."""
         sent = x.sent + x.recalled + x.fixed
         if LEAST <= reported < CUT * sent and x.trail is not None and x.engine is not None:
-            made = x.result if x.view is not None else None
-            entries = read_messages(x.trail.messages if made is None else made.messages)
+            entries = read_messages(x.result.messages if x.result else x.trail.messages)
             texts = (one.text for one in entries if one.role != "assistant")
             sent = x.fixed + sum(map(x.engine.meter.text, texts))  # which no upstream leaves out
-        if x.learned.see_usage(sent, reported):
-            logger.warning(CUTS, f"{x.learned.cut:,}", printable(x.model))
+        x.learned.see_usage(sent, reported, x.model)
 
     def keeps(self, x: Exchange) -> bool:
         """Return whether a later request may name the response."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +24,11 @@ from conspectus.messages.requests import REFUSED, without_stale_thoughts
 from conspectus.model.chat_model import chat_model_named
 from conspectus.model.windows import profile_of, reserved_for_answer
 from conspectus.tokens import TokenMeter
-from conspectus_serve.protocols import Protocol
+from conspectus_serve.protocols import Protocol, printable
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.trails import Odd
+
+logger = logging.getLogger("conspectus.serve")
 
 KNOWN = 32  # models whose engine is remembered: clients choose the names of models
 SCHEMAS = 512  # sets of tools whose size is remembered
@@ -46,6 +49,11 @@ CUT, SAME, GROWN, LEAST = 0.7, 0.03, 1.1, 1_000
 same number of tokens for both, although the second is so much larger. A window has at least so many
 tokens; upstreams that report fewer count something else."""
 
+CUTS = (
+    "the upstream counts no more than %s tokens of requests that are larger, which is taken as the "
+    "window of the model %s from now on; --window or serve.windows overrules that"
+)
+
 
 @dataclass(slots=True)
 class Learned:
@@ -59,8 +67,8 @@ class Learned:
     report: tuple[int, int] = (0, 0)  # the last request's tokens, by the estimate and as reported
     forms: set[str] = field(default_factory=set)  # without which requests were refused
 
-    def see_usage(self, sent: int, reported: int) -> bool:
-        """Return whether an upstream is found to cut requests, by the tokens that it reports.
+    def see_usage(self, sent: int, reported: int, model: str = "") -> None:
+        """Notice an upstream that cuts requests silently, by the tokens of them that it reports.
 
         `sent` is the least that it must count: some leave out thoughts, pictures, or what is in
         their cache. A larger report shows that it does not cut there.
@@ -70,14 +78,13 @@ class Learned:
             self.cut = None
         if reported >= CUT * sent:
             self.counted = max(self.counted, reported)
-            return False
+            return
         same = abs(reported - reported_before) <= SAME * reported
         most, grown = max(reported, reported_before), sent >= GROWN * before > 0
         cut = same and grown and reported_before < CUT * before and reported >= LEAST
-        if not cut or most < (1 - SAME) * self.counted or self.cut == most:
-            return False
-        self.cut = most
-        return True
+        if cut and most >= (1 - SAME) * self.counted and self.cut != most:
+            self.cut = most
+            logger.warning(CUTS, f"{most:,}", printable(model))
 
 
 class Models:
