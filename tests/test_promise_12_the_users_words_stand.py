@@ -197,9 +197,9 @@ CHAINS = st.lists(st.lists(SAID | DONE | DONE | OTHERS, max_size=25), min_size=1
 def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
     text = Notes(chain).render(room, tokens)
     assert tokens(text) <= room
-    whole = tokens(Notes(chain).render(10**9, tokens))
+    whole = Notes(chain).render(10**9, tokens)
     if GAP in text or FEWER.search(text):  # something is cut or left out
         free = max(room // 10, SMALL)
-        assert tokens(text) >= room - free, f"{whole} tokens of lines"
-    else:
-        assert tokens(text) == whole
+        assert tokens(text) >= room - free, f"{tokens(whole)} tokens of lines"
+    else:  # all of it stands, perhaps in fewer parts
+        assert all(one in text for one in whole.split("\n") if not one.startswith("# Part "))
