@@ -53,7 +53,7 @@ HEADINGS = "instruction instructions response input".split()
 _UNSEEN = "\u200b"  # Stands in a skeleton for any invisible sign
 
 _F = f"{_UNSEEN}*+"
-_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 """Characters that end a line for models, in a terminal, or for `str.splitlines`."""
 
 _INVISIBLE = re.compile(
@@ -94,7 +94,7 @@ def _any(words: tuple[str, ...] | list[str]) -> str:
 
 
 _GAP = rf"[\s{_UNSEEN}]*+"
-_START = rf"(?:(?<=[{_BREAKS}])|\A)"
+_START = rf"(?:(?<=[{BREAKS}])|\A)"
 _SIGN = r"[ \t\xa0\u3000#>*_(\[\]+~\-]|[^\w\s\x00-\x7f]"
 _ITEM = r"\[x\]|\d{1,9}+(?:[.)]|[:\]](?=\s))|[a-z][.)](?=\s)|[\u2460-\u24ff\u2776-\u2793]"
 _HEAD = rf"(?:{_ITEM}|{_SIGN})*+"
@@ -117,7 +117,7 @@ _CLOSED = re.compile(rf"\|{_F}(>)")
 _PAIR = re.compile(rf"<(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))", re.IGNORECASE)
 _OPENED = re.compile(
     rf"{_START}{_HEAD}(<)(?={_GAP}(?:{_any(PAIRED)}){_GAP}>"
-    rf"(?:[^\W\d_]|[ \t{_UNSEEN}]*+(?:[{_BREAKS}]|\Z)))",
+    rf"(?:[^\W\d_]|[ \t{_UNSEEN}]*+(?:[{BREAKS}]|\Z)))",
     re.IGNORECASE,
 )
 _NAME = rf"(?:{_any(ROLES)})(?![^\W_])"
@@ -130,7 +130,7 @@ _ROLE = re.compile(
     rf"{_START}(?={_HEAD}"
     rf"(?:(?:{_NAME}|(?:(?<=#)|(?<=#[ \t]))(?:{_any(HEADINGS)})(?![^\W_])){_TAIL}{_COLON}"
     # Programs and logs write these too: they count in capitals.
-    rf"|(?=(?-i:[A-Z])){_NAME}{_TAIL}{_SPACES}\([^(){_BREAKS}]{{0,60}}+\){_TAIL}{_COLON}"
+    rf"|(?=(?-i:[A-Z])){_NAME}{_TAIL}{_SPACES}\([^(){BREAKS}]{{0,60}}+\){_TAIL}{_COLON}"
     rf"|(?-i:{_CAPITALS})[ \t{_UNSEEN}]*+\]))",
     re.IGNORECASE,
 )

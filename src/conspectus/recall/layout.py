@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.archive.passages import last_end
 from conspectus.archive.values import Archived
-from conspectus.messages.framing import as_notes
+from conspectus.messages.framing import BREAKS, as_notes
 from conspectus.messages.message import sendable
 from conspectus.notes.text import shared
 
@@ -18,6 +19,8 @@ WITHIN = 0.95  # Share that messages of a range divide, as a joined text may cou
 FAIR = 80  # Tokens that each message of a range gets at least, if it has so many
 LONGEST = 128  # Most characters of a token: the longest runs of blanks in vocabularies
 ROW = 400  # Characters in which the names of a table's columns, and a row of it, are looked for
+
+_BREAK = re.compile(f"\r\n|[{BREAKS}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,8 @@ class Hit:
         name = f"{label(self.cite)} " if cited or self.short else ""
         note = f" ({self.note})" if self.note else ""
         # Lines after the first are indented, so that none can pass for the line of another message.
-        text = "\n  ".join(as_notes(sendable(self.text)).splitlines())
-        return f"[{name}{who}{date}]{note} {text}".rstrip()
+        text = _BREAK.sub(r"\g<0>  ", as_notes(sendable(self.text)))
+        return f"[{name}{who}{date}]{note} {text}" if text else f"[{name}{who}{date}]{note}"
 
 
 @dataclass(frozen=True, slots=True)
