@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_archive
+import speed_serve
 import speed_tokens
 from agent_steps import NEVER, Steps, fresh, loop, ours, theirs
 from tables import Row, child, cpu, end, interleaved, number, ratio
@@ -242,6 +243,7 @@ GROUPS: dict[str, Callable[[bool], Rows]] = {
     "steps": warm_steps,
     "tokens": speed_tokens.rows,
     "memory": memory,
+    "endpoint": speed_serve.rows,
     **speed_archive.GROUPS,
 }
 
