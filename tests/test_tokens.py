@@ -264,6 +264,22 @@ def test_a_counter_that_cannot_be_had_is_named(spec, why):
         TokenMeter(spec)
 
 
+def test_a_counter_is_asked_once_about_a_message_whoever_counts_it():
+    asked = list[Any]()
+
+    def counter(messages: Any) -> int:
+        asked.extend(messages)
+        return sum(len(one.text) for one in messages)
+
+    for meter in (TokenMeter(counter), TokenMeter(counter)):
+        assert [meter.message(HumanMessage("Hello.")), meter.text("Hello."), meter.text("a")] == [
+            6,
+            6,
+            1,
+        ]
+    assert len(asked) == len({repr(one) for one in asked})
+
+
 def test_a_vocabulary_of_tokenizers_counts(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     words = {"hello": 0, "there": 1, "[UNK]": 2}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cached_property, lru_cache, partial
+from inspect import iscoroutinefunction
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conspectus._langchain import innermost, named
+from conspectus._newest import Newest
 from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.messages.message import message_of
@@ -156,8 +159,12 @@ class TokenMeter:
         """Count the tokens of a text inside a message."""
         if self._counter is None:
             return math.ceil(self._text(text) * self.ratio)
-        whole, frame = ({"role": "user", "content": part} for part in (text, ""))
-        return max(0, self.message(whole) - self.message(frame))
+        return max(0, self.message({"role": "user", "content": text}) - self._frame)
+
+    @cached_property
+    def _frame(self) -> int:
+        """Tokens of a message without its text; some counters refuse an empty one."""
+        return self.message({"role": "user", "content": FILLER}) - self._text(FILLER)
 
     def tools(self, tools: Sequence[Any]) -> int:
         """Count the tokens that tools, in any form, add to a request; or raise `PolicyError`."""
@@ -218,16 +225,25 @@ def _schema(tool: Any) -> str:
     )
 
 
+_COUNTED: Newest[tuple[object, bytes], int] = Newest(16_384)
+"""The newest answers of callers' counters."""
+
+
 class MessageCounter:
     """Counts single messages by a caller's counter, fractions of a token rounded up.
 
     Some counters take only what a provider would: a result behind its call, and a user's message
     first. What the counter refuses alone is counted in such a history, less the rest of that. What
-    it refuses there too is estimated by `estimate`, and the log says so once.
+    it refuses there too is estimated by `estimate`, and the log says so once. A message is asked
+    about once, as a counter may ask a server.
     """
 
     def __init__(self, counter: TokenCounter, estimate: Callable[[Any], int]) -> None:
+        if iscoroutinefunction(counter):
+            raise PolicyError("token_counter must be a function that answers at once, not async")
         self._counter, self._estimate, self._logged = counter, estimate, False
+        # Counts are shared with others who were given the same counter.
+        self._way = counter if isinstance(counter, Hashable) else object()
 
     @cached_property
     def base(self) -> int:
@@ -238,6 +254,14 @@ class MessageCounter:
 
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
+        text = repr(message).encode("utf-8", "backslashreplace")
+        name = self._way, hashlib.sha256(text).digest()
+        if (known := _COUNTED.get(name)) is None:
+            known = self._count(message)
+            _COUNTED.put(name, known)
+        return known
+
+    def _count(self, message: BaseMessage) -> int:
         for history, others in _histories(message):
             try:
                 beside = self._ask(others) - self.base if others else 0
