@@ -116,7 +116,8 @@ def readings(
             Item(e.key, e.role, 0, -1, tuple(c.id for c in e.calls if c.id), e.answers)
             for e in whole
         ]
-        ties = exchanges(items)
+        tied = any(item.calls or item.answers for item in items)
+        ties = exchanges(items if tied else ())
         torn = bool(ties.pending or ties.orphans or ties.late)
         yield [_message(part, torn) for part in piece]
 

@@ -24,6 +24,7 @@ OVERFLOWS = (
     ("prompt too long|context too long|conversation is too long", "Ollama, Perplexity"),
     ("maximum prompt length|maximum model length|maximum input length", "xAI, vLLM, TensorRT"),
     ("too many tokens|too many input tokens|too many prompt tokens", "Cohere"),
+    ("total number of tokens + cannot exceed|contextwindowexceeded", "Cohere, LiteLLM"),
     ("prompt token count + exceed|tokens limit reached|request body too large + tokens", "GitHub"),
     ("input length + exceed|max new tokens + must be|must have less than + tokens", "Hugging Face"),
     ("max seq len|max model len|model max length|maximum sequence length", "vLLM, Transformers"),
