@@ -80,11 +80,17 @@ def test_what_is_refused_inside_a_stream_is_fitted_before_the_client_sees_a_byte
 
 
 REFUSED = json.dumps({"error": {"message": LONG}}).encode()
+FLAT = json.dumps({"message": LONG}).encode()
+BESIDE = json.dumps({"error": {"message": LONG}, "choices": [{"delta": {"content": ""}}]}).encode()
 UNUSUAL = {
     "a body of 200 in pieces": (False, [b"\n", REFUSED[:20], REFUSED[20:]]),
     "a body for a stream": (True, REFUSED),
     "the last event has no end": (True, [b": ok\n\n", b"data: " + REFUSED]),
     "an event without data": (True, [b"retry: 3000\n\ndata: " + REFUSED + b"\n\n"]),
+    "beside an empty delta": (True, [b"data: " + BESIDE + b"\n\n"]),  # OpenRouter
+    "a line of its own": (True, [b"error: " + FLAT + b"\n\n"]),  # llama.cpp
+    "an event named so": (True, [b"event: error\ndata: " + FLAT + b"\n\n"]),
+    "an object named so": (True, [b'data: {"object": "error", ' + FLAT[1:] + b"\n\n"]),
 }
 
 

@@ -53,6 +53,8 @@ HEAD, TAIL = 8_192, 16_384  # bytes at both ends of an answer in which usage is 
 _NO_HEADER = re.compile(r"[^ -~]")  # letters that may stand in no header
 _LINE_END = re.compile(rb"[\r\n]")
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_ERROR_EVENT = re.compile(rb"(?m)^(?:event: ?)?error(?::|$|\r)")
+_SAYS = re.compile(rb'"content": ?"[^"]')  # OpenRouter's errors come beside an empty delta
 _COUNTS = re.compile(
     rb'"(prompt_tokens|input_tokens|cache_read_input_tokens|cache_creation_input_tokens)": ?(\d+)'
 )
@@ -100,23 +102,28 @@ class RefusedByUpstream(Exception):
 
 def error_in(text: bytes) -> RefusedByUpstream | None:
     """Return the error in an event or in a body, if it holds one and nothing else."""
-    if b'"error"' not in text and b"response.failed" not in text:
+    if b"error" not in text and b"response.failed" not in text:
         return None
     try:
         body = json.loads(b"\n".join(_data(text)) or text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(body, dict) or body.get("choices"):
+    if not isinstance(body, dict) or _SAYS.search(text):
         return None
     response = body.get("response")
     error = body.get("error") or (response.get("error") if isinstance(response, dict) else None)
-    if not error and body.get("type") not in ("error", "response.failed"):
+    named = {"error", "response.failed"} & {str(body.get("type")), str(body.get("object"))}
+    if not (error or named or _ERROR_EVENT.search(text)):
         return None
     return RefusedByUpstream(json.dumps(error or body), None)
 
 
 def _data(events: bytes) -> list[bytes]:
-    return [line[5:] for line in events.splitlines() if line.startswith(b"data:")]
+    return [
+        line.partition(b":")[2]
+        for line in events.splitlines()
+        if line.startswith((b"data:", b"error:"))  # the latter in older servers of llama.cpp
+    ]
 
 
 class UpstreamAnswer:
@@ -202,7 +209,7 @@ class UpstreamAnswer:
                 break
             while self._streamed and (end := _EVENT_END.search(self._raw, at)) is not None:
                 event, at = bytes(self._raw[at : end.end()]), end.end()
-                if b"data:" in event and begins.search(event) is None:
+                if _data(event) and begins.search(event) is None:
                     return error_in(event)
             if not piece:
                 text = self._raw.decode("utf-8", "replace")
