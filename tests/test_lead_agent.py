@@ -2,10 +2,9 @@
 
 import http.client
 import json
-import os
 import textwrap
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ from pydantic import Field
 
 from conspectus.messages import is_summary_message
 from lead_agent import LeadAgent
-from lead_agent.files import Files, Refusal
 from lead_agent.offline import OfflineModel
-from lead_agent.server import LARGEST, LeadAgentServer
-from lead_agent.thread_data import ThreadFolders
+from lead_agent.server import LeadAgentServer
 from scripted_models import RecordedCall
 
 MAIN = Path(__file__).resolve().parents[1] / "examples" / "lead_agent" / "main.py"
@@ -84,24 +81,6 @@ def sent(own: Any) -> list[Any]:
     return next(list(c.messages) for c in reversed(own.calls) if c.options.get("tools"))
 
 
-class Held:
-    """Keeps a model in the midst of its answer until it is let go."""
-
-    def __init__(self) -> None:
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def __call__(self, messages: list[BaseMessage]) -> None:
-        self.begun.set()
-        assert self.go_on.wait(60)
-
-
-def beside(work: Callable[[], Any]) -> threading.Thread:
-    """Some work in a thread of its own."""
-    thread = threading.Thread(target=work)
-    thread.start()
-    return thread
-
-
 class Client:
     """Talks to a server that runs in this process."""
 
@@ -128,28 +107,13 @@ class Client:
 
 
 @pytest.fixture
-def held() -> Held:
-    return Held()
-
-
-@pytest.fixture
-def client(tmp_path: Path, held: Held) -> Iterator[Client]:
-    """A server with an agent whose model waits at 'slow' and fails at 'fail'."""
-
-    def script(messages: Any) -> Any:
-        if "slow" in messages[-1].text:
-            held(messages)
-        return ValueError("key sk-123 is wrong") if "fail" in messages[-1].text else None
-
-    with (
-        opened(tmp_path, model(script=script)) as agent,
-        LeadAgentServer(agent, "127.0.0.1", 0) as server,
-    ):
-        thread = beside(lambda: server.serve_forever(0.02))
+def client(tmp_path: Path) -> Iterator[Client]:
+    with opened(tmp_path) as agent, LeadAgentServer(agent, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=lambda: server.serve_forever(0.02))
+        thread.start()
         try:
             yield Client(server)
         finally:
-            held.go_on.set()
             server.shutdown()
             thread.join(60)
 
@@ -182,31 +146,6 @@ def test_a_thread_is_compacted_now_and_goes_on(client):
     assert client.get("/threads/t")[1]["title"] == "write workspace/0.txt: hello"
 
 
-def test_compacting_is_refused_while_a_run_is_in_flight(client, held):
-    running = beside(lambda: client.post("/threads/t/turns", message="slow"))
-    assert held.begun.wait(60)
-    for path in ("compact", "turns"):
-        body = {"message": "list"} if path == "turns" else {}
-        status, error = client.post(f"/threads/t/{path}", **body)
-        assert status == 409
-        assert "in flight" in error["error"]
-    held.go_on.set()
-    running.join(60)
-    assert client.post("/threads/t/compact")[0] == 200
-
-
-def test_what_a_web_page_could_send_is_refused(client):
-    path, body = "/threads/t/turns", '{"message": "hello"}'
-    assert client.raw("POST", path, body, {"Content-Type": "text/plain"})[0] == 415
-    assert client.raw("POST", path, body, {})[0] == 415
-    assert client.raw("POST", path, body, {**JSON, "Host": "evil.example:8123"})[0] == 403
-    assert client.raw("GET", "/threads/t", None, {"Host": "evil.example"})[0] == 403
-    assert client.raw("POST", path, body, {**JSON, "Content-Length": "-1"})[0] == 411
-    much = {**JSON, "Content-Length": str(LARGEST + 1)}
-    assert client.raw("POST", path, None, much)[0] == 413
-    assert client.get("/threads/t")[0] == 404
-
-
 def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):
     with opened(tmp_path, own := model(), trigger=200) as agent:
         for n in range(4):
@@ -221,30 +160,3 @@ def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):
         assert any(map(is_summary_message, sent(own)))
         assert "3.txt" in reply["answer"]
         assert reply["title"] == "write workspace/0.txt: hello"
-
-
-def test_nothing_outside_of_the_folder_of_a_thread_is_read_or_written(tmp_path):
-    files = Files(ThreadFolders(tmp_path / "data").of("t"))
-    secret, work = tmp_path / "secret.txt", files.root / "workspace"
-    secret.write_text("the secret")
-    (work / "file").symlink_to(secret)
-    (work / "folder").symlink_to(tmp_path)
-    os.link(secret, work / "hard")
-    paths = ["../secret.txt", "workspace/../../../secret.txt", "/etc/passwd", "~/secret.txt"]
-    paths += [
-        "C:/secret.txt",
-        "workspace\\..\\secret.txt",
-        "workspace/a\0b",
-        "workspace/" + "n" * 300,
-    ]
-    paths += [f"workspace/{path}" for path in ("..", "file", "folder/secret.txt", "hard")]
-    for path in paths:
-        with pytest.raises(Refusal) as told:
-            files.read(path)
-        assert str(tmp_path) not in str(told.value)
-        with pytest.raises(Refusal):
-            files.write(path, "overwritten")
-    with pytest.raises(Refusal):
-        files.listed("workspace/folder")
-    assert secret.read_text() == "the secret"
-    assert sum("refused" in line for line in files.listed("workspace")) == 3
