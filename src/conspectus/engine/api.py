@@ -181,8 +181,8 @@ class Compactor(Attributes, Closing):
         policy = settings.policy()
         if policy.needs_window and room is None:
             raise PolicyError(
-                "a fraction needs to know the window of the model that answers: pass "
-                "window=<its input limit in tokens>, or use tokens or messages instead"
+                "a fraction needs to know the window of the model that answers: pass window=<its "
+                "input limit in tokens> (--window in a command), or use tokens or messages instead"
             )
         for caveat in policy.caveats(window):
             warnings.warn(caveat, UserWarning, stacklevel=2)
