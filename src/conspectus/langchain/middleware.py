@@ -212,17 +212,19 @@ class SummarizationMiddleware(
                 "go by it; build the middleware and the agent anew"
             )
         super().__setattr__(name, value)
+        if made is not None and name in made.given:
+            self._is_current = False
 
     @property
     def _setup(self) -> Setup:
         """What the settings make as they are now."""
         made, own = self._made, vars(self)
-        if made is not None and all(own[name] is it for name, it in made.given.items()):
+        if made is not None and own["_is_current"]:
             return made
         setup = Setup({name: own[name] for name in self._parameters}, self._kept_in)
         if made is not None and setup.given["background"] is made.given["background"]:
             setup.engine = replace(setup.engine, background=made.engine.background)
-        own.update(_made=setup, _is_built=True)
+        own.update(_made=setup, _is_built=True, _is_current=True)
         return setup
 
     @property
