@@ -162,13 +162,12 @@ class Channel:
 
     async def folded(self) -> Folded:
         """Fold the records in force over the channel; kept while the channel only grows."""
-        held, messages, own = self.held, self.messages, self.history
+        held, messages = self.held, self.messages
         if held.head is None:
             return Folded(held, messages)
-        channel = own.follow("channel", messages).messages
-        head, known, made = own.folded
-        if head == held.head_id and known is channel:
-            count, parts, chain, keys = made
+        count, known = self.history.folded(held.head_id, messages)
+        if known is not None:
+            parts, chain, keys = known
             view = [messages[one] if isinstance(one, int) else one for one in parts]
             return Folded(held, [*view, *messages[count:]], chain, keys)
         thread = self.thread(None)
@@ -182,7 +181,7 @@ class Channel:
                 return Folded(held, view, history.chain, keys)
         places = {id(message): place for place, message in enumerate(messages)}
         parts = [places.get(id(one), one) for one in view]
-        own.folded = (held.head_id, channel, (len(messages), parts, history.chain, keys))
+        self.history.keep(held.head_id, messages, (parts, history.chain, keys))
         return Folded(held, view, history.chain, keys)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:

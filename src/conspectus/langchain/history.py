@@ -120,16 +120,13 @@ class History:
         self.tried: tuple[str, bool, int] = ("", False, -1)
         self.looked: tuple[str, int] = ("", 0)  # head, and messages without long arguments
         self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
-        # What the records of a head make of a channel, and the `messages` of that one's sizes.
-        self.folded: tuple[str, object, Any] = ("", None, None)
+        # What the records of a head make of messages.
+        self._folded: tuple[str, Sequence[BaseMessage], Any] = ("", (), None)
         self._seen: dict[str, Sizes] = {}
         self._lock, self.characters = threading.Lock(), 0
 
     def follow(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
-        """Return the sizes of the channel, its view, or requests.
-
-        What is new is counted, all after an edit: then `Sizes.messages` is another list.
-        """
+        """Return the sizes of the view, or of requests; count what is new, all after an edit."""
         with self._lock:
             sizes = self._seen.get(what)
             if sizes is None or len(sizes.sums) != len(counts):
@@ -140,6 +137,18 @@ class History:
                     sums.append(sums[-1] + count(message))
             self._seen[what], self.characters = sizes, sizes.characters
             return sizes
+
+    def folded(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, Any]:
+        """Return what `keep` was given under this head, and for how many of the messages."""
+        kept, known, value = self._folded
+        if kept != head or not are_equal(known, messages[: len(known)]):
+            return 0, None
+        self._folded = (head, messages[: len(known)], value)
+        return len(known), value
+
+    def keep(self, head: str, messages: Sequence[BaseMessage], value: Any) -> None:
+        """Keep what the records of a head made of messages, while these only grow."""
+        self._folded = (head, messages[:], value)
 
 
 def are_equal(one: object, other: object) -> bool:
@@ -169,14 +178,18 @@ class Counting:
 
     def asked(self, sizes: Sizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
-        total, newest, counted = sizes.total() + self.base, sizes.newest, 0
+        total, newest = sizes.total() + self.base, sizes.newest
         if newest is None or newest.place < since:
             return total
-        since_then = reversed(sizes.since(since))
-        report = next((one for one in since_then if one.total is not None), None)
-        if self.approximate and report is not None and sizes.length > 1:
-            counted = sizes.upto(report.place + 1)
-        if report is not None and counted > 0 and len(newest.providers) == 1:
+        report = next((one for one in reversed(sizes.answers) if one.total is not None), None)
+        if (
+            self.approximate
+            and report is not None
+            and report.place >= since
+            and sizes.length > 1
+            and len(newest.providers) == 1
+            and (counted := sizes.upto(report.place + 1)) > 0
+        ):
             total = math.ceil(total * min(MOST_SCALE, max(1.0, (report.total or 0) / counted)))
         trusted = newest.total and self._trusts(newest.provider)
         return max(total, newest.total or 0) if trusted else total
