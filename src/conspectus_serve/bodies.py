@@ -13,7 +13,7 @@ from conspectus_serve.compaction import MARK
 from conspectus_serve.protocols import Refusal
 from conspectus_serve.trails import Trail
 
-KNOWN, LARGEST = 256, 16_000_000  # bodies that are remembered, and bytes of all
+KNOWN, LARGEST = 256, 8_000_000  # bodies that are remembered, and bytes of all
 LEAST = 4_000  # bytes of one that is remembered: a shorter one is soon read
 
 _SPACE = re.compile(r"[ \t\n\r]*")

@@ -174,7 +174,7 @@ class Fitter:
             raise Refusal(400, f"{THREAD} is a name of up to {LONGEST_NAME} characters")
         protocol = x.route.protocol
         x.body = self._bodies.read(x.tenant, x.raw, protocol.field)
-        body = x.body.fields
+        body, x.body.fields = x.body.fields, {}  # what is remembered of a body is its history
         x.streamed = body.get("stream") is True and not x.route.counts
         x.model = str(body.get("model") or x.route.model)[:LONGEST_NAME]
         here = self._settings.compaction == "here"

@@ -249,19 +249,18 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
-        return run(self._step(state, runtime))
+        channel = Channel(self._setup, state, runtime)
+        return None if self._is_quiet(channel) else run(self._step(channel))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        return await arun(self._step(state, runtime))
-
-    def _step(self, state: Any, runtime: Any, focus: str | None = None) -> Awaitable[Update | None]:
         channel = Channel(self._setup, state, runtime)
+        return None if self._is_quiet(channel) else await arun(self._step(channel))
+
+    def _step(self, channel: Channel, focus: str | None = None) -> Awaitable[Update | None]:
         return heard_by(channel.setup.engine.listeners, self._stepped(channel, focus))
 
     async def _stepped(self, channel: Channel, focus: str | None) -> Update | None:
-        if focus is None and self._is_quiet(channel):
-            return None
         update = await step(channel, focus)
         more = await self._written(channel)
         if self.recall == "auto" and focus is None:
@@ -290,13 +289,15 @@ class SummarizationMiddleware(
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
-        return run(self._step(state, runtime, plain_words(focus, "focus")))
+        words = plain_words(focus, "focus")
+        return run(self._step(Channel(self._setup, state, runtime), words))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        return await arun(self._step(state, runtime, plain_words(focus, "focus")))
+        words = plain_words(focus, "focus")
+        return await arun(self._step(Channel(self._setup, state, runtime), words))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
