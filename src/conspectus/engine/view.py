@@ -32,8 +32,13 @@ from conspectus.messages import (
     summary_text,
 )
 from conspectus.messages.framing import summary_name
-from conspectus.messages.message import is_expendable, name_entries, occurrences, tools_of
-from conspectus.messages.requests import has_thoughts
+from conspectus.messages.message import (
+    has_thoughts,
+    is_expendable,
+    name_entries,
+    occurrences,
+    tools_of,
+)
 from conspectus.messages.shortening import (
     ARCHIVED,
     POINTER,

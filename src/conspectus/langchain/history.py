@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus.messages.message import EACH, characters
-from conspectus.messages.requests import has_thoughts
+from conspectus.messages.message import EACH, characters, has_thoughts
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
 from conspectus.tokens.meter import LEAST_GROWTH, MessageCounter

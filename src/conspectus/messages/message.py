@@ -38,6 +38,7 @@ NOT_NEEDED = "conspectus_not_needed"
 TAG = "~conspectus"  # Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
 MOST_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
 
+THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 EACH = 1_000  # Characters that a remembered message counts for beside its own
 
 DEEPEST = 200
@@ -313,6 +314,14 @@ def characters(value: Any) -> int:
         return len(value)
     parts = value.values() if isinstance(value, dict) else value
     return sum(map(characters, parts)) if isinstance(value, (dict, list, tuple)) else 0
+
+
+def has_thoughts(message: Any) -> bool:
+    """Return whether an answer holds thoughts, which its provider may not count when it returns."""
+    blocks = message.content if isinstance(message.content, list) else ()
+    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
+    beside = any(name.startswith("reasoning") for name in message.additional_kwargs)
+    return beside or any(kind in kinds for kind in ("reasoning", *THOUGHTS))
 
 
 def too_deep(value: Any, inside: tuple[int, ...]) -> str | None:

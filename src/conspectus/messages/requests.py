@@ -19,6 +19,7 @@ from conspectus._langchain import is_ai_message, is_message, is_tool_message
 from conspectus._newest import Newest
 from conspectus.messages.blocks import blocks_of, kind_of, opened
 from conspectus.messages.framing import is_summary_message
+from conspectus.messages.message import THOUGHTS
 from conspectus.observe.events import as_text
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 LEAST_RECALL = 64  # Tokens below which hardly one message could be shown
 RECALLED = "recalled"  # `lc_source` of such a message
-
-THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 REFUSED = re.compile(
     r"prefix_mismatch_behavior|bound to a different conversation|"
@@ -161,13 +160,6 @@ def without_stale_thoughts(
         end -= 1
     end -= end < kept  # the message whose calls have just been answered
     return [thoughtless(message) for message in view[:end]] + list(view[end:])
-
-
-def has_thoughts(message: Any) -> bool:
-    """Return whether an answer holds thoughts, which its provider may not count when it returns."""
-    kinds = [block.get("type") for block in blocks_of(message)]
-    beside = any(name.startswith("reasoning") for name in message.additional_kwargs)
-    return beside or any(kind in kinds for kind in ("reasoning", *THOUGHTS))
 
 
 def refuses_thoughts(error: BaseException) -> bool:

@@ -95,7 +95,7 @@ class Redaction:
     identity: str
     timeout: float | None = None
     values: Values = field(default_factory=dict, repr=False)
-    clean: Newest[bytes, bool] = field(default_factory=partial(Newest, CLEAN), repr=False)
+    clean: Newest[bytes, bool] = field(default_factory=partial(Newest, CLEAN), compare=False)
 
     @classmethod
     def of(cls, setting: Redact, timeout: float | None = None) -> Redaction | None:
