@@ -60,7 +60,8 @@ class Answer(NamedTuple):
         providers = before.providers if before else ()
         if provider not in providers and (providers or provider):
             providers = (*providers, provider)
-        thinks = (before is not None and before.thinks) or has_thoughts(message)
+        thinks = before is not None and before.thinks
+        thinks = thinks or (sent is not None and has_thoughts(message))
         return cls(place, provider, total, sent, thinks, providers)
 
 
