@@ -7,12 +7,14 @@ from deepagents.backends import FilesystemBackend
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ContextGuard, SummarizationMiddleware
+from conspectus import Archive, ContextGuard, SummarizationMiddleware
+from conspectus.bridge import run
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import PreservedState
-from conspectus.langchain.channel import laid_over
+from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.state import added
 from scripted_models import ScriptedChatModel
 
@@ -145,3 +147,16 @@ def test_two_conversations_without_a_thread_that_begin_alike_share_nothing(tmp_p
     for folder in folders:
         text = "".join(file.read_text() for file in folder.glob("*.md"))
         assert ("alpha" in text) != ("beta" in text)
+
+
+def test_a_history_that_was_shorter_once_is_seen_as_in_another_process():
+    settings = {**SETTINGS, "history": "preserve", "archive": Archive.open("memory:")}
+    made = [SummarizationMiddleware("embedded", **settings) for _ in range(2)]
+    said = [HumanMessage(f"Question {n}.", id=f"m{n}") for n in range(30)]
+    state: Any = {}
+    for end in (16, 30):
+        state["messages"] = said[:end]
+        state |= made[0].before_model(state, Runtime())
+    made[0].before_model({**state, "messages": said[:18]}, Runtime())
+    views = [run(Channel(one._setup, state, Runtime()).folded()).view for one in made]
+    assert views[0] == views[1]

@@ -8,7 +8,6 @@ import contextlib
 import json
 import logging
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -330,18 +329,3 @@ def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, a
     assert (later.outcome, later.failed) == ("kept", "redaction")
     with pytest.raises(RedactionError, match=why):
         compacted(messages, Compactor(scripted, on_failure="raise", **given), force=True)
-
-
-def test_a_text_without_a_secret_is_not_shown_to_the_redactor_again_and_again():
-    asked = list[str]()
-    compactor = Compactor(
-        trigger=("messages", 30),
-        keep=("messages", 5),
-        archive="memory:",
-        redact=lambda text: asked.append(text) or text,
-    )  # type: ignore[func-returns-value]
-    messages: list[Any] = []
-    for number in range(100):
-        messages.append({"role": "user", "content": f"Look at module {number}."})
-        messages = compactor.compact(messages, thread_id="t").messages
-    assert max(Counter(asked).values()) == 2  # as a message, and as a line of the notes

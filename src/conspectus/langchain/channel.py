@@ -176,7 +176,8 @@ class Channel:
         keys = frozenset(manifest(history.chain))
         if (history.head_id or "") != held.head_id:
             chain, fits = await thread.chain(), len(history.chain)
-            if fits < len(chain) and chain[:fits] == history.chain:
+            # By their ids: of a chain only the newest record is sure to be whole.
+            if fits < len(chain) and (not fits or chain[fits - 1].id == history.head_id):
                 held = held.with_chain(history.chain, None, pending=held.pending)
                 return Folded(held, view, history.chain, keys)
         places = {id(message): place for place, message in enumerate(messages)}
