@@ -165,8 +165,7 @@ class Fitter:
     def is_soon_read(self, x: Exchange) -> bool:
         """Return whether little is new since a request for which nothing was due."""
         known = self._bodies.known(x.tenant, x.raw, x.route.protocol.field)
-        new = len(x.raw) if known is None else len(x.raw) - len(known.raw) + known.start
-        return known is not None and known.quiet and new < LARGE
+        return bool(known and known.quiet and len(x.raw) - len(known.raw) + known.start < LARGE)
 
     def read(self, x: Exchange) -> None:
         """Read a request, measure it, and find its thread. Raises Refusal."""
