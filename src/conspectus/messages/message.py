@@ -320,7 +320,7 @@ def has_thoughts(message: Any) -> bool:
     """Return whether an answer holds thoughts, which its provider may not count when it returns."""
     blocks = message.content if isinstance(message.content, list) else ()
     kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
-    beside = any(name.startswith("reasoning") for name in message.additional_kwargs)
+    beside = any(str(name).startswith("reasoning") for name in message.additional_kwargs)
     return beside or any(kind in kinds for kind in ("reasoning", *THOUGHTS))
 
 

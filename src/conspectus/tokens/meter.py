@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cached_property, lru_cache, partial
@@ -45,6 +45,7 @@ BASE = 20  # Tokens that a counter may add to a list and that count with each me
 # without cached tokens, and is ignored. One above the most may count tools, and is cut; one as
 # far above the window, too, belongs to no request that a model has answered, and is ignored.
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
+KNOWN = 16_384  # Messages whose count by a caller's counter is remembered
 LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
 
 
@@ -164,7 +165,8 @@ class TokenMeter:
     @cached_property
     def _frame(self) -> int:
         """Tokens of a message without its text; some counters refuse an empty one."""
-        return self.message({"role": "user", "content": FILLER}) - self._text(FILLER)
+        one, two = ({"role": "user", "content": text} for text in (FILLER, 2 * FILLER))
+        return max(0, 2 * self.message(one) - self.message(two))
 
     def tools(self, tools: Sequence[Any]) -> int:
         """Count the tokens that tools, in any form, add to a request; or raise `PolicyError`."""
@@ -225,10 +227,6 @@ def _schema(tool: Any) -> str:
     )
 
 
-_COUNTED: Newest[tuple[object, bytes], int] = Newest(16_384)
-"""The newest answers of callers' counters."""
-
-
 class MessageCounter:
     """Counts single messages by a caller's counter, fractions of a token rounded up.
 
@@ -242,8 +240,7 @@ class MessageCounter:
         if iscoroutinefunction(counter):
             raise PolicyError("token_counter must be a function that answers at once, not async")
         self._counter, self._estimate, self._logged = counter, estimate, False
-        # Counts are shared with others who were given the same counter.
-        self._way = counter if isinstance(counter, Hashable) else object()
+        self._known: Newest[bytes, int] = Newest(KNOWN)
 
     @cached_property
     def base(self) -> int:
@@ -254,18 +251,16 @@ class MessageCounter:
 
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
-        text = repr(message).encode("utf-8", "backslashreplace")
-        name = self._way, hashlib.sha256(text).digest()
-        if (known := _COUNTED.get(name)) is None:
-            known = self._count(message)
-            _COUNTED.put(name, known)
-        return known
-
-    def _count(self, message: BaseMessage) -> int:
+        shown = repr(vars(message)).encode("utf-8", "backslashreplace")
+        name = hashlib.sha256(shown).digest()
+        if (known := self._known.get(name)) is not None:
+            return known
         for history, others in _histories(message):
             try:
                 beside = self._ask(others) - self.base if others else 0
-                return max(0, self._ask(history) - beside)
+                known = max(0, self._ask(history) - beside)
+                self._known.put(name, known)
+                return known
             except PolicyError:
                 raise
             except Exception as error:
