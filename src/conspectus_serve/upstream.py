@@ -108,7 +108,7 @@ def error_in(text: bytes) -> RefusedByUpstream | None:
         body = json.loads(b"\n".join(_data(text)) or text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(body, dict) or _SAYS.search(text):
+    if not isinstance(body, dict) or (body.get("choices") and _SAYS.search(text)):
         return None
     response = body.get("response")
     error = body.get("error") or (response.get("error") if isinstance(response, dict) else None)

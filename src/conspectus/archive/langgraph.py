@@ -71,12 +71,15 @@ class LangGraphStore:
         head: str | None = None,
         seen: str | None = None,
         durable: bool = True,
+        renewed: Sequence[str] = (),
     ) -> str:
         now = "" if seen is None else self._head(scope)
         if now not in ("", seen, head):
             return now
+        older = {} if self._ttl is None else self.read(scope, "records", renewed)
         place, name = _registry(scope)
         self._put(place, {name: packed([scope.tenant, scope.thread, scope.session])})
+        self._put(_place(scope, "records"), older)
         for kind, kept in items.items():
             self._put(_place(scope, kind), {one.key: one.body for one in kept})
         if head is None:

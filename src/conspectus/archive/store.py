@@ -186,17 +186,13 @@ class Archive:
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
         before = () if record.parent is None else self.chain_at(scope, record.parent)
-        # With a time to live, those before it are written again, as they live as long as it does.
-        older = [one.id for one in before] if self.ttl is not None else []
-        bodies = self.backend.read(scope, "records", older) if older else {}
-        bodies[record.id] = packed(record.to_json())
-        items: dict[Kind, list[Item]] = {"records": [Item(*one) for one in bodies.items()]}
+        items: dict[Kind, list[Item]] = {"records": [Item(record.id, packed(record.to_json()))]}
         later = [one for one in self._after(scope, record.parent) if one != record.id]
         links: dict[str, Any] = {f"{AFTER} {record.parent}": [*later, record.id][-BRANCHES:]}
         if record.summary:
             links[f"{RECORD} {record.name}"] = record.id
         items["notes"] = [Item(label_hash(key), packed({"id": to})) for key, to in links.items()]
-        head = self.backend.write(scope, items, record.id, seen)
+        head = self.backend.write(scope, items, record.id, seen, renewed=[r.id for r in before])
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
@@ -261,8 +257,14 @@ class Archive:
         return self.chain_at(scope, head) if isinstance(head, str) else ()
 
     def chains_after(self, scope: Scope, head: str | None) -> list[Chain]:
-        """Return the chains whose heads follow a record, or none for None; the newest first."""
-        return [self.chain_at(scope, one) for one in reversed(self._after(scope, head))]
+        """Return the chains that go on from a record, or from none for None; the newest first."""
+        ends, waiting, seen = list[str](), self._after(scope, head), {head}
+        while waiting and len(ends) < BRANCHES:
+            seen.add(one := waiting.pop())
+            later = [name for name in self._after(scope, one) if name not in seen]
+            waiting += later
+            ends += [] if later else [one]
+        return [self.chain_at(scope, one) for one in ends]
 
     def _after(self, scope: Scope, head: str | None) -> list[str]:
         kept = self.notes(scope, AFTER, [f"{head}"]).get(f"{head}", {}).get("id", [])

@@ -144,11 +144,12 @@ class Tables(ABC):
         head: str | None = None,
         seen: str | None = None,
         durable: bool = True,
+        renewed: Sequence[str] = (),
     ) -> str:
         """Keep items, those of originals with their words in the index, and a head; all or none.
 
-        Equal items that are there live as long. With `seen`, the head that was seen (empty for
-        none), nothing is written if another one than this or `head` is in force. Returns the head.
+        The records `renewed` live as long. With `seen`, the head that was seen (empty for none),
+        nothing is written if another one than this or `head` is in force. Returns the head.
         """
         with self.transaction(writes=True, durable=durable) as run:
             name = packed([scope.tenant, scope.thread, scope.session])
@@ -168,6 +169,8 @@ class Tables(ABC):
             heads = () if head is None else (Item("head", packed(head)),)
             for kind, kept in [*items.items(), ("head", heads)]:
                 after = self._put(run, (number, KINDS[kind], ends), kept, after)
+            rows = [(ends, number, key_bytes(key)) for key in renewed]
+            run.many("UPDATE item SET expires = ? WHERE scope = ? AND kind = 1 AND key = ?", rows)
             run("UPDATE scope SET next = ? WHERE id = ?", after, number)
             return now if head is None else head
 

@@ -264,16 +264,13 @@ class Thread:
         engine, archive = self.engine, self.engine.archive
         if any(entry.text.startswith(SUMMARY_LINE) for entry in entries):
             return history
-        while True:
-            if archive is not None:
-                later = await archive.flow(archive.chains_after, self.scope, history.head_id)
-            else:
-                later = [*reversed(engine.memory.of(self.scope).chains.values())]
-            fitting = (fold(one, entries).chain for one in later if len(one) > len(history.chain))
-            chain = next((one for one in fitting if len(one) > len(history.chain)), ())
-            if not chain:
-                return history
-            history = look(engine, entries, chain)
+        if archive is not None:
+            later = await archive.flow(archive.chains_after, self.scope, history.head_id)
+        else:
+            later = [*reversed(engine.memory.of(self.scope).chains.values())]
+        fitting = (fold(one, entries).chain for one in later if len(one) > len(history.chain))
+        longest = max(fitting, key=len, default=())
+        return look(engine, entries, longest) if len(longest) > len(history.chain) else history
 
     def corrected(self, reports: Sequence[Report]) -> Thread:
         """Return the thread with an estimate that is corrected by reports of models."""

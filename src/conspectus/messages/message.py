@@ -131,6 +131,8 @@ class Message:
         """The part of its key that does not depend on the messages before it."""
         if "stem" not in self.memo:
             data = self.memo.get("data") or tagged(fields_of(self.source), [])
+            if self.given_id is not None and data.get("id") != self.given_id:
+                data = {**data, "id": self.given_id}  # a UUID, or a number, comes back as a text
             text = ("langchain" if is_message(self.source) else "dict") + _SORTED.encode(data)
             digest = hashlib.sha256(text.encode()).hexdigest()
             self.memo["stem"] = digest[: 28 if self.given_id is None else 32]

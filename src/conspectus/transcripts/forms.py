@@ -142,7 +142,8 @@ def _typed(item: Row, typed: set[str]) -> bool:
     content = item.get("content") or ""
     texts = [content] if isinstance(content, str) else [_text([block]) for block in content]
     said = {"".join(texts).strip(), *(text.strip() for text in texts if text)}
-    return item.get("role") != "user" or not said.isdisjoint(typed)
+    ends = any(text.endswith(f"\n{words}") for text in said for words in typed if words)
+    return item.get("role") != "user" or ends or not said.isdisjoint(typed)
 
 
 # Gemini CLI and opencode, whose messages of the agent hold results
