@@ -71,7 +71,7 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("on_event", [3, asyncio.sleep], "on_event must be"),
     ("pin", ["", asyncio.sleep, AwaitedCall()], "pin must be"),
     ("preview", ["yes"], "preview must be True, False or a callable"),
-    ("summary_prompt", ["nothing to fill"], r"\{messages\}"),
+    ("summary_prompt", [3], r"\{messages\}"),
     ("summarizer", [ScriptedChatModel], "a class: give an instance"),
     ("summarizer", ["embeded"], "did you mean 'embedded'"),
     ("tokenizer", ["tiktoken:no-such-encoding"], "tiktoken"),

@@ -72,7 +72,7 @@ def test_a_pending_approval_early_in_the_history_is_never_compacted():
     messages = [user("start"), waiting, *talk(40)]
     result = compacted(messages, engine(), force=True)
     assert any(m is waiting for m in result.messages)
-    assert "the call of tool without a result is below; it came before" in result.summary
+    assert "the call of tool without a result is below, although it came before" in result.summary
 
 
 @pytest.mark.parametrize("window", [300, 900])

@@ -269,6 +269,19 @@ def test_a_refused_to_do_list_is_not_the_one_in_force():
     )
     assert "## Open\n- ship | pending" in shown
     assert "→ failed: refused" in shown
+    rows = [{"id": "1", "content": "ship"}, {"id": "2", "content": "test"}]
+    part = {"merge": True, "todos": [{"id": "1", "content": "shipped"}]}
+    shown = notes_of(
+        *deed("todo_write", {"todos": rows}, "ok", "a1"), *deed("todo_write", part, "ok", "a2")
+    )
+    assert "## Open\n- 2 | test\n- 1 | shipped" in shown
+
+
+def test_what_the_user_answers_to_a_question_of_a_tool_is_said_by_the_user():
+    shown = notes_of(
+        *deed("AskUserQuestion", {"question": "Which?"}, "The blue one,\nplease.", "a1")
+    )
+    assert "## Said by the user\n- AskUserQuestion: The blue one,\n  please. [" in shown
 
 
 def test_two_calls_under_one_id_keep_their_own_results():

@@ -181,7 +181,7 @@ class SummarizationConfig(Part):
     trim_tokens_to_summarize: Whole | None = None
     """tokens of one reading; more is read in further calls; null for no limit"""
     summary_prompt: Annotated[Text, _checked(Template)] | None = None
-    """instructions for the model, with {messages} where they go"""
+    """instructions for the model, with {messages} where they go; else they follow"""
     skill_file_read_tool_names: list[Text] = ["read_file", "read", "view", "cat"]
     """tools that read skill files; [] for none"""
     skills_path: Text | None = None

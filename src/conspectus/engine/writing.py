@@ -309,7 +309,7 @@ def _with_notes(
     )
     if material.entries and (names := _older(material)):
         last = f"[{material.entries[-1].cite}], " if archived else ""
-        came = "is below; it" if len(names) == 1 else "are below; they"
+        came = "is below, although it" if len(names) == 1 else "are below, although they"
         below = f"{came} came before {last}the last message noted above"
         segment = replace(segment, ahead=f"{' and '.join(names)} {below}")
     notes = Notes([material.notes, segment])

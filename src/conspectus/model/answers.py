@@ -21,6 +21,8 @@ FLOOR = 200  # tokens that a summary may always take, even where it stands for l
 # say instead of a summary; a whole one has one part in `PART` of what leaves, if that is less.
 CAP, PART = 60, 40
 
+SHORT = "it is short"  # in what is wrong with one that `min_tokens` would admit
+
 LONGEST, PER_TOKEN = 100_000, 32  # characters that any text may have, and for each token asked for
 
 # Tags and sentences of our prompts: a text that repeats one is no summary
@@ -88,10 +90,10 @@ def wrong_with(
     if cites(text, request) or size >= CAP or not request.count(text):
         return ""
     if findings and request.entries:
-        return "no line of it cites a message that it was given, and it is short"
+        return f"no line of it cites a message that it was given, and {SHORT}"
     leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
     least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
-    short = f"it is far too small for what it stands for: {size} tokens of {least}"
+    short = f"{SHORT} for what it stands for: {size} tokens of {least}"
     return short if size < least else ""
 
 

@@ -37,7 +37,7 @@ class CallableSummarizer(Steps):
             further calls, each with the summary that the one before returned.
         timeout: seconds for each call; None for no limit.
         min_tokens: tokens that make any text a summary, for 0 every text that is not empty.
-            Default: it is not far too small for what it replaces.
+            Default: it is not too short for what it replaces.
 
     Raises:
         PolicyError: it can be neither called nor invoked; a number makes no sense.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import innermost, is_chat_model, named, without_streams
 from conspectus.bridge import arun, io, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.model.answers import LONGEST
+from conspectus.model.answers import LONGEST, SHORT
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.provider_errors import explained, text_of
 from conspectus.observe import observing
@@ -68,9 +69,13 @@ class Caller:
                 wrong = f"it is too long by {over:,} tokens"
             elif final and not best:
                 begins = text[: 4 * BEGINS].strip()[:BEGINS]
+                remedy = "; take another summariser, or add one to fallbacks"
+                if SHORT in wrong:
+                    kind = "ChatModelSummarizer" if self.kind else "CallableSummarizer"
+                    remedy += f", or take short texts, too: summarizer={kind}(..., min_tokens=0)"
                 raise SummaryRejected(
-                    f"what {self.name} wrote is no summary: {wrong}; it begins with {begins!r}; "
-                    "use another one, or accept any text with min_tokens=0"
+                    f"what {self.name} wrote is no summary: {wrong}; it begins with {begins!r}"
+                    f"{remedy}"
                 )
             if self.kind:
                 again = f"{prompt[-1].content}\n\n{_AGAIN.format(wrong)}"
@@ -87,10 +92,8 @@ class Caller:
             spent = late = Cost(1, sent, 0, estimated_calls=1)
             try:
                 answer = await io(
-                    lambda: model.invoke(prompt, call_config()),
-                    None
-                    if answers_in_sync(model)
-                    else lambda: model.ainvoke(prompt, call_config()),
+                    lambda: _asked(model.invoke, prompt),
+                    None if answers_in_sync(model) else lambda: _asked(model.ainvoke, prompt),
                     self.timeout,
                 )
                 text = str(getattr(answer, "text", answer))
@@ -144,6 +147,12 @@ class Steps:
     async def asummarize(self, request: SummaryRequest) -> Summary:
         """Summarise on an event loop; a cancellation passes and leaves no call behind."""
         return await arun(self.summarize_flow(request))
+
+
+def _asked(call: Callable[..., Any], prompt: Prompt) -> Any:
+    """Call a model; a method of a caller's own class may take the messages alone."""
+    alone = len(signature(call).parameters) == 1
+    return call(prompt) if alone else call(prompt, call_config())
 
 
 def reported(usage: Mapping[str, Any]) -> Cost:

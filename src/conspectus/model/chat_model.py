@@ -42,18 +42,19 @@ class ChatModelSummarizer(Steps):
 
     Args:
         model: a LangChain chat model, or `provider:model` as `init_chat_model` takes it.
-        prompt: instructions instead of ours, with `{messages}` where the messages go.
+        prompt: instructions instead of ours, with `{messages}` where the messages go, else they
+            follow.
         trim_tokens_to_summarize: tokens of messages in one reading, at least 200. Default: as much
             as the window takes.
         window: input limit of the model, in tokens. Default: what its profile says, else 32,000.
         max_concurrency: calls at once.
         timeout: seconds for each call; None waits as long as the model does.
         min_tokens: tokens that make any text a summary, for 0 every text that is not empty.
-            Default: it cites a message or has 60, or with `prompt` is not far too small for what it
+            Default: it cites a message or has 60, or with `prompt` is not too short for what it
             replaces.
 
     Raises:
-        PolicyError: a model that cannot be had, a prompt without `{messages}`, a wrong number.
+        PolicyError: a model that cannot be had, a prompt that is no text, a wrong number.
     """
 
     def __init__(

@@ -97,13 +97,15 @@ def joined(*parts: str) -> str:
 
 
 class Template:
-    """A caller's own prompt; `PolicyError` if it is no text with `{messages}` in it."""
+    """A caller's own prompt; the messages follow one that has no `{messages}`."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        if not isinstance(text, str) or "\0" not in self.filled("\0"):
+    def __init__(self, text: object) -> None:
+        if not isinstance(text, str):
             form = "a text with {messages} where the messages are to go"
-            raise PolicyError(f"prompt must be {form}, not {text!r}")
+            raise PolicyError(f"a prompt for summaries is {form}, not {text!r}")
+        self.text = text
+        if "\0" not in self.filled("\0"):
+            self.text = joined(text, "{messages}")
 
     def filled(self, messages: str) -> str:
         """Fill it as `str.format` does, or where that fails, as with JSON in it, by replacing."""

@@ -60,7 +60,7 @@ def read_segment(
     if user is None:  # none where any message of the user has none
         names = [one.name or "" for one in (*leaving, *kept) if one.role == "user"]
         user = "" if "" in names else next(iter(names), "")
-    reader = _Reader(tools or ToolTable(), user, skills)
+    reader = _Reader(tools or ToolTable(), user, skills, before.todo)
     start = max((line.span[-1] + 1 for line in before.lines), default=0)
     for place, message in enumerate(leaving, start):
         reader.read(message, place)
@@ -81,8 +81,10 @@ def read_segment(
 class _Reader:
     """The lines so far, and the calls that wait for their results."""
 
-    def __init__(self, tools: ToolTable, user: str, skills: Skills | None) -> None:
-        self._tools, self._user, self._skills = tools, user, skills
+    def __init__(
+        self, tools: ToolTable, user: str, skills: Skills | None, todo: Sequence[str] | None
+    ) -> None:
+        self._tools, self._user, self._skills, self._todo = tools, user, skills, todo or ()
         self.lines: list[Line] = []
         self.todo: tuple[str, ...] | None = None
         self.skill_files: dict[str, str] = {}
@@ -107,7 +109,7 @@ class _Reader:
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool = self._tools[call.name]
         args = tool.ordered(_arguments(call.args))
-        if tool.todo and (items := _items(call, tool)) is not None:
+        if tool.todo and (items := _items(call, tool, self.todo or self._todo)) is not None:
             self._todos[call.id] = items  # the newest list is shown under what is open
             args = [(tool.todo, GAP)]
         line = Line(
@@ -135,7 +137,10 @@ class _Reader:
             self.skill_files |= self._skills.read(line.call, line.args)
         if tool.todo:
             self.todo = self.todo if failed else self._todos.get(result.call, self.todo)
-        outcome = cut(shape.text, BRIEF if tool.todo else STORED) or "(empty)"
+        if tool.asks and not failed:
+            said = result.text.strip()
+            self.lines.append(Line("said", (message.cite,), said, line.call, span=(place, place)))
+        outcome = cut(shape.text, BRIEF if tool.todo or tool.asks else STORED) or "(empty)"
         line.outcome = f"{line.outcome}{BREAK}{outcome}" if line.outcome else outcome
         line.ids = tuple(dict.fromkeys((*line.ids, message.cite)))
         line.fields, line.failed = shape.fields, line.failed or failed
@@ -152,16 +157,24 @@ def _results(message: Message) -> Sequence[Result]:
     return [Result(call, message.text, failed) for call in message.answers[:1]]
 
 
-def _items(call: Call, tool: Tool) -> tuple[str, ...] | None:
-    """Return a to-do list, an item a line with its fields; None where there is none."""
+def _items(call: Call, tool: Tool, before: Sequence[str]) -> tuple[str, ...] | None:
+    """Return a to-do list, an item a line with its fields; None where there is none.
+
+    A call may say that it has only what has changed: `merge`, and an `id` in each item.
+    """
     try:
-        rows = json.loads(call.args)[tool.todo]
+        data = json.loads(call.args)
+        rows = data[tool.todo]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if not isinstance(rows, list):
         return None
     fields = (row.values() if isinstance(row, Mapping) else [row] for row in rows)
-    return tuple(one_line(" | ".join(map(str, row))) for row in fields)
+    items = tuple(one_line(" | ".join(map(str, row))) for row in fields)
+    if data.get("merge") is not True:
+        return items
+    changed = {str(row.get("id")) for row in rows if isinstance(row, Mapping)}
+    return (*(item for item in before if changed.isdisjoint(item.split(" | "))), *items)
 
 
 # What a tool was given and what it answered, by the shape of the data

@@ -28,7 +28,8 @@ class Tool:
             `file_path`); it stands first.
         show: arguments that are shown next; the rest follow as they were given.
         effect: whether a call changes anything. What only looks gives way first.
-        todo: the argument that holds the agent's whole to-do list; empty for none.
+        todo: the argument that holds the agent's to-do list; empty for none.
+        asks: whether it asks the user, so that its result is what the user said.
 
     Raises:
         PolicyError: a part is of another type.
@@ -43,6 +44,7 @@ class Tool:
     show: tuple[str, ...] = ()
     effect: bool | None = None
     todo: str = ""
+    asks: bool = False
 
     def __post_init__(self) -> None:
         shown = isinstance(self.show, tuple) and all(isinstance(one, str) for one in self.show)
@@ -70,12 +72,17 @@ _LOOKS = (
 )
 _WRITES = "write_file write create_file notebookedit"
 _EDITS = "edit_file edit str_replace multiedit apply_patch insert"
+_ASKS = (
+    "askuserquestion ask_user ask_user_question ask_question ask_followup_question ask_human "
+    "human_input human_assistance request_user_input"
+)
 _OLD_NEW = ("old", "new", "old_str", "new_str", "old_string", "new_string")
 
 TOOLS: tuple[Tool, ...] = (
     *(Tool(name, key, effect=False) for key, names in _LOOKS for name in names.split()),
     *(Tool(name, "path", effect=True) for name in _WRITES.split()),
     *(Tool(name, "path", _OLD_NEW, effect=True) for name in _EDITS.split()),
+    *(Tool(name, asks=True) for name in _ASKS.split()),
     *(Tool(name, "todos", effect=False, todo="todos") for name in
       ("write_todos", "todowrite", "todo_write", "update_todos")),
     Tool("update_plan", "plan", effect=False, todo="plan"),

@@ -163,7 +163,7 @@ def _check(given: Mapping[str, Any]) -> None:
         # The first sentence is the one that users of LangMem look for.
         raise PolicyError(
             "`max_summary_tokens` must be less than `max_tokens`. They are "
-            f"{share:,} and {most:,}, which leaves no room for any message."
+            f"{share:,} and {most:,}, which leaves no room for any message: lower the first one."
         )
     if not hasattr(model := given["model"], "invoke"):
         form = "a chat model, whose method invoke takes a list of messages"
@@ -249,7 +249,10 @@ class SummarizationNode(Attributes, RunnableCallable):
                 "that holds the history with input_messages_key."
             )
         if not isinstance(context, Mapping):
-            raise InputError(f"context must be a dict, not {type(context).__name__}")
+            form = (
+                "the state's field `context` must be a dict, in which the running summary is kept"
+            )
+            raise InputError(f"{form}, not {type(context).__name__}")
         same = self.input_messages_key == self.output_messages_key
         asked = {**vars(self), "messages": messages, RUNNING: context.get(RUNNING)}
         made = await _summarized(asked, config, named=same)
