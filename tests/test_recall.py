@@ -7,6 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus.archive import Archive, Scope
+from conspectus.archive.passages import passages
 from conspectus.archive.values import key_bytes
 from conspectus.bridge import run
 from conspectus.errors import InputError, NotFoundError
@@ -158,6 +159,11 @@ def test_a_range_is_inclusive_and_in_order_and_says_how_much_is_left_out(archive
     assert ids(result) == [f"m{n}" for n in range(count)]
     left = f"({300 - count} more left out for lack of room; next: id=m{count} until=m299)"
     assert result.text.splitlines()[-1] == left
+    keep(archive, [HumanMessage("long " * 999, id=f"m{n}") for n in range(3)], Scope("ann", "few"))
+    for tokens in (70, 100, 150):
+        text = recall(archive, Scope("ann", "few"), tokens=tokens, range=("m0", "m2")).text
+        assert "more left out for lack of room; next: id=m" in text
+        assert "[m0 user] (characters 1-" in text
 
 
 def test_no_message_of_a_range_takes_the_room_of_the_others(archive):
@@ -239,6 +245,26 @@ def test_recalled_text_has_no_authority(archive):
 def test_a_message_is_found(archive, query, expected):
     keep(archive, TALK.values())
     assert found(archive, query) == {TALK[expected]}
+
+
+def test_letters_are_found_without_their_accents_and_signs_alone(database):
+    texts = ["Das Café hat die Größe 7.", "The party 🎉 was great.", "An empty page."]
+    with Archive.open(database) as archive:
+        keep(archive, texts)
+        for query in ("cafe", "CAFÉ", "größe", "Grosse", "ｃａｆｅ\u0301"):
+            assert found(archive, query) == {texts[0]}
+        assert found(archive, "🎉") == {texts[1]}
+        [hit] = recall(archive, id=archive.chain(SCOPE)[0].covers[1], query="🎉").hits
+        assert hit.text == texts[1]
+
+
+def test_a_quotation_is_found_across_two_passages(archive):
+    pages = [" ".join(f"word{k * n % 607}" for n in range(600)) for k in range(3, 8)]
+    keep(archive, pages)
+    for page in pages:
+        for _, end in [*passages(page)][:-1]:
+            quoted = page[end - 27 : end + 27].partition(" ")[2].rpartition(" ")[0]
+            assert quoted in recall(archive, query=f'"{quoted}"', tokens=600).hits[0].text
 
 
 def test_what_stands_in_quotes_comes_first(archive):

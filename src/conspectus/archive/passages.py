@@ -36,8 +36,12 @@ MARKS = (
     "\u06d6-\u06ed\u0711-\u074a\u07a6-\u07b0\u0816-\u0963\u0971-\u0dff\u0f71-\u0fbc"
 )
 PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])[\w{MARKS}])+)")
+# Arrows, symbols and emoji, without those that draw tables.
+SIGN = re.compile("[\u2190-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DENSE = re.compile(rf"[{DENSE}]+")
+_ACCENT = re.compile("(?<![иИ])[\u0300-\u036f]+")  # й is a letter of its own
+_LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE"}) | str.maketrans("øØłŁđĐı", "oOlLdDi")
 _HUMPED = re.compile("[a-z0-9][A-Z]")
 _LONG = re.compile(rf"\S{{{LONGEST}}}")
 _DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
@@ -67,6 +71,19 @@ def last_end(text: str, least: int, most: int) -> int:
     return most
 
 
+def plain(text: str) -> str:
+    """Return a text without accents, in the compatible forms of its letters; signs are words.
+
+    Example:
+        >>> plain("Größe, ﬁne café")
+        'Grosse, fine cafe'
+    """
+    if text.isascii():
+        return text
+    bare = _ACCENT.sub("", unicodedata.normalize("NFKD", text.translate(_LETTERS)))
+    return SIGN.sub(lambda one: f" u{ord(one[0]):x} ", unicodedata.normalize("NFKC", bare))
+
+
 def _pairs(run: re.Match[str]) -> str:
     return f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} "
 
@@ -83,7 +100,7 @@ def words(text: str) -> str:
     """
     if not text.isascii():
         whole = text.encode("utf-8", "replace").decode()
-        text = _DENSE.sub(_pairs, unicodedata.normalize("NFKC", whole))
+        text = _DENSE.sub(_pairs, plain(whole))
     if _LONG.search(text):
         text = _DATA.sub(r"\1", text)
     if _HUMPED.search(text):  # most texts are neither

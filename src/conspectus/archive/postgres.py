@@ -80,7 +80,7 @@ class PostgresTables(Tables):
 
     def text(self, passage: str) -> str:
         # The server has rules of its own for addresses and files, so it gets words alone.
-        return " ".join(match.group() for match in PIECE.finditer(passage.replace("\x00", " ")))
+        return " ".join(match[0].lower() for match in PIECE.finditer(passage))
 
     def word(self, word: str) -> str:
         words = self.text(word).replace(" ", "' & '")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
 from itertools import takewhile
 
-from conspectus.archive.passages import one_line, spans
+from conspectus.archive.passages import one_line, plain, spans, words
 from conspectus.archive.store import Archive
 from conspectus.archive.tables import MOST
 from conspectus.archive.values import Archived, Scope
@@ -14,7 +15,7 @@ from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import ON, Match, Rows, ranked
+from conspectus.recall.ranking import ON, POOL, Match, Rows, ranked
 from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
@@ -97,6 +98,7 @@ class _Search:
 
     def __init__(self, archive: Archive, rows: Rows, room: Packing) -> None:
         self._archive, self._rows, self._room = archive, rows, room
+        self._spans: dict[str, list[tuple[int, int, str]]] = {}
 
     def _find(self, places: Iterable[int]) -> dict[int, Archived]:
         """Return originals by their places, without those that are gone."""
@@ -109,6 +111,14 @@ class _Search:
         query, names, rows = _query(text), names_of(text), self._rows
         query |= dict.fromkeys(names.values(), 1.0)
         total, held = rows.tables.holding(rows.scope, [*query])
+        across = set[int]()  # passages where a quotation may begin that ends in the next one
+        for name, its in names.items():
+            sets = [held[one] for one in its.split() if one in held and " " in name]
+            pair = [n for n in (*sets, ())[0] if not any(map({n, n + 1}.isdisjoint, sets))]
+            pair = nlargest(POOL, (n for n in pair if any(n not in one for one in sets)))
+            both = {n for n, at in rows.at(pair).items() if n + 1 in rows[at].numbers}
+            across |= both
+            held[its] |= both
         start, end = (0, len(rows.order)) if ends is None else self._stretch(ends)
         if ends is not None:
             rows.read(range(start, end + 1))
@@ -118,7 +128,7 @@ class _Search:
         rarer = {word: numbers for word, numbers in held.items() if len(numbers) < MOST}
         matches = ranked(rows, query, total, rarer if any(rarer.values()) else held)
         matches = [one for one in matches if start <= one.place <= end]
-        named = set[int]().union(*(held[words] for words in names.values()))
+        named = set[int]().union(*(held[its] for its in names.values()))
         read = self._find({one.place for one in matches if one.number in named})
         matches.sort(key=lambda one: -one.score * (1 + self._exact(one, read, names)))
         for at, (place, number, score) in enumerate(matches):
@@ -130,22 +140,35 @@ class _Search:
             if (one := read.get(place)) is None:
                 continue
             # What fits best is shown with the passage after it: the words of a question often head
-            # what answers it.
-            span = _passage(one, number - rows[place].numbers[0], more=at == 0)
+            # what answers it, and a quotation may end there.
+            more = at == 0 or number in across
+            span = self._passage(one, number - rows[place].numbers[0], more)
             hit = hit_of(one, span, place=place, score=score)
             if self._room.offer(hit) and len(one.calls) == 1:
                 # What came of a call says more than the call; a long one says it at its end.
                 results = self._results(one, range(place + 1, place + ON + 1))
                 for after, result in results.items():
-                    self._room.offer(hit_of(result, _passage(result, -1), place=after))
+                    self._room.offer(hit_of(result, self._passage(result, -1), place=after))
 
     def _exact(self, match: Match, read: Mapping[int, Archived], names: Iterable[str]) -> int:
         """Return how many names stand in a passage as the query has them."""
         if (one := read.get(match.place)) is None:
             return 0
-        begin, end = _passage(one, match.number - self._rows[match.place].numbers[0])
-        text = " ".join(one.text[begin:end].casefold().split())
-        return sum(bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in names)
+        number = match.number - self._rows[match.place].numbers[0]
+        (begin, end), (_, last) = (self._passage(one, number, more) for more in (False, True))
+        own, text = (" ".join(plain(one.text[begin:at]).casefold().split()) for at in (end, last))
+        found = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names)
+        return sum(one is not None and one.start() < len(own) for one in found)
+
+    def _passage(self, one: Archived, number: int, more: bool = False) -> tuple[int, int]:
+        """Return where a passage stands in a text, `more`: with the next one; all of a short."""
+        if len(one.text) <= WHOLE_UP_TO:
+            return 0, len(one.text)
+        if one.key not in self._spans:
+            self._spans[one.key] = spans(one.text, one.calls)
+        parts = self._spans[one.key]
+        first, last = (min(at, len(parts) - 1) for at in (number, number + more))
+        return parts[first][0], parts[last][1]
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         """Show a message, from a character on, or where words stand in it; a call with results."""
@@ -169,10 +192,11 @@ class _Search:
 
     def _within(self, one: Archived, name: str, text: str) -> None:
         """Show the passages of a message that hold words, those with the rarest first."""
-        parts, folded = [span[:2] for span in spans(one.text, one.calls)], one.text.casefold()
+        parts = [span[:2] for span in spans(one.text, one.calls)]
+        held = [words(one.text[begin:end]).casefold() for begin, end in parts]
         fits: dict[tuple[int, int], float] = {}
         for word in _query(text):
-            holding = [span for span in parts if folded.find(stem(word), *span) >= 0]
+            holding = [span for span, its in zip(parts, held, strict=True) if stem(word) in its]
             for span in holding:
                 fits[span] = fits.get(span, 0.0) + 1 / len(holding)
         if not fits:
@@ -239,15 +263,6 @@ class _Search:
             f"no archived message of this branch has the id {_shown(name)}; it may be still in "
             "view, expired, forgotten or of another branch; try a query"
         )
-
-
-def _passage(one: Archived, number: int, more: bool = False) -> tuple[int, int]:
-    """Return where a passage stands in a text, `more`: with the next one; all of a short one."""
-    if len(one.text) <= WHOLE_UP_TO:
-        return 0, len(one.text)
-    parts = spans(one.text, one.calls)
-    first, last = (min(at, len(parts) - 1) for at in (number, number + more))
-    return parts[first][0], parts[last][1]
 
 
 def _span_of(one: Archived, call: int, at: int) -> tuple[int, int]:

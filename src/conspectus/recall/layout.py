@@ -204,10 +204,13 @@ class Packing:
             if size <= self.tokens:
                 break
             self._missed = True
-            if len(self.hits) == 1 and self.left_out:
-                self.left_out = 0  # something of it is worth more than how much is missing
-                continue
             last = self.hits.pop()
+            if not self.hits and self.left_out:
+                part = self._cut(last, self.tokens - self.count("\n" + lines[-1]))
+                self.hits = [part or last]
+                if part in (None, last):
+                    self.left_out = 0  # something of it is worth more than how much is missing
+                continue
             self.left_out += self.left_out > 0
             self.next_cite = last.cite if self.next_cite else ""
         missing = self._missed or self.left_out > 0 or any(hit.short for hit in hits)

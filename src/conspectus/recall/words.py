@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
-from conspectus.archive.passages import HUMP, LONGEST, PIECE
+from conspectus.archive.passages import HUMP, LONGEST, PIECE, plain
 
 MOST_WORDS = 48  # Different words of a query that count
 MOST_NAMES = 8  # Names of several words that count
@@ -47,7 +46,7 @@ def query_of(text: str) -> dict[str, float]:
     """
     if len(text) > 2 * READ:
         text = f"{text[:READ]}\n{text[-READ:]}"
-    chunks = unicodedata.normalize("NFKC", text).split()
+    chunks = plain(text).split()
     words: dict[str, float] = {}
     for strict in (True, False):
         for group in (group for chunk in chunks for group in _groups(chunk, strict)):
@@ -63,7 +62,7 @@ def names_of(text: str) -> dict[str, str]:
 
     That is what stands in quotes, and a name of several words: `10.0.3.17` of `10 0 3 17`.
     """
-    folded, names = unicodedata.normalize("NFKC", text[: 2 * READ]).casefold(), dict[str, str]()
+    folded, names = plain(text[: 2 * READ]).casefold(), dict[str, str]()
     quoted = [one[1] for one in QUOTED.finditer(folded)]
     for at, chunk in enumerate([*quoted, *folded.split()]):
         pieces = [piece for piece in PIECE.finditer(chunk) if piece.lastgroup == "word"]
@@ -78,7 +77,7 @@ def names_of(text: str) -> dict[str, str]:
 
 def words_of(text: str) -> frozenset[str]:
     """Return all words of a text, function words too."""
-    chunks = unicodedata.normalize("NFKC", text).split()
+    chunks = plain(text).split()
     return frozenset(word for one in chunks for group in _groups(one, False) for word in group)
 
 
