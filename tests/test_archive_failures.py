@@ -34,6 +34,7 @@ from conspectus.errors import (
 from conspectus_lab.archive_conformance import record_of, talk
 from engine import Faulty
 from graph_support import worked
+from scripts import ran
 
 SCOPE = Scope("ann", "thread")
 SENT = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
@@ -296,6 +297,25 @@ def test_an_address_that_leads_nowhere_is_refused_without_its_password(where, ad
     with pytest.raises((InputError, ArchiveError), match=advice) as caught:
         Archive.open(where)
     assert "secret" not in str(caught.value)
+
+
+FORKS = """
+import os, sys
+from conspectus.archive import Archive
+archive = Archive.open(sys.argv[1])
+os.fork(), os.fork()
+mine = str(os.getpid())
+for n in range(30):
+    archive.note("ann", "n", {mine: {"n": n}})
+    assert archive.notes("ann", "n", [mine]) == {mine: {"n": n}}
+print("well")
+archive.close()
+"""
+
+
+def test_a_fork_shares_no_connection_with_its_parent(database):
+    done = ran("-c", FORKS, database, timeout=60)
+    assert done.stdout.count("well") == 4, done.stderr
 
 
 def test_what_is_no_store_is_refused():

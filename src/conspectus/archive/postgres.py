@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from conspectus.archive.passages import PIECE
@@ -52,7 +54,8 @@ class PostgresTables(Tables):
             if schema != self._schema:
                 first.execute("CREATE SCHEMA IF NOT EXISTS conspectus")
         # Checked before each use, so that the archive outlives a server's restart.
-        self._pool = ConnectionPool(
+        self._new = partial(
+            ConnectionPool,
             address,
             max_size=4,
             min_size=1,
@@ -60,8 +63,10 @@ class PostgresTables(Tables):
             timeout=WAIT_FOR_POOL,
             kwargs={**KEEPALIVE, **conninfo_to_dict(address)},
             configure=self._configured,
-            open=True,
+            open=False,
         )
+        # By process: a fork that spoke on its parent's connections would mix up the answers.
+        self._pools, self._closed = dict[int, Any](), False
         with self.transaction(writes=True) as run:
             run("SELECT pg_advisory_xact_lock(?)", MAKING)
             for statement in (*SCHEMA, *WORDS):
@@ -75,7 +80,10 @@ class PostgresTables(Tables):
 
     @contextmanager
     def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Run]:
-        with self._pool.connection() as connection, connection.cursor() as cursor:
+        pool = self._pools.get(os.getpid()) or self._pools.setdefault(os.getpid(), self._new())
+        if not self._closed:
+            pool.open()
+        with pool.connection() as connection, connection.cursor() as cursor:
             yield Run(cursor, "%s")
 
     def text(self, passage: str) -> str:
@@ -87,4 +95,6 @@ class PostgresTables(Tables):
         return f"'{words}'{':*' if word.endswith('*') else ''}"
 
     def close(self) -> None:
-        self._pool.close()
+        self._closed = True
+        if pool := self._pools.get(os.getpid()):
+            pool.close()

@@ -125,7 +125,9 @@ class SqliteTables(Tables):
     def _connection(self) -> sqlite3.Connection:
         if self._closed:
             raise sqlite3.ProgrammingError("the archive is closed")
-        connection: _Connection | None = getattr(self._own, "connection", None)
+        # A fork opens its own: one that was carried over could damage the file.
+        name = f"of_{os.getpid() if self._path else 0}"
+        connection: _Connection | None = getattr(self._own, name, None)
         if connection is None:
             where = self._path or ":memory:"
             connection = _Connection(where, BUSY, isolation_level=None, check_same_thread=False)
@@ -133,7 +135,7 @@ class SqliteTables(Tables):
             connection.execute("PRAGMA cache_size=-256")  # KiB, for each of many threads
             with self._lock:
                 self._open.add(connection)
-            self._own.connection = connection
+            setattr(self._own, name, connection)
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
