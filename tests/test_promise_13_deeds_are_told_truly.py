@@ -49,7 +49,7 @@ DEEDS = [
     ("bash", {"command": "git commit -m 'Round late'"}, "[main 41ac9] Round late", "41ac9"),
     ("bash", {"command": "rm -r build"}, "<returncode>0</returncode>\n<output></output>", "0"),
     ("write_file", {"path": "/app/late.py", "content": "def late():\n    pass\n"}, "OK", "OK"),
-    ("cancel_order", {"order": "W-88"}, '{"refund": 41.5, "state": "cancelled"}', "refund=41.5"),
+    ("cancel_order", {"order": "W-88"}, '{"refund": 41.50, "state": "cancelled"}', "refund=41.50"),
 ]
 
 
@@ -316,6 +316,8 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
     "answer",
     [
         "Exit code: 2\nKeyError: 'vat'",
+        "Wall time: 1 seconds\nProcess exited with code 2\nOutput:\nKeyError: 'vat'",
+        "KeyError: 'vat'\n[Command failed with exit code 2]",
         '{"exit_code": 2, "output": "KeyError: vat"}',
         '{"output": "KeyError: vat", "metadata": {"exit_code": 2}}',
     ],

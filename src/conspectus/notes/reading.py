@@ -26,11 +26,12 @@ CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status")
 ERRORS = ("error", "errors", "error_code", "is_error", "isError")
 STATES = ("status", "state", "success", "ok")
 FIRST = frozenset((*CODES, *ERRORS, *STATES))  # Fields that say how a call ended; they come first
-HEAD = 4  # First lines of a text of which one may say how the program ended, as in `Exit code: 1`
+HEAD, TAIL = 4, 2  # First and last lines of a text of which one may say how the program ended
 FAILED = ("error", "failed", "failure", "incomplete", "false")
 
 # Values of an error that say that there was none.
 NOTHING = ("", "0", "false", "none", "null", "[]", "{}")
+_ENDED = re.compile(r"(?i)\A\W?(?:\w++ ){0,3}?exit(?:ed with)? (?:code|status) (-?\d++)\W?")
 _TAGS = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
 _OPEN = re.compile(r"<(\w{1,40})>\n?")
 
@@ -221,6 +222,8 @@ def shape_of(text: str) -> Shape:
     ends = [f"{name}={value}" for name, value in fields.items() if not lines or value != "0"]
     heads = (line.partition(":") for line in lines[:HEAD])
     codes = {name.strip().lower().replace(" ", "_"): value for name, _, value in heads}
+    for one in filter(None, map(_ENDED.fullmatch, (*lines[-TAIL:], *lines[:HEAD]))):
+        fields["exit_code"] = one[1]
     fields |= {name: codes[name] for name in CODES if name in codes}
     if lines and lines[0][:6].lower() == "error:":  # as tools answer that have no other mark
         fields["error"] = lines[0][6:]
@@ -239,9 +242,15 @@ def _data(text: str) -> Any:
     if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]") or len(text) > MOST_JSON:
         return None
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=_number)
     except (ValueError, RecursionError):
         return None
+
+
+def _number(digits: str) -> float | str:
+    """Return a number; its digits where it would be written otherwise, as 2.50 would be 2.5."""
+    number = float(digits)
+    return number if repr(number) == digits else digits
 
 
 def _plain(value: Any) -> str:
