@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 import pytest
 from langgraph.store.base import BaseStore
@@ -159,3 +160,7 @@ class TestPostgresAddress(ArchiveConformance):
         with PostgresStore.from_conn_string(address) as store:
             store.setup()
             yield store
+
+    def test_tables_that_are_there_are_used_without_a_right_to_make_any(self, archive, address):
+        with Archive.open(f"{address}{quote(' -cdefault_transaction_read_only=on')}") as reading:
+            assert reading.threads("ann") == ()

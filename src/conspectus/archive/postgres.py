@@ -51,7 +51,8 @@ class PostgresTables(Tables):
         with psycopg.connect(address, connect_timeout=CONNECT) as first:
             [schema] = first.execute("SELECT current_schema()").fetchone() or [None]
             self._schema = "conspectus" if schema in (None, "public") else schema
-            if schema != self._schema:
+            there = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
+            if first.execute(there, (self._schema,)).fetchone() is None:
                 first.execute("CREATE SCHEMA IF NOT EXISTS conspectus")
         # Checked before each use, so that the archive outlives a server's restart.
         self._new = partial(
@@ -69,10 +70,10 @@ class PostgresTables(Tables):
         self._pools, self._closed = dict[int, Any](), False
         with self.transaction(writes=True) as run:
             run("SELECT pg_advisory_xact_lock(?)", MAKING)
-            for statement in (*SCHEMA, *WORDS):
-                for what in ("TABLE", "INDEX"):
-                    statement = statement.replace(f"E {what} ", f"E {what} IF NOT EXISTS ")
-                run(statement.format(**TYPES))
+            # A user who may only use the tables may make none, not even those that are there.
+            if run("SELECT to_regclass('words_body')") == [(None,)]:
+                for statement in (*SCHEMA, *WORDS):
+                    run(statement.format(**TYPES))
 
     def _configured(self, connection: Any) -> None:
         connection.execute("SELECT set_config('search_path', %s, false)", (self._schema,))
