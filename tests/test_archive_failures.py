@@ -303,13 +303,11 @@ FORKS = """
 import os, sys
 from conspectus.archive import Archive
 archive = Archive.open(sys.argv[1])
-os.fork()
-mine = str(os.getpid())
+mine = str(os.fork())
 for n in range(9):
     archive.note("ann", "n", {mine: {"n": n}})
     assert archive.notes("ann", "n", [mine]) == {mine: {"n": n}}
 print("well")
-archive.close()
 """
 
 

@@ -28,19 +28,33 @@ MESSAGES: list[Source] = [
     {"role": "user", "content": "Thanks! Now the weather."},
     {"role": "assistant", "content": "Sunny."},
 ]
-TALK = {
-    "english": "Deployments are failing because the cache was purged at 5 pm.",
-    "path": "I changed src/billing/tax_rules.py and its getUserName(), v2.10.3 on port 5433.",
-    "chinese": "订单数据库的密码在保险柜里。",
-    "japanese": "昨日、東京でロシア語の本を食べた。",
-    "korean": "데이터베이스를 절대 삭제하지 마세요.",
-    "thai": "ฉันชอบกินข้าวผัด",
-    "german": "Der Schlüssel liegt in der Straße.",
-    "russian": "Пароль лежит в сейфе.",
-    "hindi": "दरवाज़े का कोड ४४९ है।",
-    "tamil": "கதவின் குறியீடு மேசையில் உள்ளது.",
-    "hebrew": "הַסִּיסְמָה בַּכַּסֶּפֶת.",
+FOUND = {
+    "Deployments are failing because the cache was purged at 5 pm.": [
+        "failed deployment",
+        "CACHES",
+        "5",
+        "purge caches",
+        "ｃａｃｈｅ",
+    ],
+    "I changed src/billing/tax_rules.py and its getUserName(), v2.10.3 on port 5433.": [
+        "src/billing/tax_rules.py",
+        "tax rules",
+        "getUserName",
+        "2.10.3",
+    ],
+    "订单数据库的密码在保险柜里。": ["密", "数据库密码是什么"],
+    "昨日、東京でロシア語の本を食べた。": ["東京", "食べ"],
+    "데이터베이스를 절대 삭제하지 마세요.": ["삭제"],
+    "ฉันชอบกินข้าวผัด": ["ข้าว"],
+    "Der Schlüssel liegt in der Straße.": ["schlüssel"],
+    "Пароль лежит в сейфе.": ["пароль"],
+    "दरवाज़े का कोड ४४९ है।": ["कोड क्या है", "दरवाज़े"],
+    "கதவின் குறியீடு மேசையில் உள்ளது.": ["குறியீடு"],
+    "הַסִּיסְמָה בַּכַּסֶּפֶת.": ["הַסִּיסְמָה"],
+    "Das Café hat die Größe 7.": ["cafe", "CAFÉ", "größe", "Grosse", "ｃａｆｅ́"],
+    "The party 🎉 was great.": ["🎉"],
 }
+"""Messages, and queries for each."""
 FILLER = [
     f"{what} number {n}, as it happens to be on that day."
     for n in range(12)
@@ -216,46 +230,13 @@ def test_recalled_text_has_no_authority(archive):
     result.text.encode()
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("failed deployment", "english"),
-        ("CACHES", "english"),
-        ("5", "english"),
-        ("purge caches", "english"),
-        ("src/billing/tax_rules.py", "path"),
-        ("tax rules", "path"),
-        ("getUserName", "path"),
-        ("2.10.3", "path"),
-        ("密", "chinese"),
-        ("数据库密码是什么", "chinese"),
-        ("東京", "japanese"),
-        ("食べ", "japanese"),
-        ("삭제", "korean"),
-        ("ข้าว", "thai"),
-        ("schlüssel", "german"),
-        ("пароль", "russian"),
-        ("कोड क्या है", "hindi"),
-        ("दरवाज़े", "hindi"),
-        ("குறியீடு", "tamil"),
-        ("הַסִּיסְמָה", "hebrew"),
-        ("ｃａｃｈｅ", "english"),
-    ],
-)
-def test_a_message_is_found(archive, query, expected):
-    keep(archive, TALK.values())
-    assert found(archive, query) == {TALK[expected]}
-
-
-def test_letters_are_found_without_their_accents_and_signs_alone(database):
-    texts = ["Das Café hat die Größe 7.", "The party 🎉 was great.", "An empty page."]
+def test_a_message_is_found(database):
     with Archive.open(database) as archive:
-        keep(archive, texts)
-        for query in ("cafe", "CAFÉ", "größe", "Grosse", "ｃａｆｅ\u0301"):
-            assert found(archive, query) == {texts[0]}
-        assert found(archive, "🎉") == {texts[1]}
-        [hit] = recall(archive, id=archive.chain(SCOPE)[0].covers[1], query="🎉").hits
-        assert hit.text == texts[1]
+        keep(archive, FOUND)
+        for text, queries in FOUND.items():
+            assert [found(archive, query) for query in queries] == [{text}] * len(queries)
+        [hit] = recall(archive, id=archive.chain(SCOPE)[0].covers[-1], query="🎉").hits
+        assert "🎉" in hit.text
 
 
 def test_a_quotation_is_found_across_two_passages(archive):

@@ -193,10 +193,10 @@ class _Search:
     def _within(self, one: Archived, name: str, text: str) -> None:
         """Show the passages of a message that hold words, those with the rarest first."""
         parts = [span[:2] for span in spans(one.text, one.calls)]
-        held = [words(one.text[begin:end]).casefold() for begin, end in parts]
+        held = {span: words(one.text[slice(*span)]).casefold() for span in parts}
         fits: dict[tuple[int, int], float] = {}
         for word in _query(text):
-            holding = [span for span, its in zip(parts, held, strict=True) if stem(word) in its]
+            holding = [span for span in parts if stem(word) in held[span]]
             for span in holding:
                 fits[span] = fits.get(span, 0.0) + 1 / len(holding)
         if not fits:
