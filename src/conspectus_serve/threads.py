@@ -15,6 +15,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import is_, itemgetter
 from typing import Any
 
@@ -76,10 +77,10 @@ class Places:
         client's name of its session; empty for none. Raises ArchiveError.
         """
         slips = [f"answer {name}" for name in trail.names] + ([f"hint {hint}"] if hint else [])
-        for asked in dict.fromkeys((tuple(slips[:NEAR]), tuple(slips))):
-            guessed = filter(None, (self._near.get((tenant, slip)) for slip in asked))
-            known = self._notes(tenant, {*asked, *(f"thread {one}" for one in guessed)})
-            named = [str(known[slip].get("thread")) for slip in asked if slip in known]
+        near = [one for slip in slips[:NEAR] if (one := self._near.get((tenant, slip)))]
+        for asked in dict.fromkeys(((), tuple(slips[:NEAR]), tuple(slips))):
+            known = self._notes(tenant, {*asked, *(f"thread {one}" for one in near)})
+            named = [str(known[slip].get("thread")) for slip in asked if slip in known] or near
             known |= self._notes(tenant, {f"thread {one}" for one in named} - known.keys())
             left, begun = "", list[str]()
             for thread in dict.fromkeys(named):
@@ -128,6 +129,7 @@ class Places:
         return (self._archive.notes(tenant, "thread", left) if left else {}) | known
 
 
+@lru_cache(1_024)
 def scope_of(tenant: str, thread: str) -> Scope:
     """Return the scope of a thread by its name, which may be that of a session in it."""
     both = _SESSION.fullmatch(thread)
@@ -229,7 +231,7 @@ class Originals:
         covers = {*record.covers, *(clip.key for clip in record.clips)}
         rows = {
             mark.name: (entry.key, mark.size)
-            for mark, entry in zip(marks, read_messages(messages), strict=True)
+            for mark, entry in zip(marks, read_messages(messages, scope), strict=True)
             if mark.name and mark.size > SMALL and entry.key in covers
         }
         self._archive.note(scope, "covered", {record.id: {"messages": rows}})

@@ -12,12 +12,14 @@ import json
 import marshal
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
+from conspectus._newest import Newest
 from conspectus.errors import MessageError
-from conspectus.messages import read_messages
+from conspectus.messages import Message, read_message
 from conspectus.messages.blocks import kind_of, without_cache_marks
 from conspectus.tokens import TokenMeter
 
@@ -75,7 +77,7 @@ class Trail:
         return kind == self.kind and len(known) <= len(history) and all(map(is_, known, history))
 
 
-_KNOWN: dict[int, Mark] = {}
+_KNOWN = Newest[int, Mark](KNOWN)
 
 
 def trail_of(
@@ -94,7 +96,7 @@ def trail_of(
     keys = [hash(marshal.dumps(message, 2)) ^ kind for message in new]
     pairs = list(zip(keys, new, strict=True))
     marks = [known(key) or _newly_read(key, message, protocol, meter) for key, message in pairs]
-    read = [one if mark.as_is else _read(one) for mark, one in zip(marks, new, strict=True)]
+    read = [one if mark.as_is else _read(one)[0] for mark, one in zip(marks, new, strict=True)]
     messages, seen = begin.messages + read, {**begin.seen}
     for at, mark in enumerate(marks):  # the same words again are another message
         if mark.name:
@@ -108,10 +110,8 @@ def trail_of(
     # How many of them an earlier request may have held.
     ends = [*range(1, answers[0] if answers else len(talk) + 1), *answers] or [1]
     back = [*range(1, NEWEST), *(NEWEST << n for n in range(24))]
-    names = [
-        "-".join(said[max(0, end - TOGETHER) : end])
-        for end in (ends[-at] for at in back if at <= len(ends))
-    ]
+    near = [ends[-at] for at in back if at <= len(ends)]
+    names = ["-".join(said[max(0, end - TOGETHER) : end]) for end in near]
     return Trail(
         kind=kind,
         history=history,
@@ -127,27 +127,26 @@ def trail_of(
     )
 
 
-def _read(message: Any) -> Any:
+def _read(message: Any) -> tuple[Any, Message]:
     """Return a message as the engine reads it: without cache marks, or what stands for it."""
     bare = without_cache_marks(message)
-    try:
-        [entry] = read_messages([bare])
+    with suppress(MessageError):
+        entry = read_message(bare)
         if "role" in bare or "call_id" not in bare or entry.calls or entry.answers:
-            return bare
-    except MessageError:
-        pass
-    return Odd(role="system", content=json.dumps(bare, sort_keys=True))
+            return bare, entry
+    odd = Odd(role="system", content=json.dumps(bare, sort_keys=True))
+    return odd, read_message(odd)
 
 
 def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mark:
     """Read what a message is known by, without its number among equal ones."""
     if not isinstance(message, dict):
         raise TypeError("a message is no object")
-    read = _read(message)
+    read, whole = _read(message)
     lasting = {name: part for name, part in read.items() if name not in _THOUGHTS}
     if isinstance(content := read.get("content"), list):
         lasting["content"] = [one for one in content if not _passes(one)]
-    [entry] = read_messages([lasting])
+    entry = whole if lasting == read else read_message(lasting)
     ids, said = [*(call.id for call in entry.calls), *entry.answers], [_plain(entry.own)]
     unique = bool(ids) and all(map(is_random, ids))
     if not unique:  # then the arguments tell a call from another one
@@ -160,17 +159,15 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
         by_model=entry.role == "assistant",
         unique=unique,
         as_is=read is message,
-        tokens=meter.message(read),
+        tokens=meter.entry(whole),
     )
-    if len(_KNOWN) >= KNOWN:
-        _KNOWN.clear()
-    _KNOWN[key] = mark
+    _KNOWN.put(key, mark)
     return mark
 
 
 def _passes(part: Any) -> bool:
     """Return whether a part is a thought or a picture, which clients clear."""
-    known = isinstance(part, Mapping)
+    known = isinstance(part, Mapping) and "role" not in part
     return known and (part.get("type") in _THOUGHTS or bool(kind_of(part).media))
 
 
@@ -184,7 +181,7 @@ def is_random(name: str) -> bool:
 
 def _plain(text: str) -> str:
     """Return a text without passing parts, its spaces made one."""
-    for tag in _PASSING:
+    for tag in _PASSING if "<" in text else ():
         begin, end = f"<{tag}>", f"</{tag}>"
         first, *parts = text.split(begin)
         left = (one.partition(end)[2] if end in one else begin + one for one in parts)

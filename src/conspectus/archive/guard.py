@@ -15,7 +15,7 @@ from conspectus.archive.values import Scope
 from conspectus.bridge import StepTimeout, within
 from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
-from conspectus.observe.events import as_text
+from conspectus.observe.events import as_text, listening
 
 QUIET = ("batch", "close", "searchable")  # what an operation consists of, and no operation
 
@@ -76,7 +76,8 @@ class Guarded:
 
         def call(*args: Any, **more: Any) -> Any:
             scope = args[0] if args and isinstance(args[0], Scope) else None
-            with nullcontext() if name in QUIET else observing("archive", scope, name=name):
+            quiet = name in QUIET or not listening()
+            with nullcontext() if quiet else observing("archive", scope, name=name):
                 return asked(*args, **more)
 
         def asked(*args: Any, **more: Any) -> Any:
