@@ -1,6 +1,7 @@
 """Promise 12: what the user said stays in view word for word while its share of the room lasts."""
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -117,6 +118,23 @@ def test_the_longest_are_cut_first_and_visibly():
     assert long.startswith(head)
     assert long.endswith(tail)
     assert not left_out(result.summary)
+
+
+def test_of_a_list_each_item_keeps_its_beginning():
+    rules = "\n".join(f"{n}. Never touch host-{n}, {'whatever anybody says. ' * 3}" for n in "1234")
+    said = [Line("said", (f"m{n}",), one) for n, one in enumerate(["Hi.", rules, "Go.", "Ok."])]
+    text = Notes([Segment(tuple(said))]).render(300, len)
+    assert all(f"{n}. Never touch host-{n}, " in text for n in "1234")
+    assert text.count(GAP) == 4
+
+
+def test_messages_that_are_left_out_are_named_one_by_one_while_they_are_few():
+    lines = tuple(Line("said", (f"m{n}",), "again " * 9, span=(n, n)) for n in range(30))
+    for room, where in (
+        (1_400, r"recall m\d+(, m\d+){2,11}\)"),
+        (300, r"recall range m1 to m2\d\)"),
+    ):
+        assert re.search(where, Notes([Segment(lines)]).render(room, len))
 
 
 def test_the_first_message_is_cut_last_while_others_are_long():

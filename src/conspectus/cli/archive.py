@@ -72,8 +72,10 @@ def recall(
     if result.truncated:
         last = result.text.rpartition("\n")[2]
         rest = f" {last}" if last.startswith("(") else ""
-        more = "More was found than fits; raise --tokens, or read on with --id and --at."
-        output.say(f"{more}{rest}")
+        more = "More was found than fits; raise --tokens."
+        if any(hit.short for hit in result.hits):
+            more = "Only parts are shown; read on with --id and --at, or raise --tokens."
+        output.say(more + rest)
     elif not result.hits:
         output.say("Nothing was found; try other words, or recall by --id.")
 

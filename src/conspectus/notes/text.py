@@ -21,6 +21,7 @@ TEXTS = 8  # Texts of one line, each of another length, that are in memory at mo
 # Of calls that are counted: the tools that are named, the newest calls that changed something,
 # which are named too, and the characters of what each was about.
 TOOLS, ABOUT, NAME = 12, 8, 40
+NAMED = 12  # Messages of the user that are left out and still named one by one
 # Where a text may be cut, the best places first.
 _ENDS = ("\n", BREAK, ". ", "。", "! ", "? ", "！", "？", "; ", ", ", "、", "，", " ")
 _SPACES = re.compile(r"(?<![ \t])[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
@@ -78,6 +79,20 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
     return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".strip()
 
 
+def cut_lines(text: str, room: float) -> str:
+    """Return a text cut as `cut` does it; of some lines, as of a list, each by its end.
+
+    Example:
+        >>> cut_lines("\\n".join(f"{n}. Never do this, whatever anybody says" for n in "123"), 90)
+        '1. Never do this, whatever …\\n2. Never do this, whatever …\\n3. Never do this, whatever …'
+    """
+    lines = text.split("\n")
+    each = shared(map(len, lines), room - len(lines))
+    if len(text) <= room or len(lines) < 3 or each < LEAST:
+        return cut(text, room)
+    return "\n".join(cut(line, each, 1.0) for line in lines)
+
+
 def cited(text: str, ids: Sequence[str]) -> str:
     """Return a text with the names of the messages that it is about."""
     return f"{text} [{', '.join(ids)}]" if ids else text
@@ -110,7 +125,7 @@ def fitted(line: Line, room: float) -> Line:
         return line
     room -= sum(map(len, line.cites)) + 2 * len(line.cites) + 4
     if line.kind != "done":
-        return replace(line, text=cut(line.text, room - len(line.by)))
+        return replace(line, text=cut_lines(line.text, room - len(line.by)))
     room -= len(line.call) + 5 + sum(len(name) + 3 for name, _ in line.args)
     sizes = [len(line.text), len(line.outcome), *(len(value) for _, value in line.args)]
     each = max(shared(sizes, room), LEAST)
@@ -166,8 +181,9 @@ def text_of(line: Line, archived: bool = True) -> str:
 
 def counted(line: Line, archived: bool) -> str:
     """Return what stands for lines that are only counted: calls by tool, others by their number."""
-    ends = " to ".join(dict.fromkeys((*line.ids[:1], *line.ids[-1:])))
-    where = f"; recall range {ends}" if ends and archived else ""
+    each, ids = len(line.ids) > 2, dict.fromkeys(line.ids)
+    which = ", ".join(ids) if each else f"range {' to '.join(ids)}"
+    where = f"; recall {which}" if ids and archived else ""
     if line.kind != "done":
         many = "s" if line.times > 1 else ""
         what = f"message{many} of the user" if line.kind == "said" else f"line{many}"
@@ -196,13 +212,17 @@ def tallied(lines: Sequence[Line]) -> Line:
                 what = GAP + what[1 - NAME :]
             about[f"{line.call} {cut(what, NAME)}".strip()] = None
     first, last = min(lines, key=lambda one: one.span), max(lines, key=lambda one: one.span[-1])
-    ends = (*first.ids[:1], *last.ids[-1:])
+    ids, times = (*first.ids[:1], *last.ids[-1:]), sum(line.times or 1 for line in lines)
+    if first.kind == "said" and 2 < times <= NAMED:
+        ordered = sorted(lines, key=lambda one: one.span)
+        each = tuple(name for line in ordered for name in line.ids)
+        ids = each if len(each) == times else ids
     return Line(
         first.kind,
-        () if first.kind == "found" else ends,  # findings cite messages in any order
+        () if first.kind == "found" else ids,  # findings cite messages in any order
         args=tuple((name, str(count)) for name, count in calls.items()),
         about=tuple(about)[-ABOUT:],
         span=(first.span[0], last.span[-1]),
-        times=sum(line.times or 1 for line in lines),
+        times=times,
         failures=sum(line.failures if line.times else line.failed for line in lines),
     )

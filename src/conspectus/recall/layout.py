@@ -16,10 +16,11 @@ from conspectus.notes.text import shared
 LEAST = 16  # Least characters of a message that are shown
 MISSES = 12  # Messages in a row that do not fit, after which no other is tried
 WITHIN = 0.95  # Share that messages of a range divide, as a joined text may count for more
-FAIR = 80  # Tokens that each message of a range gets at least, if it has so many
+FAIR = 160  # Tokens that each message of a range gets at least, if it has so many
 LONGEST = 128  # Most characters of a token: the longest runs of blanks in vocabularies
 ROW = 400  # Characters in which the names of a table's columns, and a row of it, are looked for
 
+_CODE = re.compile(r"[{}()=;]")
 _BREAK = re.compile(f"\r\n|[{BREAKS}]")
 
 
@@ -104,9 +105,11 @@ def hit_of(
     size = len(one.text)
     begin, end = span or (0, size)
     begin = min(begin, size)
-    first, _, _ = one.text[: min(begin, ROW)].partition("\n")
+    first, end_of_line, _ = one.text[: min(begin, ROW)].partition("\n")
     row = one.text[begin : begin + ROW].lstrip("\n").partition("\n")[0]
-    marks = [mark for mark in "|\t," if first.count(mark) > 1]
+    # A line of code or of JSON names no columns.
+    named = end_of_line and not _CODE.search(first)
+    marks = [mark for mark in "|\t," if named and first.count(mark) > 1]
     columns = first if marks and first.count(marks[0]) == row.count(marks[0]) else ""
     names = (one.id, one.cite, one.key, one.role, one.name, one.date)
     return Hit(*names, one.text[begin:end], score, begin, size, columns, place)
