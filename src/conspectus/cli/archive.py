@@ -66,7 +66,7 @@ def recall(
         return
     for hit in result.hits:
         note = f"({hit.note})" if hit.note else ""
-        parts = (f"[{hit.cite}]", hit.role, hit.name, hit.date, note)
+        parts = (f"[{hit.name_in_order}]", hit.role, hit.name, hit.date, note)
         output.say(" ".join(part for part in parts if part), bold=True)
         output.say(f"{hit.text}\n")
     if result.truncated:

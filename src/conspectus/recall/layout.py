@@ -69,11 +69,16 @@ class Hit:
             notes.append(f"columns: {label(self.columns)}")
         return "; ".join(notes)
 
+    @property
+    def name_in_order(self) -> str:
+        """Its name; where that is derived, also its place, which says what is older."""
+        return label(self.cite) + (f" #{self.place + 1}" if self.id == self.key else "")
+
     def line(self, cited: bool) -> str:
         """Return the message with its frame, which is short, as it is paid for each time."""
         who = self.role + (f"/{label(self.name)}" if self.name else "")
         date = f" · {label(self.date)}" if self.date else ""
-        name = f"{label(self.cite)} " if cited or self.short else ""
+        name = f"{self.name_in_order} " if cited or self.short else ""
         note = f" ({self.note})" if self.note else ""
         # Lines after the first are indented, so that none can pass for the line of another message.
         text = _BREAK.sub(r"\g<0>  ", as_notes(sendable(self.text)))
