@@ -75,30 +75,27 @@ class Guarded:
             return value
 
         def call(*args: Any, **more: Any) -> Any:
-            scope = args[0] if args and isinstance(args[0], Scope) else None
-            quiet = name in QUIET or not listening()
-            with nullcontext() if quiet else observing("archive", scope, name=name):
-                return asked(*args, **more)
-
-        def asked(*args: Any, **more: Any) -> Any:
             def through_the_gate() -> Any:
                 with GATE.get() or nullcontext():
                     return value(*args, **more)
 
-            try:
-                if self._until <= monotonic():
-                    answer = within(through_the_gate, seconds)
-                    return self if answer is self.store else answer
-            except StepTimeout:
-                self._until = monotonic() + (seconds or 0)
-            except ArchiveError:
-                raise
-            except Exception as error:
-                raise explained(error) from error
-            raise ArchiveTimeout(
-                f"The archive failed: the store did not answer within {seconds:g} seconds, and is "
-                "left alone for so long; check it and try again, or give it more timeout=."
-            )
+            scope = args[0] if args and isinstance(args[0], Scope) else None
+            quiet = name in QUIET or not listening()
+            with nullcontext() if quiet else observing("archive", scope, name=name):
+                try:
+                    if self._until <= monotonic():
+                        answer = within(through_the_gate, seconds)
+                        return self if answer is self.store else answer
+                except StepTimeout:
+                    self._until = monotonic() + (seconds or 0)
+                except ArchiveError:
+                    raise
+                except Exception as error:
+                    raise explained(error) from error
+                raise ArchiveTimeout(
+                    f"The archive failed: the store did not answer within {seconds:g} seconds, and "
+                    "is left alone for so long; check it and try again, or give it more timeout=."
+                )
 
         return call
 

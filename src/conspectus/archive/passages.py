@@ -43,7 +43,6 @@ _DENSE = re.compile(rf"[{DENSE}]+")
 _ACCENT = re.compile("(?<![иИ])[\u0300-\u036f]+")  # й is a letter of its own
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE"}) | str.maketrans("øØłŁđĐı", "oOlLdDi")
 _HUMPED = re.compile("[a-z0-9][A-Z]")
-_LONG = re.compile(rf"\S{{{LONGEST}}}")
 _DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
 
 _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
@@ -101,10 +100,11 @@ def words(text: str) -> str:
     if not text.isascii():
         whole = text.encode("utf-8", "replace").decode()
         text = _DENSE.sub(_pairs, plain(whole))
-    if _LONG.search(text):
+    known = dict.fromkeys(text.split())
+    if max(map(len, known), default=0) >= LONGEST:
         text = _DATA.sub(r"\1", text)
-    if _HUMPED.search(text):  # most texts are neither
         known = dict.fromkeys(text.split())
+    if _HUMPED.search(text):  # most texts are neither
         mixed = " ".join(word for word in known if not word.islower())
         humps = dict.fromkeys(HUMP.sub(" ", mixed).split())
         text = " ".join([text, *(hump for hump in humps if hump not in known)])

@@ -124,19 +124,22 @@ class Archive:
 
     # Originals
 
-    def put(self, scope: Scope, entries: Sequence[Message]) -> None:
-        """Write messages as read, all or none; equal ones that are there are left as they are."""
+    def put(self, scope: Scope, entries: Sequence[Message]) -> list[str]:
+        """Write messages as read, all or none, but equal ones; return keys that are not back."""
         missing = set(self.missing(scope, entries))
         new = {entry.key: entry for entry in entries if entry.key in missing}
-        if new:
-            items = [original_of(one, body_of(one)) for one in new.values()]
+        if items := [original_of(one, body_of(one)) for one in new.values()]:
             self.backend.write(scope, {"messages": items})
+        kept = self.backend.read(scope, "messages", list(new))
+        # Another worker may have put one at the same time, with its own date.
+        back = (one.key for one in items if kept.get(one.key) != one.body)
+        return [key for key in back if key not in kept or not equals(kept[key], new[key])]
 
     def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
         """Return the keys of messages that do not come back equal; empty when all are safe."""
         wanted = {entry.key: entry for entry in entries}
         kept = self.backend.read(scope, "messages", list(wanted))
-        return tuple(key for key, entry in wanted.items() if not equals(kept.get(key), entry))
+        return tuple(k for k, one in wanted.items() if k not in kept or not equals(kept[k], one))
 
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
         """Return originals by key, without those that are gone; a damaged one is an error."""
@@ -198,9 +201,10 @@ class Archive:
                 "another worker has compacted this history at the same time, and its record is in "
                 "force; call again to go on from it"
             )
-        # Two workers may commit one record, each with its own bill.
         kept = self.backend.read(scope, "records", [record.id]).get(record.id)
-        if kept is None or record_in(record.id, kept) is None or (alone and head != record.id):
+        # Two workers may commit one record, each with its own bill.
+        here = kept == items["records"][0].body or record_in(record.id, kept) is not None
+        if kept is None or not here or (alone and head != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "

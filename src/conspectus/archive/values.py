@@ -164,10 +164,10 @@ def body_of(entry: Message) -> bytes:
     return packed([form, entry.given_id, int(time.time()), whole, message])
 
 
-def equals(body: bytes | None, entry: Message) -> bool:
+def equals(body: bytes, entry: Message) -> bool:
     """Return whether a stored message equals this one."""
     try:
-        form, given_id, _, _, message = unpacked(body or b"")
+        form, given_id, _, _, message = unpacked(body)
     except (ValueError, TypeError):
         return False
     mine, data, _ = entry.encoded

@@ -10,9 +10,9 @@ from typing import Literal
 Role = Literal["system", "user", "assistant", "tool", "other"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Item:
-    """One message in view, as far as plans go by it; the engine adds the message itself."""
+    """One message in view, as far as plans go by it; never changed, but slow to make if frozen."""
 
     key: str  # identity and version of the original; equal keys mean equal bytes
     role: Role

@@ -169,8 +169,7 @@ async def confirm(material: Material) -> None:
     originals = list(material.originals.values())
     if archive is None or not originals:
         return
-    await archive.flow(archive.put, scope, originals)
-    if missing := await archive.flow(archive.missing, scope, originals):
+    if missing := await archive.flow(archive.put, scope, originals):
         raise ArchiveUnconfirmed(
             f"the store took {len(originals)} messages and did not give {len(missing)} of them "
             "back; check its disk, its quota and its time to live"

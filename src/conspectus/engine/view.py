@@ -214,7 +214,7 @@ def _clips(
 # The view
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ViewItem(Item):
     """One message of the view: the item that is planned over, with the message itself."""
 

@@ -154,7 +154,7 @@ class Step:
         after = held.after
         if after is not None:
             reached = self._setup.counting.reached(self._sizes, self._since)
-            after = replace(after, tokens=max(after.tokens, reached))
+            after = after if after.tokens >= reached else replace(after, tokens=reached)
         return self._over or policy.fired(self._size, self._limit, after) is not None
 
     def _are_long(self, how: Arguments) -> bool:

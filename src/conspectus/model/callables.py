@@ -112,12 +112,11 @@ def readings(
         pieces = divide(parts, room, count, lambda _: frame)
     for piece in filter(None, pieces):
         whole = [part.entry for part in piece if not part.label]  # a part of one is text
-        items = [
-            Item(e.key, e.role, 0, -1, tuple(c.id for c in e.calls if c.id), e.answers)
-            for e in whole
-        ]
-        tied = any(item.calls or item.answers for item in items)
-        ties = exchanges(items if tied else ())
+        tied = whole if any(e.calls or e.answers for e in whole) else ()
+        calls = (tuple(call.id for call in e.calls if call.id) for e in tied)
+        ties = exchanges(
+            [Item(e.key, e.role, 0, -1, c, e.answers) for e, c in zip(tied, calls, strict=True)]
+        )
         torn = bool(ties.pending or ties.orphans or ties.late)
         yield [_message(part, torn) for part in piece]
 
