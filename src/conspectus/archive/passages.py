@@ -156,5 +156,7 @@ def original_of(entry: Message, body: bytes) -> Item:
 
 def one_line(text: str | None) -> str:
     """Return a name without what would end its field, or what a store refuses."""
-    bare = (text or "").translate({0: "?", 9: " "})
-    return bare.encode("utf-8", "replace").decode()
+    bare = text or ""
+    if bare.isprintable():  # most are
+        return bare
+    return bare.translate({0: "?", 9: " "}).encode("utf-8", "replace").decode()
