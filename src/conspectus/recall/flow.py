@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nlargest
 from itertools import takewhile
@@ -20,6 +21,7 @@ from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
 AT_ONCE = 10  # Messages read at a time, as the last of them seldom fit
+FURTHER = 0.8  # Share of its score that each further passage of one message keeps
 ROUND = 100  # Messages after a call among which its results are looked for
 
 
@@ -130,7 +132,12 @@ class _Search:
         matches = [one for one in matches if start <= one.place <= end]
         named = set[int]().union(*(held[its] for its in names.values()))
         read = self._find({one.place for one in matches if one.number in named})
-        matches.sort(key=lambda one: -one.score * (1 + self._exact(one, read, names)))
+        scores, windows = dict[Match, float](), Counter[int]()
+        for match in matches:
+            further = FURTHER ** windows[match.place]
+            scores[match] = match.score * (1 + self._exact(match, read, names)) * further
+            windows[match.place] += 1
+        matches.sort(key=lambda match: -scores[match])
         for at, (place, number, score) in enumerate(matches):
             if self._room.full:
                 break
