@@ -12,7 +12,7 @@ import httpx
 import openai
 import pytest
 
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus_serve.compaction import Known, held_until, hold
 from conspectus_serve.fitting import Fitter
@@ -92,7 +92,7 @@ def test_a_long_line_of_responses_is_held_whole():
     with Archive.open("memory:") as archive:
         ids = list[str]()
         for number in range(150):
-            hold(archive, Scope("ann", "t"), f"r{number}", ids, [number])
+            hold(archive, "ann", "t", f"r{number}", ids, [number])
             held = held_until(archive, "ann", f"r{number}", Known(1))
             assert held == ("t", [*ids, f"r{number}"], list(range(number + 1)))
             ids = held[1]

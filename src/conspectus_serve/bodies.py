@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from conspectus._newest import Newest
@@ -29,7 +28,6 @@ class Body:
     raw: bytes = b""  # up to there
     start: int = 0  # bytes of that before the history's first message
     owner: tuple[str, str] = ("", "")  # its tenant, and the field of its history
-    number: int = 0
     trail: Trail | None = None  # of that history, or of its beginning
     signed: bool = False  # an item of ours may be in it
     quiet: bool = False  # nothing was due
@@ -40,7 +38,6 @@ class Bodies:
 
     def __init__(self) -> None:
         self._newest = Newest[int, Body](KNOWN, LARGEST, lambda body: len(body.raw))
-        self._numbers = count(1)
 
     def known(self, tenant: str, raw: bytes, field: str) -> Body | None:
         """Return a known body from whose history, in a `field`, this one may go on."""
@@ -58,10 +55,10 @@ class Bodies:
         if not isinstance(body.fields, dict):
             raise Refusal(400, "the body is no JSON object; send {...}")
         if body.history and len(body.raw) >= LEAST:
-            body.owner, body.number = (tenant, field), next(self._numbers)
-            self._newest.put(body.number, body)
+            body.owner = (tenant, field)
+            self._newest.put(id(body), body)
             if known is not None:
-                self._newest.drop(known.number)
+                self._newest.drop(id(known))
         return body
 
 

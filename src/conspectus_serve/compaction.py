@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus._newest import Newest
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive
 from conspectus.core.records import Cost
 from conspectus.messages.blocks import at_path
 from conspectus_serve.protocols import COMPACT, Refusal
@@ -222,13 +222,12 @@ def held_until(archive: Archive, tenant: str, response: str, known: Known) -> He
 
 
 def hold(
-    archive: Archive, scope: Scope, response: str, ids: Sequence[str], items: Sequence[Any]
+    archive: Archive, tenant: str, thread: str, response: str, ids: Sequence[str], items: list[Any]
 ) -> None:
     """Keep the new items of a response behind those of others. Raises ArchiveError."""
     start = len(ids) - len(ids) % RUN
     before = ids[start - 1] if start else ""
-    row = {"ids": [*ids[start:], response], "before": before, "items": list(items)}
-    archive.note(scope, "response", {response: row})
-    thread = scope.thread if scope.session == "main" else f"{scope.thread}/{scope.session}"
+    row = {"ids": [*ids[start:], response], "before": before, "items": items}
+    archive.note(scope_of(tenant, thread), "response", {response: row})
     slip = {response: {"thread": thread}}
-    archive.note(scope.tenant, "response", slip, durable=True)  # and the row before it
+    archive.note(tenant, "response", slip, durable=True)  # and the row before it

@@ -64,7 +64,7 @@ class Secret:
         placeholder that several clients send.
         """
         keys = (_SCHEME.sub("", one.strip()).strip() for one in credentials)
-        return self._digest("tenant", "\0".join(dict.fromkeys(filter(None, keys))))[:32]
+        return self.digest("tenant", "\0".join(dict.fromkeys(filter(None, keys))))[:32]
 
     def tenant_of(self, request: Request, by: str) -> str:
         """Name the tenant of a request, by a header, a claim of its token, or else its keys.
@@ -80,13 +80,10 @@ class Secret:
             named = [request.headers.get(name.strip(), "").strip()]
         if not (given := next(filter(None, named), "")):
             return self.tenant(*keys)
-        return f"by-name:{given if _PLAIN.fullmatch(given) else self._digest('name', given)[:32]}"
+        return f"by-name:{given if _PLAIN.fullmatch(given) else self.digest('name', given)[:32]}"
 
-    def signing_key(self) -> str:
-        """Return the default signing key."""
-        return self._digest("signing", "")
-
-    def _digest(self, purpose: str, text: str) -> str:
+    def digest(self, purpose: str, text: str) -> str:
+        """Return a keyed hash of a text, for one purpose alone."""
         data = purpose.encode() + b"\0" + text.encode("utf-8", "surrogateescape")
         return hmac.new(self._raw, data, hashlib.sha256).hexdigest()
 

@@ -137,7 +137,7 @@ class Fitter:
     ) -> None:
         self._archive, self._settings = archive, settings
         self._bodies = Bodies()
-        self._items = Items(settings.signing_keys or [secret.signing_key()])
+        self._items = Items(settings.signing_keys or [secret.digest("signing", "")])
         self._models = Models(settings, config, archive)
         self.places, self._originals = Places(archive), Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
@@ -338,9 +338,8 @@ class Fitter:
         try:
             _, ids, items = x.held
             new = [*x.route.protocol.history(x.asked.body), *output]
-            compaction.hold(self._archive, x.scope, response, ids, new)
-            whole = (x.match.thread, [*ids, response], [*items, *new])
-            self._known.put((x.tenant, response), whole)
+            compaction.hold(self._archive, x.tenant, x.match.thread, response, ids, new)
+            self._known.put((x.tenant, response), (x.match.thread, [*ids, response], items + new))
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 
