@@ -204,32 +204,33 @@ def test_only_what_users_said_is_joined():
     assert alternating(said) == said[:1]
 
 
+@pytest.mark.parametrize("most", [None, 9, -1])
+def test_no_room_for_an_answer_is_too_long_unless_the_client_asks_for_none(tmp_path, most):
+    def answer(asked: Asked) -> Any:
+        left = min(3_000 - size(asked), most or 3_000)
+        return chat() if left > 0 else refusal(f"max_tokens must be at least 1, got {left}.")
+
+    with before(answer, tmp_path, window=None) as (upstream, endpoint):
+        body = {"model": "m", "messages": talk(), "max_tokens": most}
+        got = post(endpoint, "/v1/chat/completions", body, idempotency_key="one")
+        first, *more = (one.headers["idempotency-key"] for one in upstream.posts)
+    assert (got.status_code, bool(more)) == ((400, False) if most == -1 else (200, True))
+    assert {first, *(one.partition("-")[0] for one in more)} == {"one"} != {*more}
+
+
 def test_a_bare_refusal_teaches_the_window(tmp_path):
     def answer(asked: Asked) -> Any:
         return refusal("context length exceeded", 500) if size(asked) > 3_000 else chat()
 
     history = talk()
     with before(answer, tmp_path, window=None) as (upstream, endpoint):
-        assert own(post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history}),
-                   "compacted") == "true"  # fmt: skip
+        post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
         tries = len(upstream.posts)
         for n in range(20):
             history += [*talk(1)[1:], {"role": "user", "content": f"Go on {n}."}]
             got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
             assert got.status_code == 200
     assert len(upstream.posts) <= tries + 25
-
-
-def test_a_smaller_request_has_its_own_idempotency_key(tmp_path):
-    def answer(asked: Asked) -> Any:
-        return refusal(LONG) if size(asked) > 3_000 else chat()
-
-    with before(answer, tmp_path, window=None) as (upstream, endpoint):
-        body = {"model": "m", "messages": talk()}
-        post(endpoint, "/v1/chat/completions", body, idempotency_key="one")
-        first, second = (one.headers["idempotency-key"] for one in upstream.posts)
-    assert first == "one"
-    assert second.startswith("one-")
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ class Fitter:
         """Write a refused request in a form that the upstream may take; False for none."""
         if x.trail is None:
             return False
-        if is_overflow(refusal):
+        if is_overflow(refusal, x.asked.body):
             try:
                 smaller = await self._shrink(x, refusal)
             except (Refusal, ConspectusError) as error:

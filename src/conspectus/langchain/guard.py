@@ -144,7 +144,7 @@ class Call:
                 response = await self._deliver(send)
                 break
             except Exception as error:
-                if not is_overflow(error):
+                if not is_overflow(error, self._request.model_settings, self._request.model):
                     raise
                 refused = await self._rescue(refused, error)
         update, channel, requested = dict[str, Any](), self._channel, self._requested

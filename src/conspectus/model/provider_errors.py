@@ -9,6 +9,7 @@ from conspectus._langchain import is_ai_message, is_message
 from conspectus.bridge import StepTimeout
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages.blocks import blocks_of
+from conspectus.model.windows import answer_limits
 from conspectus.observe.events import as_text, is_way_out
 
 # Words for a request that is too long, and whose they are. Bars stand between alternatives; both
@@ -40,13 +41,12 @@ OVERFLOWS = (
     ("maximum allowed number of input tokens|total tokens + exceed", "gateways"),
     ("content length exceeds threshold|effective context limit reached", "Kiro, gateways"),
     ("larger than the maximum context|context window is full", "MLX, Jan"),
-    ("exceed the available context|exceeds the available context", "llama.cpp's server"),
     ("too long to fit into the model|you passed + input tokens + context length", "vLLM"),
     ("current length is + while limit is|prompt tokens limit exceeded", "Cerebras, OpenRouter"),
     ("max tokens of + exceeded|prompt token + cannot be", "Snowflake, Databricks, Lemonade"),
     ("maximum supported sequence length|prompt length exceed", "SambaNova, AI21"),
     ("prompt exceed + length|inputs must have less than", "Gemini, gateways"),
-    ("max input characters|prompt tokens too long", "Baidu"),
+    ("max input characters|prompt tokens too long|exceed + available context", "Baidu, llama.cpp"),
     ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
     ("输入 + token + 超|token 总数 + 超|token 数 + 超|token数 + 超|tokens 总数 + 超", "StepFun"),
     ("上下文窗口|上下文长度|超过模型 + 长度|最大上下文|请求超过模型", "relays in China"),
@@ -88,9 +88,11 @@ def retry_after(error: BaseException) -> float | None:
     return float(said) or None if is_number else None  # type: ignore[arg-type]
 
 
-def is_overflow(error: BaseException) -> bool:
-    """Whether a provider says that the request was too long for its model."""
+def is_overflow(error: BaseException, *holders: object) -> bool:
+    """Whether a provider says that a request was too long; `holders` name limits of its answer."""
     ways = [way.split(" + ") for words, _ in OVERFLOWS for way in words.split("|")]
+    if all(limit > 0 for limit in answer_limits(holders)):
+        ways.append(["max tokens must be at least 1, got"])  # vLLM, of what the window leaves
     return any(
         status == 413 or any(all(part in said for part in way) for way in ways)
         for status, about, said in _read(error)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -58,12 +59,16 @@ def profile_of(model: str, provider: str = "") -> int | None:
 
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
     """Return the tokens of an answer, by the first of settings or models that limits it."""
-    for holder in holders:
-        for name in OUTPUT_SETTINGS:
-            limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-            if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
-                return min(limit, int(window * MOST_OUTPUT)) if window else limit
-    return 0
+    limit = next((limit for limit in answer_limits(holders) if limit > 0), 0)
+    return min(limit, int(window * MOST_OUTPUT)) if window else limit
+
+
+def answer_limits(holders: Sequence[object]) -> Iterator[int]:
+    """Yield what settings or models name as limits of an answer, also what is none, such as -1."""
+    for holder, name in product(holders, OUTPUT_SETTINGS):
+        limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+        if isinstance(limit, int) and not isinstance(limit, bool):
+            yield limit
 
 
 @lru_cache
