@@ -276,6 +276,7 @@ def test_a_client_that_compacts_itself_stays_in_its_thread(tmp_path, named, key)
         thread, session = (own(answer, name) for name in ("thread", "session"))
         return Scope(TENANT, str(thread), session or "main")
 
+    grouped = bool(named or key == SESSION)
     answers = [{"id": f"r{n}", "status": "completed", "output": []} for n in range(9)]
     reply = iter(json.dumps(one).encode() for one in answers)
     with before(lambda _: (200, "application/json", next(reply)), tmp_path) as (_, endpoint):
@@ -286,8 +287,10 @@ def test_a_client_that_compacts_itself_stays_in_its_thread(tmp_path, named, key)
         second.add(place(ask([user("And?")], previous_response_id="r3")))
         item = ask(summary, "/v1/responses/compact").json()["output"]
         second.add(place(ask([*item, user("And now?")])))
-    [other] = second
-    grouped = bool(named or key == SESSION)
+        [other] = second
+        name = f"{other.thread}/{other.session}" if grouped else other.thread
+        named = {"x_conspectus_thread": name}
+        assert place(ask([user("Aside.")])) == other
     assert (first.thread == other.thread, first.session) == (grouped, "main")
     with Archive.open(tmp_path / "a.db") as archive:
         kept = [str(archive.export(scope)) for scope in (first, other)]
@@ -326,10 +329,6 @@ def history(asked: str = ASKED, turns: int = 30) -> list[Any]:
     return [*made, user(asked)]
 
 
-def both(path: Any, script: Any = lambda request: "fine", **more: Any) -> Any:
-    return between(script, path, **more)
-
-
 def sent(endpoint: Serving, messages: list[Any], path: str = "/v1/messages", **more: Any) -> Any:
     body = {"model": "m", "messages": messages, "max_tokens": 100}
     answer = post(endpoint, path, body, **more)
@@ -339,7 +338,7 @@ def sent(endpoint: Serving, messages: list[Any], path: str = "/v1/messages", **m
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 def test_what_the_newest_message_needs_stands_before_it(tmp_path, path):
-    with both(tmp_path / "a.db") as (upstream, endpoint):
+    with between(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
         own = sent(endpoint, history(), path)
         *_, recalled, question = upstream.requests[-1].messages
         assert question == history()[-1]
@@ -358,7 +357,7 @@ def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path)
     ]
     shown = []
     for messages in (history(), [*history(), *more]):
-        with both(tmp_path / "a.db") as (upstream, endpoint):
+        with between(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
             sent(endpoint, messages, "/v1/chat/completions")
             shown.append(upstream.requests[-1].messages)
     assert shown[1] == [*shown[0], *more]
@@ -369,7 +368,7 @@ def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path)
     [("Thanks, go on.", {}), ("What boils tungsten?", {}), (ASKED, {"recall": "off"})],
 )
 def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path, asked, settings):
-    with both(tmp_path / "a.db", **settings) as (upstream, endpoint):
+    with between(lambda request: "fine", tmp_path / "a.db", **settings) as (upstream, endpoint):
         own = sent(endpoint, history(asked))
         assert own["x-conspectus-compacted"] == "true"
         assert "x-conspectus-recalled-tokens" not in own
@@ -378,7 +377,7 @@ def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path, asked, settings):
 
 def test_nothing_of_another_tenant_is_recalled(tmp_path):
     named = {"x-conspectus-thread": "one"}
-    with both(tmp_path / "a.db") as (upstream, endpoint):
+    with between(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
         sent(endpoint, history(), **named)
         assert "48213" in upstream.requests[-1].text
         other = [one for one in history() if "48213" not in str(one["content"])]
