@@ -95,6 +95,8 @@ def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
     history = read_history(out)
     assert refused(history.messages, form) == []
     assert any(note.startswith("message") for note in data["notes"])
+    stayed = data["messages_before"] - data["evicted"] + bool(data["summary"])
+    assert data["messages_after"] == stayed
     if data["outcome"] == "kept" and steps.startswith("call") and "result" in steps:
         assert "there is e1" in out.read_text()
     assert history.messages[-1] == read_history(path).messages[-1]

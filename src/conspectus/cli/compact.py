@@ -117,7 +117,7 @@ def compact(
         )
     data = {
         **{key: getattr(result, key) for key in SAME},
-        "messages_before": len(history.messages),
+        "messages_before": len(mended.messages),
         "messages_after": len(result.messages),
         "redacted": dict(result.redacted),
         "model": history.model,

@@ -11,7 +11,7 @@ from conspectus.messages import Source, read_messages
 from conspectus.messages.blocks import TOOL_USE, blocks_of, first_id
 
 NAMED = 5  # messages that a note names
-UNKNOWN = "[The result of this call was not recorded.]"  # in place of a missing result
+UNKNOWN = "[No result was recorded.]"  # in place of a missing result
 MISSING = "a tool call had no result, and has one now that says so"
 ORPHAN = "a tool result answers no call before it, and is left out of what is written"
 
