@@ -224,7 +224,11 @@ def test_a_bare_refusal_teaches_the_window(tmp_path):
 
     history = talk()
     with before(answer, tmp_path, window=None) as (upstream, endpoint):
-        post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history[:3]})
+        assert "its window is not known" in (own(got, "note") or "")
+        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+        assert own(got, "compacted") == "true"
+        assert "the window of this model counts as" in (own(got, "note") or "")
         tries = len(upstream.posts)
         for n in range(20):
             history += [*talk(1)[1:], {"role": "user", "content": f"Go on {n}."}]

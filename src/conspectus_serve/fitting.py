@@ -224,7 +224,7 @@ class Fitter:
         quiet = thread.is_quiet(Size(x.tokens, len(x.history)), None)
         x.due = bool(x.match.head or asked.at == 0 or not quiet)
         x.body.quiet = not x.due
-        if not x.room and not engine.policy.trigger:
+        if not x.room and all(clause.fraction for clause in engine.policy.trigger):
             x.note = NO_WINDOW
 
     def _restore(self, x: Exchange) -> None:
@@ -396,4 +396,7 @@ class Fitter:
             most = x.refused.having_tried(x.refused.budget, sent).most
             x.learned.refused = most + x.beside
         await self._compact(x, Window(x.refused.budget + x.beside, x.beside))
+        x.note = f"the upstream refused {sent + x.beside:,} tokens, so fewer were sent again"
+        if x.learned.refused:
+            x.note += f"; the window of this model counts as {x.learned.refused:,} from now on"
         return x.sent < sent
