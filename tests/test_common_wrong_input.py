@@ -193,7 +193,6 @@ SLIPS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
         {"messages": [], "running_summary": None, "model": None, "max_tokens": 9, "most": 3},
         "unexpected keyword argument 'most'",
     ),
-    (partial(SummarizationMiddleware, None), {"tirgger": 1}, "unexpected keyword .* 'tirgger'"),
     (ContextGuard, {"sumarizer": "embedded"}, "unexpected keyword argument 'sumarizer'"),
 ]
 

@@ -56,19 +56,6 @@ def text(update: Any) -> str:
     return str(update["messages"][1].content)
 
 
-def test_keep_and_trigger():
-    own = made()
-    assert kept(step(own)) == 3
-    own.keep = ("messages", 5)
-    assert (own.keep, kept(step(own))) == (("messages", 5), 5)
-    own.trigger = [("messages", 9)]
-    assert step(own) is None
-    own.trigger = [("messages", 9), {"messages": 8}]
-    assert kept(step(own)) == 5
-    own.trigger = None
-    assert step(own, 40) is None
-
-
 def test_the_counter_the_model_and_who_summarises():
     own, other = made(trigger=("tokens", 700)), writer("- by the other one")
     other.profile = {"max_input_tokens": 4_000}
@@ -97,7 +84,6 @@ def test_the_counter_the_model_and_who_summarises():
         ("keep", ("messages", 0), "keep thresholds must be greater than 0"),
         ("keep", ("fraction", 0.5), "Model profile information"),
         ("trigger", {"words": 3}, "Unsupported trigger metric"),
-        ("summary_prompt", "no slot", "messages"),
         ("on_failure", "cry", "on_failure"),
     ],
 )

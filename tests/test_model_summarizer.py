@@ -170,8 +170,6 @@ def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
     assert text.startswith('Reply like {"goal": {"n": 1}}.\nRead:\n<summary>')
     assert text.index("- began [m0]") < text.index('<message id="u0"') < text.index("Thanks.")
     assert text.index("Thanks.") < text.index("300 tokens")
-    ChatModelSummarizer(model, prompt="Sum up.").summarize(asked)  # without a place for messages
-    assert str(model.calls[1].messages[0].text).startswith("Sum up.\n\n<summary>")
 
 
 def test_hostile_text_cannot_close_its_frame_or_pass_for_another_role():
@@ -231,12 +229,6 @@ def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
     with pytest.raises(SummaryRejected, match="it is short for") as caught:
         summarised(CallableSummarizer(lambda _: "502 Bad Gateway"), request(turns(9)), mode)
     assert caught.value.cost.calls == 2  # type: ignore[attr-defined]
-
-
-def test_a_page_of_a_gateway_is_no_summary_however_long_it_is():
-    page = f"<!DOCTYPE html><html><body>{'<p>502 Bad Gateway</p>' * 90}</body></html>"
-    with pytest.raises(SummaryRejected, match="it is short for"):
-        CallableSummarizer(lambda _: page).summarize(request(turns(9)))
 
 
 @pytest.mark.parametrize(("asked", "result"), [(4, 900), (900, 4), (900, 900)])

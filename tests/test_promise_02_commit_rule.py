@@ -57,7 +57,7 @@ ODD = {
     "reply": "Sure! Let me know what you would like to do next.",
     "error": "Error generating summary: connection reset",
     "gateway": "502 Bad Gateway",
-    "page": "<html><body><h1>503 Service Unavailable</h1></body></html>",
+    "page": f"<!DOCTYPE html><html><body>{'<p>502 Bad Gateway</p>' * 90}</body></html>",
     "json": '{"error": {"message": "Rate limit exceeded, try again in 20 s"}}',
     "null": "null",
     "object": "[object Object]",

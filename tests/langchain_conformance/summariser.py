@@ -2,8 +2,11 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
@@ -14,7 +17,10 @@ from scripted_models import ScriptedChatModel
 
 WHO, READS, FAILS = "Who summarises", "What the summariser reads", "When the summariser fails"
 READ_ALL = "nothing leaves before a summariser has read it whole"
-
+KEEPS = (
+    "the history stays while it fits the window, and the summary is asked for again when it has "
+    'grown by a tenth; `on_failure="raise"` raises'
+)
 
 MARK = re.compile(r"\n\(notes #\d{6}\)\Z")
 """The last line of ours, which tells one summary from another."""
@@ -169,3 +175,42 @@ for name, settings, why in (
 def _(side: Side) -> Any:
     (prompt,) = prompt_of(side, talk(7), summary_prompt="As a haiku, of: {messages} -- end")
     return "As a haiku, of: " in prompt, " -- end" in prompt, words(talk(7)[:5], [prompt])
+
+
+add(
+    READS,
+    "`summary_prompt` without a place for `{messages}`: messages that the model reads",
+    lambda side: words(talk(7)[:5], prompt_of(side, talk(7), summary_prompt="As a haiku.")),
+    "the messages follow the prompt; LangChain sends the prompt alone",
+)
+
+
+def failing(answer: Any, **settings: Any) -> Callable[[Side], Any]:
+    """What happens where the summariser answers the same each time, and in how many calls."""
+
+    def observe(side: Side) -> Any:
+        model = ScriptedChatModel(answers=lambda _: answer, cites=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("time.sleep", lambda seconds: None)  # between tries
+            done = caught(lambda: side.step(talk(7), model, **SETTINGS, **settings))
+        came = "an error" if isinstance(done, Raised) else done and "a summary"
+        return came or "the history stays", len(model.calls)
+
+    return observe
+
+
+for name, answer, settings, why in (
+    ("an error, each time", ConnectionError("reset"), {}, KEEPS),
+    ("the request is too long", ContextOverflowError("too long"), {}, KEEPS),
+    ("an empty answer", "", {}, f"it would take the place of what leaves; {KEEPS}"),
+    (
+        "an answer of five words that cites no message",
+        "All of them were read.",
+        {},
+        "a refusal or an error text looks the same; an answer has to cite a message or to have 60 "
+        "tokens, or any is taken with `ChatModelSummarizer(model, min_tokens=0)`",
+    ),
+    ("an answer larger than what it replaces", "word " * 300, {}, "it would free nothing"),
+    ("`summarizer` returns a number", "", {"summarizer": lambda messages: 7}, KEEPS),
+):
+    add(FAILS, f"{name}: what comes of it, and calls of `model`", failing(answer, **settings), why)
