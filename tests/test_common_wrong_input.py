@@ -1,18 +1,20 @@
 """What people pass by mistake, or in another library's form, is taken or named."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from anthropic.types import TextBlock
+from anthropic.types import TextBlock, ToolUseBlock
 from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.store.memory import InMemoryStore
 from openai.types.chat import ChatCompletionMessage
 
-from conspectus import Compactor, SummarizationMiddleware
+from conspectus import CompactionResult, Compactor, SummarizationMiddleware
 from conspectus.errors import InputError, MessageError, PolicyError
 from conspectus.langchain import ContextGuard
 from conspectus.observe import OpenTelemetry
@@ -22,32 +24,58 @@ from conspectus_secrets import SecretRedactor
 from graph_support import agent, said, thread
 from histories import talk
 from scripted_models import ScriptedChatModel
+from stateful.oracle import anthropic_rejects, openai_rejects
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"name": "a"}'}}
 
 
-def test_objects_of_openais_client_are_taken():
-    answer = ChatCompletionMessage.model_validate(
-        {"role": "assistant", "content": None, "tool_calls": [CALL]}
+def answered(form: str, n: int) -> list[Any]:
+    """An answer of an SDK as loops put it into their history, and the result of its call."""
+    if form == "anthropic":
+        asks = ToolUseBlock(type="tool_use", id=f"t{n}", name="look", input={"at": None})
+        answer = {"role": "assistant", "content": [TextBlock(type="text", text=f"ok {n}"), asks]}
+        found = [TextBlock(type="text", text=f"fine {n} " * 60)]
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": found}
+        return [answer, {"role": "user", "content": [result]}]
+    made = ChatCompletionMessage.model_validate(
+        {"role": "assistant", "content": f"ok {n}", "tool_calls": [{**CALL, "id": f"t{n}"}]}
     )
-    messages: list[Any] = [
-        {"role": "user", "content": "Look at a."},
-        answer,
-        {"role": "tool", "tool_call_id": "c1", "content": "It is sound."},
-    ]
-    for n in range(8):
-        messages.append({"role": "user", "content": f"And b{n}?"})
-        messages.append(ChatCompletionMessage(role="assistant", content=f"b{n} is sound."))
-    compactor = Compactor(archive="memory:", keep=("messages", 3))
-    kept = compactor.compact(messages, thread_id="kept")
-    assert [one["role"] for one in kept.messages] == [
-        one["role"] if isinstance(one, dict) else one.role for one in messages
-    ]
-    assert kept.messages[1]["tool_calls"] == [CALL]
-    result = compactor.compact(messages, thread_id="t", force=True)
-    assert "look" in compactor.recall("look", thread_id="t").text
-    again = compactor.compact([*messages, messages[-2]], thread_id="t")
-    assert again.dropped == result.evicted
+    part = {"role": "assistant", "content": made.content, "tool_calls": made.tool_calls}
+    answer = part if form == "openai" else made
+    return [answer, {"role": "tool", "tool_call_id": f"t{n}", "content": f"fine {n} " * 60}]
+
+
+@pytest.mark.parametrize("form", ["anthropic", "openai", "whole"])
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("kind", ["compact", "acompact", "fit"])
+def test_objects_of_an_sdk_are_read_as_the_dicts_that_are_sent(form, goes_on, kind):
+    compactor = Compactor(window=3_000, archive="memory:")
+    fitter = Fitter(window=3_000, archive="memory:")
+    fit: dict[str, Callable[[Any], CompactionResult]] = {
+        "compact": partial(compactor.compact, thread_id="t"),
+        "acompact": lambda sent: asyncio.run(compactor.acompact(sent, thread_id="t")),
+        "fit": partial(fitter.fit, model="claude", thread_id="t"),
+    }
+    rejects = anthropic_rejects if form == "anthropic" else openai_rejects
+    sent, done = [{"role": "user", "content": "Look at all of it."}], 0
+    for n in range(60):
+        sent.extend(answered(form, n))
+        result = fit[kind](sent)
+        done += result.outcome == "compacted"
+        json.dumps(result.messages)
+        assert not rejects(result.messages)
+        assert f"fine {n}" in str(result.messages[-1])
+        sent = result.messages if goes_on else sent
+    assert done > 2
+    assert "Block(" not in result.summary
+    assert form != "anthropic" or result.messages[-2]["content"][1]["input"] == {"at": None}
+
+
+@pytest.mark.parametrize("field", ["content", "tool_calls"])
+def test_an_object_that_nothing_reads_is_named_with_its_place(field):
+    wrong = {"role": "assistant", "content": "", field: [SimpleNamespace(type="text", text="b")]}
+    with pytest.raises(MessageError, match=rf"message 1 .* its {field} .*\.model_dump\(\)"):
+        Compactor().compact([{"role": "user", "content": "hi"}, wrong], thread_id="t")
 
 
 class AwaitedCall:

@@ -218,8 +218,8 @@ class Compactor(Attributes, Closing):
 
         Args:
             messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of
-                OpenAI's Responses. Never changed. Objects of a provider's SDK come back as dicts.
-                A dict with them as `messages` is taken for these.
+                OpenAI's Responses. Never changed. Objects of a provider's SDK, and dicts that hold
+                some, come back as plain dicts. A dict with `messages` is taken for these.
             thread_id: names the conversation: a text, a whole number or a UUID.
             tenant: its owner. Default: `"local"`.
             session: names one agent's own history, if several share a thread.

@@ -21,6 +21,7 @@ from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, reports_of
 from conspectus.errors import MessageError, StuckError
 from conspectus.messages import SUMMARY_LINE, Message, Source, is_summary_message, read_messages
+from conspectus.messages.message import without_objects
 from conspectus.messages.shortening import POINTER
 from conspectus.tokens import Report
 
@@ -189,21 +190,17 @@ def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | 
     """
     if not isinstance(messages, (list, tuple)) or len(messages) < len(seen.sent):
         return None
-    now, later = messages[: len(seen.sent)], messages[len(seen.sent) :]
-    try:
-        same = [*map(type, now)] == [*map(type, seen.sent)]
-        # A dict itself is compared fastest.
-        if not same or [one if type(one) is dict else vars(one) for one in now] != seen.held:
-            return None
-    except Exception:  # values that cannot be compared, such as arrays
+    now = messages[: len(seen.sent)]
+    if not _equal(now, seen) and not _equal(now := without_objects(now), seen):
         return None
     view = seen.result.messages
     if not all(map(is_, now, seen.sent)):
         again = {id(before): message for message, before in zip(now, seen.sent, strict=True)}
         view = [again.get(id(message), message) for message in view]
+    entries = read_messages(messages[len(seen.sent) :])
+    later = [entry.source for entry in entries]
     if len({type(message) is dict for message in (*now[:1], *later)}) > 1:
         return None  # a dict among LangChain's messages, or the other way round
-    entries = read_messages(later)
     held = [entry.memo["copy"] for entry in entries]
     if None in held:  # one that is to be read anew each time
         return None
@@ -224,3 +221,13 @@ def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | 
         reports=reports,
         characters=seen.characters + sum(entry.memo["size"] for entry in entries),
     )
+
+
+def _equal(now: Sequence[Source], seen: Seen) -> bool:
+    """Tell whether messages are those that were sent, and hold what they held."""
+    try:
+        # A dict itself is compared fastest.
+        held = [one if type(one) is dict else vars(one) for one in now]
+        return [*map(type, now)] == [*map(type, seen.sent)] and held == seen.held
+    except Exception:  # values that cannot be compared, such as arrays
+        return False

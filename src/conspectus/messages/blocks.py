@@ -257,6 +257,8 @@ def without_cache_marks(message: Any) -> Any:
     """
     if not isinstance(message, dict):
         return message
+    if CACHE not in message and not isinstance(message.get("content"), list):
+        return message
     made = {key: part for key, part in message.items() if key != CACHE}
     if isinstance(inner := made.get("content"), list):
         made["content"] = [without_cache_marks(block) for block in inner]

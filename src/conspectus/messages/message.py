@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from conspectus._langchain import is_message
@@ -308,6 +309,26 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
         with suppress(Exception):  # as of a class
             return tagged(value.model_dump(), lost, inside)
     return f"[{instead or f'an object of {kind.__module__}.{kind.__qualname__}'}]"
+
+
+def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
+    """Return a value with objects of a provider's SDK, at any depth, as the dicts that are sent.
+
+    Without any, it is the value itself. `inside` has the identities of the parts around it.
+    """
+    if isinstance(value, (Mapping, list, tuple)):
+        parts = [*value.values()] if isinstance(value, Mapping) else value
+        if too_deep(value, inside):
+            return value
+        made = [without_objects(part, (*inside, id(value))) for part in parts]
+        if all(map(is_, made, parts)):
+            return value
+        return dict(zip(value, made, strict=True)) if isinstance(value, Mapping) else made
+    if hasattr(value, "model_dump") and not is_message(value):
+        with suppress(Exception):  # as of a class; who reads it names it
+            exclude = getattr(value, "__api_exclude__", None)
+            return value.model_dump(exclude_none=True, exclude=exclude)
+    return value
 
 
 def characters(value: Any) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter, is_, itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 from weakref import ref
 
@@ -40,6 +40,7 @@ from conspectus.messages.message import (
     fields_of,
     name_entries,
     tagged,
+    without_objects,
 )
 
 THREADS, CHARACTERS = 256, 64_000_000
@@ -84,28 +85,15 @@ first, which is itself. The last has a copy of what the message held, to compare
 
 
 def as_messages(value: Any) -> Any:
-    """Return the messages that a caller means, in a form that is read.
-
-    The body of a request, or a graph's state, is its `messages`. Objects of a provider's SDK, such
-    as OpenAI's `ChatCompletionMessage`, become dicts. All else stays as it is.
+    """Return the messages of a request's body, or of a graph's state; all else as it is.
 
     Example:
         >>> as_messages({"messages": [{"role": "user", "content": "hi"}]})
         [{'role': 'user', 'content': 'hi'}]
     """
     if isinstance(value, Mapping) and "role" not in value and "messages" in value:
-        value = value["messages"]
-    if not isinstance(value, (list, tuple)) or {*map(type, value)} <= {dict}:
-        return value
-    models = [part.model_dump(exclude_none=True) if _is_model(part) else part for part in value]
-    return value if all(map(is_, models, value)) else models
-
-
-def _is_model(message: Any) -> bool:
-    """Return whether it is a pydantic object that stands for a message or an item."""
-    if type(message) is dict or is_message(message):
-        return False
-    return callable(getattr(message, "model_dump", None)) and not isinstance(message, type)
+        return value["messages"]
+    return value
 
 
 def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[Message]:
@@ -113,7 +101,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
 
     Args:
         messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of OpenAI's
-            Responses.
+            Responses. Objects of their SDKs, dicts with some in them as well, are read as dicts.
         thread: names the thread whose history it is, so that its next history is read from the
             first new dict on. Default: dicts are read anew.
 
@@ -132,6 +120,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
         message = before[index] if index < len(before) and type(source) is dict else None
         if message is None or not _equal(message.memo["copy"], source):
             message = read_message(source, index)
+            source = message.source
         goes_on = message.goes_on if message.role == "assistant" else None
         joined = goes_on is not None and open_answer in ("pause", goes_on or "pause")
         open_answer = goes_on or ""
@@ -151,9 +140,13 @@ def read_message(message: Source, index: int = 0) -> Message:
     if known is not None and known() is message and _equal(rest[-1]["copy"], fields_of(message)):
         return Message(message, *rest)
     try:
-        made, content = _read(message, index), fields_of(message)
+        content = fields_of(message)
         copy = tagged(content, [])
-        if _equal(copy, content):  # else not all of it is JSON
+        is_json = _equal(copy, content)
+        if not is_json and (plain := without_objects(message)) is not message:
+            return read_message(plain, index)
+        made = _read(message, index)
+        if is_json:
             made.memo["data"] = copy
         else:
             copy = None
@@ -203,7 +196,7 @@ def _read(message: Any, index: int) -> Message:
         raise MessageError(
             f"message {index} is {type(message).__name__}; give LangChain messages or dicts such "
             'as {"role": "user", "content": "..."}'
-            + ("; of this one, message.model_dump()" if _is_model(message) else "")
+            + ("; of this one, message.model_dump()" if hasattr(message, "model_dump") else "")
         )
     made, kind, content = Message(message, "", "", role, ""), fields.get("type"), None
     if (own_id := fields.get("id")) is not None:
@@ -278,6 +271,13 @@ def _dict_role(message: Mapping[str, Any], index: int) -> Role:
     return role
 
 
+def _named(part: Any, field: str) -> Any:
+    """Return a part of a message, or raise `TypeError` for an object that nothing here reads."""
+    if part is None or isinstance(part, (str, int, float, bytes, Mapping, list, tuple)):
+        return part
+    raise TypeError(f"its {field} has an object of {type(part)}; give that object's .model_dump()")
+
+
 @dataclass(slots=True)
 class _Parts:
     """A message taken apart.
@@ -311,7 +311,7 @@ class _Parts:
             for key in ("tool_calls", "invalid_tool_calls"):
                 listed = holder.get(key)
                 for call in listed if isinstance(listed, (list, tuple)) else ():
-                    if isinstance(call, Mapping):
+                    if isinstance(_named(call, key), Mapping):
                         made = call.get("function") or call.get("custom") or call
                         args = made.get("arguments", made.get("input", made.get("args")))
                         self.call(call.get("id"), made.get("name"), args or "")
@@ -344,7 +344,7 @@ class _Parts:
             elif isinstance(part, Mapping) and (listed or "type" in part):
                 self.block(part)
             else:
-                self.say(as_text(part))
+                self.say(as_text(_named(part, "content")))
 
     def block(self, block: Mapping[str, Any]) -> None:
         """Add one block of any provider; an item of OpenAI's Responses is one."""
