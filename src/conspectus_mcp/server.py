@@ -100,7 +100,7 @@ class _Reader:
         tokens: Tokens = TOKENS,
     ) -> str:
         """Find earlier messages by words, word for word; in all threads unless one is named."""
-        found = list[tuple[Scope, RecallResult]]()
+        found, nothing = list[tuple[Scope, RecallResult]](), "Nothing was found; try others."
         with self._opened() as (archive, scopes):
             if not query.strip():
                 raise InputError("query is empty; give words, names, paths or numbers to look for")
@@ -110,6 +110,7 @@ class _Reader:
                 own = replace(scope, session=session)
                 result = self._recall(archive, own, query=query, most=limit, tokens=room)
                 found += [(scope, result)] * bool(result.hits)
+                nothing = result.text or nothing
         found.sort(key=lambda one: -max(hit.score for hit in one[1].hits))
         parts, left = list[str](), limit
         for scope, result in found[:SHOWN]:
@@ -117,7 +118,7 @@ class _Reader:
             if not parts or left >= 0:
                 head = f"{_thread_line(scope)}\n" if len(scopes) > 1 else ""
                 parts.append(f"{head}{result.text}")
-        text = recalled_text("\n".join(parts)) if parts else "Nothing was found; try others."
+        text = recalled_text("\n".join(parts)) if parts else nothing
         more = len(found) - len(parts) + len(scopes[SEARCHED:])
         return text + f"\n(More may be in {more:,} other threads; name one.)" * bool(more)
 
@@ -138,7 +139,7 @@ class _Reader:
                 raise InputError("at goes with one id; leave out until, or at")
             scope = replace(_one(scopes, thread), session=session)
             result = self._recall(archive, scope, tokens=tokens, query=query or None, **place)
-            if not result.text:
+            if not result.hits:
                 raise InputError(f"tokens={tokens} is too little to show any of it; ask for more")
         more = "\n(Not all is shown. Read on with at= the last character shown, or the next id.)"
         return recalled_text(result.text) + (more if result.truncated else "")

@@ -120,9 +120,9 @@ async def answer_flow(
         if isinstance(error, NotFoundError) and (id in in_view or until in in_view):
             raise InputError("That message is still before you; read it there.") from error
         raise InputError(f"Nothing was recalled: {error}.") from error
-    if result.text:
+    if result.hits:
         return recalled_text(result.text)
-    if not query:
+    if result.truncated:
         return "There is no room to show any of it. Ask for less."
     return "Nothing was found. Try other words, or an id that the summary cites."
 

@@ -20,6 +20,8 @@ FAIR = 160  # Tokens that each message of a range gets at least, if it has so ma
 LONGEST = 128  # Most characters of a token: the longest runs of blanks in vocabularies
 ROW = 400  # Characters in which the names of a table's columns, and a row of it, are looked for
 
+NO_ROOM = "(what was found takes more than {:,} tokens; ask with more tokens)"
+
 _CODE = re.compile(r"[{}()=;]")
 _BREAK = re.compile(f"\r\n|[{BREAKS}]")
 
@@ -89,7 +91,8 @@ class Hit:
 class RecallResult:
     """Recalled messages in the order of the text that shows them to a model, and its size.
 
-    `text` is empty if nothing was found or fits; `truncated` says that something was left out.
+    `text` is empty if nothing was found. `truncated` says that something was left out; without
+    `hits` nothing fits, and `text` says so, whatever it takes.
     """
 
     hits: tuple[Hit, ...]
@@ -222,6 +225,9 @@ class Packing:
             self.left_out += self.left_out > 0
             self.next_cite = last.cite if self.next_cite else ""
         missing = self._missed or self.left_out > 0 or any(hit.short for hit in hits)
+        if missing and not hits:
+            text = NO_ROOM.format(self.tokens)
+            size = self.count(text)
         return RecallResult(tuple(hits), text, size, missing)
 
     def _arranged(self) -> list[Hit]:
