@@ -193,7 +193,7 @@ def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(written, 
     model = ScriptedChatModel(answers=lambda _: written, usage=(10, 1))
     with pytest.raises(SummaryRejected, match=says) as caught:
         summarised(ChatModelSummarizer(model), request(turns(1)), mode)
-    assert "use another" in str(caught.value)
+    assert "take another" in str(caught.value)
     assert not caught.value.transient
     assert kinds(model) == ["findings", "findings"]
     assert caught.value.cost.tokens == 22  # type: ignore[attr-defined]
@@ -213,6 +213,7 @@ TAKEN = [
     (GOOD + "\n<think>is that all?</think>", GOOD),
     ("a </think>\n<think> c </think>\n" + GOOD, GOOD),
     (f"```markdown\n{GOOD}\n```", GOOD),
+    (f"<think>a</think><summary>\n{GOOD}\n</summary>", GOOD),
     ([{"type": "reasoning", "reasoning": "What?"}, {"type": "text", "text": GOOD}], GOOD),
     (TALKED.format("`</think>` and '<think>'"), TALKED.format("`</think>` and '<think>'")),
     ("```\nls\n```\nthen [u0]\n```\npwd\n```", "```\nls\n```\nthen [u0]\n```\npwd\n```"),
@@ -220,7 +221,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize(("answer", "taken"), TAKEN)
-def test_thoughts_and_a_fence_around_the_answer_are_taken_off_and_words_stay(answer, taken):
+def test_thoughts_and_what_stands_around_the_answer_are_taken_off_and_words_stay(answer, taken):
     model = ScriptedChatModel(answers=[AIMessage(answer)])
     assert ChatModelSummarizer(model).summarize(request(turns(1))).text == taken
 

@@ -158,7 +158,7 @@ def explained(
 
 
 def text_of(answer: object, name: str) -> str:
-    """Return the text of an answer, without thoughts and a code fence; it may be empty.
+    """Return the text of an answer, without thoughts, a fence or tags; it may be empty.
 
     Raises a `SummaryError` where it was cut off or refused, or asks for tools.
     """
@@ -195,7 +195,10 @@ def text_of(answer: object, name: str) -> str:
 
 
 def _written(text: str) -> str:
-    """Return a text without thoughts and a fence around it; nothing where a thought has no end."""
+    """Return a text without thoughts, and without a fence or a pair of tags around all of it.
+
+    Nothing is left where a thought has no end.
+    """
     kept, at, inside = list[str](), 0, False
     for mark in _THOUGHT.finditer(text):
         if mark["open"]:
@@ -206,7 +209,12 @@ def _written(text: str) -> str:
             at, inside = mark.end(), False
     text = "" if inside else "".join([*kept, text[at:]]).strip()
     fenced = text.startswith("```") and text.endswith("```") and text.count("```") == 2
-    return text.partition("\n")[2].removesuffix("```").strip() if fenced else text
+    if fenced:
+        text = text.partition("\n")[2].removesuffix("```").strip()
+    name, _, rest = text[1:].partition(">")  # such as <summary>; a gateway's page stays a page
+    once = name != "html" and text.count(f"<{name}>") == text.count(f"</{name}>") == 1
+    wrapped = once and text.startswith("<") and text.endswith(f"</{name}>")
+    return rest.removesuffix(f"</{name}>").strip() if wrapped else text
 
 
 def _names(error: BaseException) -> str:
