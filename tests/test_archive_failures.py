@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -272,13 +273,15 @@ def test_what_is_no_archive_is_told_and_left_alone(tmp_path):
             Archive.open(path)
         assert path.read_bytes() == written
     other = tmp_path / "tasks.db"
-    for made in ("CREATE TABLE item (name TEXT)", "PRAGMA user_version=7"):
+    for made in ("CREATE TABLE tasks (name TEXT)", "PRAGMA user_version=7"):
         with contextlib.closing(sqlite3.connect(other)) as connection:
             connection.execute(made)
         before = other.read_bytes()
         with pytest.raises(ArchiveError, match=r"another program.*choose another path"):
             Archive.open(other)
         assert other.read_bytes()[100:] == before[100:]
+    with pytest.raises(InputError, match="lacks a colon; write memory:"):
+        Archive.open("memory")
     for other in (tmp_path, __file__ + "/below/archive.db"):
         with pytest.raises(ArchiveError, match="cannot be opened"):
             Archive.open(other)
@@ -314,6 +317,20 @@ print("well")
 def test_a_fork_shares_no_connection_with_its_parent(database):
     done = ran("-c", FORKS, database, timeout=60)
     assert done.stdout.count("well") == 2, done.stderr
+
+
+def test_an_archive_that_can_only_be_read_is_read(tmp_path, monkeypatch):
+    with Archive.open(tmp_path / "a #1.db") as archive:
+        said = [{"role": "user", "content": f"zebra {n}"} for n in range(30)]
+        Compactor(archive=archive).compact(said, thread_id="t", force=True)
+    refuse = Mock(side_effect=PermissionError(13, "Permission denied"))
+    monkeypatch.setattr("conspectus.archive.sqlite.open", refuse, raising=False)
+    with Archive.open(tmp_path / "a #1.db") as archive:
+        assert Compactor(archive=archive).recall("zebra", thread_id="t").hits
+        with pytest.raises(ArchiveError, match="it is read-only"):
+            archive.forget("local")
+        with pytest.raises(ArchiveError, match=r"give Scope\(tenant, thread\)"):
+            archive.export("t")  # type: ignore[arg-type]
 
 
 def test_what_is_no_store_is_refused():

@@ -76,6 +76,8 @@ def check_seconds(ttl: object, timeout: object) -> None:
 def check_address(where: str) -> None:
     """Refuse a malformed PostgreSQL address, and show no part of it."""
     scheme, mark, _ = where.partition("://")
+    if where in ("memory", ":memory"):
+        raise InputError(f"{where!r} lacks a colon; write memory:, or ./{where} for a file")
     other = mark and re.fullmatch(r"(?!postgres)[\w+]+", scheme)
     if other or not (_MEANT.match(where) or _PAIRS.search(where)) or _ADDRESS.fullmatch(where):
         return

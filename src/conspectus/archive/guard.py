@@ -123,6 +123,7 @@ _ADVICE = (
      "build what uses it anew, and keep it open as long"),
     ("^psycopg.*:(operationalerror|interfaceerror)",
      "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"),
+    ("no attribute 'hashes'", "a scope is no text; give Scope(tenant, thread)"),
 )  # fmt: skip
 """Advice by a pattern in what is known of an error: its package, the SQLSTATE in brackets, the
 names of its class and of those above it, and its text."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from weakref import WeakSet
 
 from conspectus.archive.tables import SCHEMA, Run, Tables
@@ -19,6 +20,7 @@ BUSY = 5.0  # Seconds to wait for another process that writes to the same file
 PAUSE = 0.05  # Seconds between two tries to make the tables
 PAGE = 2048  # Bytes of a page; large values take whole pages, so small pages waste less
 VERSION = 5  # Of the tables; a file of a newer one is refused
+MADE = "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
 TYPES = {
     # No number twice, or old words would find new texts.
     "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -67,6 +69,10 @@ class SqliteTables(Tables):
         self._turn, self._lock = threading.Lock(), threading.Lock()
         self._closed = False
         self._file = None if self._path is None else _private_file(self._path)
+        self._where = self._path.as_uri() if self._path else ":memory:"
+        if self._path and self._file is None:  # to read; without a writer, also on such a disk
+            alone = not self._path.with_name(f"{self._path.name}-wal").exists()
+            self._where += "?mode=ro" + "&immutable=1" * alone
         try:
             self._set_up(self._connection())
         except Exception:
@@ -129,8 +135,8 @@ class SqliteTables(Tables):
         name = f"of_{os.getpid() if self._path else 0}"
         connection: _Connection | None = getattr(self._own, name, None)
         if connection is None:
-            where = self._path or ":memory:"
-            connection = _Connection(where, BUSY, isolation_level=None, check_same_thread=False)
+            own: Any = {"isolation_level": None, "check_same_thread": False, "uri": True}
+            connection = _Connection(self._where, BUSY, **own)
             connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
             connection.execute("PRAGMA cache_size=-256")  # KiB, for each of many threads
             with self._lock:
@@ -144,8 +150,8 @@ class SqliteTables(Tables):
         A sound archive is opened without a lock.
         """
         until = time.monotonic() + BUSY
-        while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != VERSION:
-            if version:
+        while (made := connection.execute(MADE).fetchone())[0] != VERSION:
+            if any(made):
                 raise ArchiveError(
                     f"The archive {self._path} was made by another version, or by another program; "
                     "upgrade conspectus to open it, or choose another path."
@@ -178,11 +184,11 @@ def _identity(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _private_file(path: Path) -> tuple[int, int]:
-    """Make sure that a writable file is there, and return its identity; a new one is private.
+def _private_file(path: Path) -> tuple[int, int] | None:
+    """Make sure that a file is there; return its identity, None if it can only be read.
 
-    No folder is made but the default one, as that would hide a mistyped path. SQLite gives its
-    journal files the mode of the database, so they are private too.
+    A new one is private, as its journal files are: SQLite gives them the mode of the database. No
+    folder is made but the default one, as that would hide a mistyped path.
     """
     try:
         if path == default_archive_path():
@@ -191,6 +197,8 @@ def _private_file(path: Path) -> tuple[int, int]:
             if not file.tell():  # another process made it, or somebody
                 path.chmod(0o600)
     except OSError as error:
+        if path.is_file() and os.access(path, os.R_OK) and path.stat().st_size:
+            return None
         raise ArchiveError(
             f"The archive {path} cannot be opened ({error.strerror}); give a file in a folder that "
             "is there, and make both writable, or choose another path."

@@ -360,7 +360,12 @@ class Compactor(Attributes, Closing):
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
         chain = await archive.flow(archive.chain, scope)
-        if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
+        asked = any(request[way] is not None for way in ("query", "id", "range"))
+        if (
+            asked
+            and not chain
+            and scope.thread not in (await archive.flow(archive.threads, scope.tenant))
+        ):
             raise unknown_thread(scope.tenant, scope.thread)
         head: str | None = None if chain else await archive.flow(archive.pointer, scope)
         if head:
