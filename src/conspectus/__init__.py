@@ -44,6 +44,11 @@ from conspectus.redaction import Redactor as Redactor
 if TYPE_CHECKING:
     from conspectus.langchain import ContextGuard as ContextGuard
     from conspectus.langchain import SummarizationMiddleware as SummarizationMiddleware
+else:
+    __all__ = ["ContextGuard", "SummarizationMiddleware", "is_summary_message"]
+    __all__ += [
+        name for name in globals() if name[0].isupper() and name not in ("Any", "TYPE_CHECKING")
+    ]
 
 __version__ = "0.1.0"
 

@@ -155,6 +155,8 @@ class Fitter(Closing):
             view = without_stale_thoughts(view, chain[-1].messages_after) if chain else view
         return replace(result, messages=view)
 
+    _fit.__qualname__ = "Fitter.fit"  # which Python names where an argument is missing
+
     def _made(self, model: str) -> tuple[Engine, int]:
         """Return the engine of a model, and its window."""
         if not isinstance(model, str):

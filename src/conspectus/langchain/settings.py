@@ -132,8 +132,8 @@ def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]
     """
     if unknown := given.keys() - DEPRECATED.keys():
         name = min(unknown)
-        meant = did_you_mean(name, known)
-        raise TypeError(f"unexpected keyword argument '{name}'" + f";{meant}" * bool(meant))
+        meant = did_you_mean(name, known) or " help(SummarizationMiddleware) lists the known ones"
+        raise TypeError(f"SummarizationMiddleware: unexpected keyword argument '{name}';{meant}")
     kinds, read = {"trigger": "tokens", "keep": "messages"}, {}
     for old, new in DEPRECATED.items():
         if old in given:

@@ -56,7 +56,7 @@ def problems(
     unread, takes = {e.key for e in entries} - set(draft.read), f"it takes {tokens:,} tokens"
     reasons = {
         f"{len(unread)} of {len(entries)} messages were not read": bool(unread),
-        f"{takes} and {limit:,} are allowed": tokens > limit,
+        f"{takes} and {limit:,} (by max_summary_tokens or the window) are allowed": tokens > limit,
         f"{takes} and what it replaces only {replaced:,}": tokens > max(replaced, FLOOR),
     }
     return tuple(reason for reason, wrong in reasons.items() if wrong)

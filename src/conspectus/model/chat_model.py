@@ -133,7 +133,8 @@ def chat_model_named(model: str) -> BaseChatModel:
             named = re.search(r"langchain[-_]([a-z_-]+)", str(error))
             missing = named[1].replace("_", "-") if named else "openai"
             extra = missing in ("anthropic", "openai")
-            package = install_command(missing) if extra else f"pip install langchain-{missing}"
+            command = install_command(missing) if extra else f"pip install langchain-{missing}"
+            package = f"{package} ({command})"
         raise PolicyError(
             f"the model {model!r} could not be built ({why}); write it as in 'openai:gpt-5-mini', "
             f"install {package} and set its key; or give a LangChain chat model, or 'embedded', "

@@ -83,7 +83,8 @@ class Call:
         self.reach: int = self.most if before is None else before - self.meter.base
         self.standing = self._shown(self.running.summary) if self.running else []
         self.system, self.rest = divide(self.messages, self.running, self.standing)
-        self.scope = Scope("local", str(thread) or "-")  # which an archive alone makes use of
+        name = "-" if thread is None else str(thread) or "-"
+        self.scope = Scope("local", name)  # which an archive alone makes use of
 
     def _shown(self, summary: str, system: Messages = (), rest: Messages = ()) -> list[BaseMessage]:
         """Put system message, summary and the rest together, as `final_prompt` does."""
