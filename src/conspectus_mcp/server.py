@@ -31,6 +31,10 @@ from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import Grant, digest, handle_of
 
 PAGE, SEARCHED, SHOWN = 100, 50, 4  # Threads on a page of the list, of a search, in its answer
+NONE = (
+    "(No thread that you may read is archived. Its user can check --thread, --tenant or --project "
+    "of the server against 'conspectus archive list'.)"
+)
 TOKENS, MOST_TOKENS = 2_000, 20_000  # Default and maximum tokens of an answer
 
 READ_ONLY = ToolAnnotations(
@@ -89,7 +93,7 @@ class _Reader:
             lines = [_thread_line(scope) for scope in scopes[start : start + PAGE]]
         if (more := len(scopes) - start - PAGE) > 0:
             lines.append(f"({more:,} more: start={start + PAGE})")
-        return recalled_text("\n".join(lines or ["(No thread that you may read is here.)"]))
+        return recalled_text("\n".join(lines or [NONE]))
 
     def search(
         self,
@@ -100,7 +104,7 @@ class _Reader:
         tokens: Tokens = TOKENS,
     ) -> str:
         """Find earlier messages by words, word for word; in all threads unless one is named."""
-        found, nothing = list[tuple[Scope, RecallResult]](), "Nothing was found; try others."
+        found, nothing = list[tuple[Scope, RecallResult]](), NONE
         with self._opened() as (archive, scopes):
             if not query.strip():
                 raise InputError("query is empty; give words, names, paths or numbers to look for")
@@ -110,7 +114,7 @@ class _Reader:
                 own = replace(scope, session=session)
                 result = self._recall(archive, own, query=query, most=limit, tokens=room)
                 found += [(scope, result)] * bool(result.hits)
-                nothing = result.text or nothing
+                nothing = result.text or "Nothing was found; try others."
         found.sort(key=lambda one: -max(hit.score for hit in one[1].hits))
         parts, left = list[str](), limit
         for scope, result in found[:SHOWN]:
