@@ -60,6 +60,13 @@ def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
     assert (free["money"], known["money"] > 0) == (0.0, True)
 
 
+def test_a_file_of_settings_has_its_own_trigger_and_needs_no_archive(tmp_path):
+    text = "enabled: true, trigger: {messages: 8}, keep: {type: messages, value: 4}, archive: $NO"
+    (tmp_path / "own.yaml").write_text(f"summarization: {{{text}}}")
+    done = run(write_json(tmp_path / "a.json", agent(9)), "--config", tmp_path / "own.yaml")
+    assert "own.yaml has its own settings: trigger 8 messages, keep 4 messages" in done.stdout
+
+
 @pytest.mark.slow
 def test_what_cannot_fit_ends_with_1_and_says_so(file):
     done = run(file, "--window", "600", code=1)

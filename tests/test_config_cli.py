@@ -81,6 +81,17 @@ def test_check_opens_nothing_and_shows_no_secret(tmp_path, monkeypatch):
         assert "$HIDDEN" in done.output
 
 
+def test_check_reads_the_section_of_the_endpoint_whose_windows_are_its_own(tmp_path):
+    serve = "serve: {windows: {gpt-5*: 272000}}\n"
+    share = "summarization: {enabled: true, trigger: {type: fraction, value: 0.8}, model_name: a}\n"
+    notes = " ".join(checked(written(tmp_path, serve + share))["notes"])
+    assert "serve: windows in tokens: gpt-5* 272,000, other" in notes
+    assert "the model 'a' is not under 'models'; pass it in model_registry=" in notes
+    assert checked(written(tmp_path, serve))["settings"]["trigger"] == [{"fraction": 0.85}]
+    done = run("check", written(tmp_path, serve.replace("s:", "z:") + share), code=2)
+    assert "line 1: serve.windowz: unknown key; did you mean 'window'?" in done.stderr
+
+
 def test_schema_is_printed_and_written(tmp_path):
     printed = run("schema")
     out = tmp_path / "schema.json"

@@ -138,7 +138,7 @@ URL = {"upstream": "http://h"}
     [
         ({}, "'upstream' is missing; add 'upstream: ...' (the provider, such as"),
         ({**URL, "listne": "x"}, "did you mean 'listen'"),
-        ({**URL, "window": "many"}, "line 2: serve.window: should be a valid integer"),
+        ({**URL, "window": "many"}, "line 2: serve.window: should be a whole number in digits"),
         ({**URL, "hosts": "me"}, "should be a valid list"),
         ({**URL, "recall": "maybe"}, "should be 'auto', 'on' or 'off'"),
         ({**URL, "token": "short"}, "should have at least 16 characters"),
@@ -175,7 +175,7 @@ def test_a_wrong_option_is_not_the_files_mistake(tmp_path):
     with pytest.raises(ConfigError) as caught:
         load_settings(file, {"listen": "here"})
     option, setting = caught.value.problems
-    assert option.startswith("option.listen: write host:port")
+    assert option.startswith("--listen: write host:port")
     assert "line 4: serve.window: " in setting
 
 

@@ -2,6 +2,7 @@
 
 conspectus.commands    commands of the command line: as `eval`
 conspectus.redactors   the redactor of `redact=True`: `default`
+conspectus.sections    sections beside `summarization:` that `config check` checks: as `serve`
 """
 
 from __future__ import annotations

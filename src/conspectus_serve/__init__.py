@@ -6,6 +6,8 @@ tail. The engine knows nothing of this package.
 
 from typing import TYPE_CHECKING, Any
 
+from conspectus.errors import install_command
+
 if TYPE_CHECKING:
     from conspectus_serve.app import make_app
     from conspectus_serve.settings import ServeSettings, load_settings
@@ -17,6 +19,9 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'conspectus_serve' has no attribute {name!r}")
     # The command is found here without the extra, so that it can say which one it needs.
-    from conspectus_serve import app, settings
-
+    try:
+        from conspectus_serve import app, settings
+    except ModuleNotFoundError as error:
+        need = f"the endpoint needs the extra `serve` ({error.name} is missing)"
+        raise ImportError(f"{need}; install it with {install_command('serve')}") from error
     return getattr(app if name == "make_app" else settings, name)

@@ -13,7 +13,8 @@ import typer
 from typer import Option
 
 from conspectus.cli.options import ArchiveOption, tokens
-from conspectus.errors import InputError, install_command
+from conspectus.config.reading import read_section
+from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.config.schema import SummarizationConfig
@@ -36,7 +37,7 @@ def serve(
     ] = None,
     listen: Annotated[
         str | None,
-        Option(metavar="HOST:PORT", help="Where to listen.", show_default="127.0.0.1:8377"),
+        Option(metavar="HOST:PORT", help="Where to listen. Default: 127.0.0.1:8377."),
     ] = None,
     token: Annotated[str | None, Option(envvar="CONSPECTUS_SERVE_TOKEN", help=TOKEN)] = None,
     archive: ArchiveOption = None,
@@ -56,10 +57,9 @@ def serve(
     try:
         import uvicorn
 
-        from conspectus_serve.app import make_app
-    except ModuleNotFoundError as error:
-        need = f"the endpoint needs the extra `serve` ({error.name} is missing)"
-        raise InputError(f"{need}; install it with {install_command('serve')}") from error
+        from conspectus_serve import make_app
+    except ImportError as error:
+        raise InputError(str(error)) from error
     from conspectus_serve.settings import load_settings
 
     settings, summarization = load_settings(given.pop("config"), given)
@@ -91,6 +91,21 @@ def serve(
         gc.collect()
         gc.freeze()  # what is loaded for good need not be looked through again and again
         uvicorn.Server(about).run(sockets=[listening])
+
+
+def check_section(file: Path) -> tuple[SummarizationConfig, str]:
+    """Check a file's section for `config check`; return by what it compacts, and its windows.
+
+    What its options can add may be missing.
+    """
+    from conspectus_serve.settings import SECTION, SHORTEST_TOKEN, load_settings
+
+    section, _ = read_section(file, SECTION)
+    added = {"upstream": "http://upstream", "token": "-" * SHORTEST_TOKEN}
+    there = section if isinstance(section, dict) else {}
+    given = {key: one for key, one in added.items() if key not in there}
+    settings, config = load_settings(file, given)
+    return config, _windows(settings, config)
 
 
 def _windows(settings: ServeSettings, config: SummarizationConfig) -> str:

@@ -35,7 +35,7 @@ from conspectus_serve import compaction
 from conspectus_serve.bodies import Bodies, Body
 from conspectus_serve.compaction import Asked, Held, Items, answer_of, asked_of
 from conspectus_serve.entrance import Secret, add_tenant
-from conspectus_serve.models import CUT, LEAST, Learned, Models, form_of, formed
+from conspectus_serve.models import CUT, LEAST, NO_WINDOW, Learned, Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, Route
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
@@ -55,11 +55,6 @@ LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
-
-NO_WINDOW = (
-    "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
-    "or serve.windows in the file of --config"
-)
 
 
 @dataclass(slots=True)

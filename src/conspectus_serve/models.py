@@ -55,6 +55,12 @@ CUTS = (
 )
 
 
+NO_WINDOW = (
+    "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
+    "or serve.windows in the file of --config"
+)
+
+
 @dataclass(slots=True)
 class Learned:
     """What an upstream has shown of a model to one tenant."""

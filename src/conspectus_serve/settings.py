@@ -195,5 +195,5 @@ def load_settings(
     except ValidationError as error:
         found = source.mistakes(error, ServeSettings)
         options_wrong = {at: found.pop(at) for at in list(found) if at and at[0] in options}
-        said = Source(section="option").problems(options_wrong)  # which stand in no file
+        said = [Source().problem((), f"--{at[0]}: {text}") for at, text in options_wrong.items()]
         raise ConfigError((*said, *source.problems(found))) from None

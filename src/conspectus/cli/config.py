@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from conspectus import _imports
 from conspectus.cli import output
 from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, complain
 from conspectus.cli.options import JsonOption, OutOption, WindowOption
+from conspectus.core.policy import names_embedded
 from conspectus.errors import ConfigError
 
-if TYPE_CHECKING:
-    from conspectus.config import SummarizationConfig
+SECTIONS = "conspectus.sections"  # entry points of other packages
 
 app = typer.Typer(help="Check a configuration file, or describe its form.", epilog=EXIT_CODES)
 
@@ -30,8 +31,20 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     No archive is opened, and no model is asked; functions and vocabularies that it names are
     loaded. A password or the value of an environment variable is never shown.
     """
+    from conspectus.config import load_config
+    from conspectus.config.building import window_of
+
+    served, limit = list[str](), window
     try:
-        config, limit = read(file, window)
+        config = load_config(file)
+        for name in dict.fromkeys(at[0] for at in config.source.lines):
+            if check_section := _imports.plugged(SECTIONS, str(name)):
+                config, windows = check_section(file)
+                served.append(f"{name}: windows in tokens: {windows}")
+        # Another section's program learns the windows of its models; else that of the model that
+        # answers counts, and where none is named, of the one that writes.
+        name = config.model_name or next(iter(reversed(config.source.models)), "")
+        limit = window or (config.window if served else window_of(config, name))
     except ConfigError as error:
         if as_json:
             problems = list(error.problems)
@@ -39,10 +52,15 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         for problem in error.problems:
             complain(problem)
         raise typer.Exit(BAD_INPUT) from None
-    notes, settings = [*config.source.notes, *config.policy.caveats(limit)], config.plain()
+    notes = [*config.source.notes, *config.policy.caveats(limit), *served]
+    for name in filter(None, (config.model_name, *config.fallback_models)):
+        if ":" not in name and name not in config.source.models and not names_embedded(name):
+            fix = "pass it in model_registry=, or write provider:model"
+            notes.append(config.source.hidden(f"the model '{name}' is not under 'models'; {fix}"))
     if not config.enabled:
-        fix = "write 'enabled: true' and a trigger into the section 'summarization'"
-        notes.insert(0, f"summarisation is switched off; {fix}")
+        fix = "write 'enabled: true'" + " and a trigger" * (not config.trigger)
+        notes.insert(0, f"summarisation is switched off; {fix} into the section 'summarization'")
+    settings = config.plain()
     if as_json:
         about = {"file": str(file), "valid": True, "enabled": config.enabled, "window": limit}
         output.print_json({**about, "settings": settings, "notes": notes})
@@ -65,16 +83,3 @@ def schema(out: OutOption = None) -> None:
 
     output.check_output(out)
     output.write_text(out, json.dumps(json_schema(), indent=2) + "\n")
-
-
-def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None]:
-    """Read a configuration, and find the window of the model that answers, in tokens.
-
-    Where no such model is named, it is that of the model that writes.
-    """
-    from conspectus.config import load_config
-    from conspectus.config.building import window_of
-
-    config = load_config(file)
-    name = config.model_name or next(iter(reversed(config.source.models)), "")
-    return config, window or window_of(config, name)

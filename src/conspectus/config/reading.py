@@ -97,6 +97,7 @@ class Source:
         noise = "^Value error, |^(Input|String) |, (got|unable to) .*| or instance .*"
         text = re.sub(noise, "", mistake["msg"]).replace("valid dictionary", "mapping")
         text = text.replace("a valid boolean", "true or false")
+        text = text.replace("a valid integer", "a whole number in digits, such as 8000")
         if kind != "value_error" and key is not None and key.repr:
             value = json.dumps(self.hidden(mistake["input"]), ensure_ascii=False, default=str)
             text += f", not {value if len(value) <= QUOTED else value[: QUOTED - 1] + '…'}"

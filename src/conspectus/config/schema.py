@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -100,7 +100,9 @@ def _counter(value: str, info: ValidationInfo) -> str:
 
 
 Whole = Annotated[int, Field(ge=1, le=MOST)]
-Amount = Annotated[int | float, AfterValidator(lambda one: one if one % 1 else int(one))]
+Amount = Annotated[
+    int | float, Field(gt=0), AfterValidator(lambda one: one if one % 1 else int(one))
+]
 Text = Annotated[str, Field(min_length=1)]
 Redact = Annotated[bool | Text, Field(union_mode="left_to_right")]
 Recall = Literal["off", "tool", "auto"]
@@ -256,13 +258,13 @@ class SummarizationConfig(Part):
         return list(self.plain(only_set=True).items())
 
 
-def load_config(path: str | Path) -> SummarizationConfig:
+def load_config(path: str | Path, *, unused: Collection[str] = ()) -> SummarizationConfig:
     """Read the `summarization:` section of a YAML file, and check all of it.
 
     Without the section nothing is summarised. Values such as `$ARCHIVE_URL` are those of
     environment variables. Other sections are ignored, except `skills.container_path` and `models`.
     With `enabled: false` a file with mistakes is read as an empty one; `config.source.notes` lists
-    them.
+    them. Variables of `unused` keys need not be set.
 
     Raises:
         ConfigError: it cannot be read, or is invalid; each mistake with its line.
@@ -276,7 +278,11 @@ def load_config(path: str | Path) -> SummarizationConfig:
         >>> load_config("config.yaml").trigger
         [{'tokens': 6000}]
     """
-    file = Path(path).expanduser()
+    try:
+        file = Path(path).expanduser()
+    except TypeError:
+        fix = "for values in Python write SummarizationConfig(enabled=True, trigger=...)"
+        raise ConfigError((f"load_config reads a file, not {path!r:.200}; {fix}",)) from None
     section, source = read_section(file)
     section = {} if section is None else section
     _check_form(section, source)
@@ -286,7 +292,8 @@ def load_config(path: str | Path) -> SummarizationConfig:
         config, problems = SummarizationConfig.model_validate(section, context=folder), {}
     except ValidationError as error:
         problems = source.mistakes(error, SummarizationConfig, Size)
-    notes = source.problems(problems | source.missing)
+    missing = {at: text for at, text in source.missing.items() if at[0] not in unused}
+    notes = source.problems(problems | missing)
     if notes:
         if str(section.get("enabled")).lower() not in OFF:
             raise ConfigError(notes)

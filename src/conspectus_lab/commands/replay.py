@@ -7,100 +7,54 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 
 from conspectus.cli import options, output
+from conspectus.cli.compact import KEEP, TRIGGER
 from conspectus.cli.failures import DONE, STUCK, WORSE, complain
-from conspectus.cli.options import JsonOption
+from conspectus.cli.options import JsonOption, OutOption
 from conspectus_lab.commands import running
 
 if TYPE_CHECKING:
     from conspectus_lab.replay import Compaction
 
+PATHS = "Transcripts, or folders; - for standard input."
+POLICY = "What is compared: none, langchain (its own), conspectus. Repeat it. Default: all three."
+CONFIG = "A YAML file with a section 'summarization' to compare. Repeat it for several."
+SUMMARIZER = "embedded (needs no model), or provider:model such as openai:gpt-5."
+SUMMARY_TOKENS = "What a summary may take, in tokens. Default: an eighth of the window."
+PRICED_AS = (
+    "Model whose prices and prefix cache count. Default: claude-sonnet-5-5, if it is priced."
+)
+PRICES = (
+    "Prices of your own, in US dollars for a million tokens, as JSON: "
+    '{"my-model": {"input": 0.25, "output": 2, "cached": 0.025, "written": 0.3}}.'
+)
+RETENTION = "Show what survives, in place of the bill."
+AGAINST = "Fail where it got worse than this measurement (-o)."
+TOLERANCE = "How much a share may fall before it counts as worse."
+LIVE = "Show each compaction as it happens. Default: on a terminal."
+REPORT = "Write a page with charts here, as HTML."
+
 
 def replay(
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Transcripts, or folders; - for standard input."),
-    ],
+    paths: Annotated[list[str], Argument(metavar="PATH...", help=PATHS)],
     window: Annotated[int, options.tokens("Input limit of the model that answers.")] = 8_000,
-    trigger: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="When to compact: tokens:8000, messages:50, fraction:0.8 of the window; several "
-            "that must all hold joined with +. Repeat it for alternatives.",
-            show_default="fraction:0.85",
-        ),
-    ] = None,
-    keep: Annotated[
-        str, typer.Option(help="How much of the newest history stays, in the same form.")
-    ] = "messages:20",
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What is compared: none, langchain (its own middleware), conspectus. Repeat it.",
-            show_default="all three",
-        ),
-    ] = None,
-    config: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="A YAML file with a section 'summarization' to compare. Repeat it for several.",
-        ),
-    ] = None,
-    summarizer: Annotated[
-        str, typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5.")
-    ] = "embedded",
-    summary_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="What a summary may take, in tokens.", show_default="an eighth of the window"
-        ),
-    ] = None,
-    recall_tokens: Annotated[
-        int, typer.Option(help="What a question may recall, in tokens.")
-    ] = 512,
-    priced_as: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Model whose prices and prefix cache count.",
-            show_default="claude-sonnet-5-5, if its price is known",
-        ),
-    ] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Prices of your own, in US dollars for a million tokens, as JSON: "
-            '{"my-model": {"input": 0.25, "output": 2, "cached": 0.025, "written": 0.3}}.',
-        ),
-    ] = None,
-    retention: Annotated[
-        bool, typer.Option("--retention", help="Show what survives, in place of the bill.")
-    ] = False,
-    against: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Fail where it got worse than this measurement (-o)."),
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option(help="How much a share may fall before it counts as worse.")
-    ] = 0.01,
-    live: Annotated[
-        bool | None,
-        typer.Option(
-            "--live/--no-live",
-            help="Show each compaction as it happens.",
-            show_default="on a terminal",
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with charts here, as HTML.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here.")
-    ] = None,
+    trigger: Annotated[list[str] | None, Option(help=TRIGGER, show_default=False)] = None,
+    keep: Annotated[str, Option(help=KEEP)] = "messages:20",
+    policy: Annotated[list[str] | None, Option(help=POLICY, show_default=False)] = None,
+    config: Annotated[list[Path] | None, Option(metavar="FILE", help=CONFIG)] = None,
+    summarizer: Annotated[str, Option(help=SUMMARIZER)] = "embedded",
+    summary_tokens: Annotated[int | None, Option(help=SUMMARY_TOKENS)] = None,
+    recall_tokens: Annotated[int, Option(help="What a question may recall, in tokens.")] = 512,
+    priced_as: Annotated[str | None, Option(metavar="MODEL", help=PRICED_AS)] = None,
+    prices: Annotated[Path | None, Option(metavar="FILE", help=PRICES)] = None,
+    retention: Annotated[bool, Option("--retention", help=RETENTION)] = False,
+    against: Annotated[Path | None, Option(metavar="FILE", help=AGAINST)] = None,
+    tolerance: Annotated[float, Option(help=TOLERANCE)] = 0.01,
+    live: Annotated[bool | None, Option("--live/--no-live", help=LIVE)] = None,
+    report: Annotated[Path | None, Option(metavar="FILE", help=REPORT)] = None,
+    out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run transcripts again through a real agent, and compare what each policy does to them.
@@ -112,20 +66,18 @@ def replay(
     running.check_files(report, out)
     from conspectus.core.policy import names_embedded
     from conspectus_lab.policies import POLICIES
-    from conspectus_lab.replay import TRIGGER
+    from conspectus_lab.replay import TRIGGER as USUAL
     from conspectus_lab.report import replay_tables, retention_tables
     from conspectus_lab.results import all_as_json, broken_promises, worse
 
     before = None if against is None else running.read_measurement(against)
+    configured = dict(running.policies_of(config or ()))
     replays, notes = running.run(
         paths,
         window=window,
-        trigger=options.triggers(trigger or []) or TRIGGER,
+        trigger=options.triggers(trigger or []) or USUAL,
         keep=options.size(keep, "--keep"),
-        policies=[
-            *(policy or ([] if config else list(POLICIES))),
-            *running.policies_of(config or (), window),
-        ],
+        policies=[*(policy or ([] if config else list(POLICIES))), *configured],
         summarizer=None if names_embedded(summarizer) else summarizer,
         summary_tokens=summary_tokens,
         recall_tokens=recall_tokens,
@@ -133,6 +85,7 @@ def replay(
         prices=None if prices is None else running.read_prices(prices),
         on_event=_live(live),
     )
+    notes[:0] = configured.values()
     if retention and before is None:
         notes += running.lacking(replays)
     data = all_as_json(replays)
@@ -146,7 +99,7 @@ def replay(
     wrong = {} if retention else {what: 1 for pair in runs for what in broken_promises(*pair)}
     for what in (*wrong, *(f"worse than {against}: {what}" for what in fallen)):
         complain(what)
-    raise typer.Exit(WORSE if fallen else STUCK if wrong else DONE)
+    raise Exit(WORSE if fallen else STUCK if wrong else DONE)
 
 
 def _live(wanted: bool | None) -> Any:

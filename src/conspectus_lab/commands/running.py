@@ -130,23 +130,23 @@ def lacking(replays: Sequence[Replay]) -> list[str]:
     raise InputError(f"nothing to measure: {why}; give a smaller --window; {fix}")
 
 
-def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
-    """Make a policy of each YAML section, named after its file.
+def policies_of(files: Sequence[Path]) -> Iterator[tuple[Policy, str]]:
+    """Make a policy of each YAML section, named after its file, with a note on when it compacts.
 
     Left out is what a recording cannot show: background, recall, redaction.
     """
-    from conspectus.cli.config import read
+    from conspectus.config import load_config
     from conspectus.config.building import settings_of
     from conspectus_lab.replay import ours
 
-    policies = []
     for file in files:
-        section, _ = read(file, window)
+        section = load_config(file, unused=("archive",))
         if not section.enabled:
             raise InputError(f"{file} switches nothing on; write 'enabled: true', and a trigger")
         made = settings_of(section)
-        policies.append(ours(file.stem, file.stem, **{name: made[name] for name in CONFIGURED}))
-    return policies
+        policy = ours(file.stem, file.stem, **{name: made[name] for name in CONFIGURED})
+        when, (kind, amount) = " or ".join(map(str, section.policy.trigger)), section.keep.pair
+        yield policy, f"{file} has its own settings: trigger {when}, keep {amount:g} {kind}"
 
 
 def read_prices(file: Path) -> Mapping[str, Price]:
@@ -205,7 +205,7 @@ def finish(
     first = replays[0]
     output.say(
         f"Window {first.window:,} tokens, trigger {first.trigger}, keep {first.keep}, "
-        f"summariser {first.summarizer}, for all alike.",
+        f"summariser {first.summarizer}, for all but files of --config.",
         dim=True,
     )
     for note in notes:
