@@ -253,7 +253,7 @@ def test_a_setting_has_the_same_default_wherever_it_is_set():
 
     own, middleware = defaults(Compactor), defaults(SummarizationMiddleware)
     differ = {name for name in own.keys() & middleware if own[name] != middleware[name]}
-    assert differ == {"model", "token_counter", "stale_results"}
+    assert differ == {"keep", "model", "token_counter", "stale_results"}
     file = {name: one.default for name, one in SummarizationConfig.model_fields.items()}
     both = file.keys() & middleware
     differ = {name for name in both if (file[name] or None) != (middleware[name] or None)}

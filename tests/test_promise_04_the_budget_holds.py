@@ -99,6 +99,13 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop():
     assert len(scripted.requests) < 10
 
 
+@pytest.mark.parametrize(("size", "kept"), [(250, 20), (300, 5)])
+def test_a_keep_of_a_callers_own_gives_way_only_where_it_leaves_no_room(size, kept):
+    own, usual = engine(window=8_000, keep=("messages", 20)), engine(window=8_000, keep=None)
+    assert compacted(talk(60, size), own).kept == kept
+    assert compacted(talk(60, size), usual).kept < 7
+
+
 def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
     scripted = Scripted(lambda _: "")
     compactor = engine(scripted, trigger=("messages", 30), on_failure="raise")

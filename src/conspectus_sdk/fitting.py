@@ -77,7 +77,7 @@ class Fitter(Closing):
         window: int | Mapping[str, int] | None = None,
         summarizer: AnySummarizer | None = None,
         trigger: object = ("fraction", 0.85),
-        keep: object = Settings.keep,
+        keep: object = None,
         token_counter: TokenCounter | str | None = None,
         max_summary_tokens: int | None = None,
         redact: Redact = None,
@@ -85,7 +85,8 @@ class Fitter(Closing):
         for limit in window.values() if isinstance(window, Mapping) else (window,):
             window_of(limit, 0)
         settings = Settings.of(locals())
-        self._windows, self._counter, self._policy = window, token_counter, settings.policy()
+        self._windows, self._counter = window, token_counter
+        self._policy = replace(settings.policy(), keep_first=keep is not None)
         if (opened := open_archive(archive)) is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive, self._background = opened, None

@@ -22,7 +22,10 @@ from conspectus.errors import InputError
 from conspectus.model import windows
 from conspectus.transcripts import mend, read_history, write_history
 
-KEEP = "How much of the newest history stays in view, in the same form."
+KEEP = (
+    "How much of the newest history stays in view, in the same form, where that leaves room to "
+    "grow. Default: messages:20, and fewer as soon as they take much of the room."
+)
 RESERVE = "Tokens of the window for the answer, the system prompt and tools."
 MODEL = "What summarises: provider:model, which is recommended, or embedded, which quotes."
 TRIGGER = (
@@ -40,7 +43,7 @@ SAME = """outcome reason cause tokens_before tokens_after budget evicted kept cl
 def compact(
     file: options.FileArgument,
     trigger: Annotated[list[str] | None, Option(help=TRIGGER, show_default=False)] = None,
-    keep: Annotated[str, Option(help=KEEP)] = "messages:20",
+    keep: Annotated[str | None, Option(help=KEEP)] = None,
     window: options.WindowOption = None,
     reserve: Annotated[int, Option(help=RESERVE)] = 0,
     model: Annotated[
@@ -69,7 +72,7 @@ def compact(
         raise InputError("--thread is empty; name the conversation, or leave the option out")
     if out == STDOUT and as_json:
         raise InputError("-o - and --json both want standard output; give -o a file")
-    triggers, kept_size = options.triggers(trigger or []), options.size(keep, "--keep")
+    triggers, kept_size = options.triggers(trigger or []), keep and options.size(keep, "--keep")
     where = None if no_archive else options.archive_of(archive)
     output.check_output(out, Path(file), None if where is None else options.file_of(where))
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all

@@ -71,7 +71,8 @@ class Compactor(Attributes, Closing):
         trigger: when to compact: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
             window; a dict for conditions that must all hold; a list for alternatives. Default:
             `("fraction", 0.85)` with a `window`, else `("tokens", 170_000)`.
-        keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
+        keep: how much of the newest history stays in view, as one such tuple, where that leaves
+            room to grow. Default: 20 messages, and fewer as soon as they take much of the room.
         window: input limit of the model that answers, in tokens. The result always fits it.
             Default: that of the profile of `model`; if that is unknown, the result must fit in the
             smallest `tokens` trigger.
@@ -148,7 +149,7 @@ class Compactor(Attributes, Closing):
         *,
         summarizer: AnySummarizer | None = None,
         trigger: object = None,
-        keep: object = Settings.keep,
+        keep: object = None,
         window: int | None = None,
         reserved_tokens: int = 0,
         archive: AnyArchive | None = None,
@@ -178,7 +179,7 @@ class Compactor(Attributes, Closing):
                 log("no_window", NO_WINDOW, level=logging.INFO)
             trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
         settings = Settings.of(locals(), summary_request=request)
-        policy = settings.policy()
+        policy = replace(settings.policy(), keep_first=keep is not None)
         if policy.needs_window and room is None:
             raise PolicyError(
                 "a fraction needs to know the window of the model that answers: pass window=<its "

@@ -147,7 +147,8 @@ class Settings:
         most = self.max_summary_tokens
         if most is not None:
             whole(most, "max_summary_tokens", SMALLEST_SUMMARY)
-        clauses, keep = parse_trigger(self.trigger), check_size(self.keep, "keep")
+        clauses = parse_trigger(self.trigger)
+        keep = check_size(Settings.keep if self.keep is None else self.keep, "keep")
         return Policy(clauses, keep, most, stale=StaleResults.build(self.stale_results))
 
 
