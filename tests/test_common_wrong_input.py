@@ -212,8 +212,6 @@ def test_an_object_of_an_sdk_that_was_changed_in_place_is_noticed():
 
 
 SLIPS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
-    (Compactor, {"summariser": "embedded"}, "unexpected keyword argument 'summariser'"),
-    (Fitter, {"windows": 4_000}, "unexpected keyword argument 'windows'"),
     (Fitter(archive="memory:").fit, {"messages": [], "model": "m"}, r"Fitter.fit\(\) missing 1"),
     (partial(SummarizationMiddleware, None), {"tirgger": 1}, "tion.*: unexpected .* 'tirgger'"),
     (ContextGuard, {"sumarizer": "embedded"}, "unexpected keyword argument 'sumarizer'"),

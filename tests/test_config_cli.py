@@ -74,11 +74,9 @@ def test_check_opens_nothing_and_shows_no_secret(tmp_path, monkeypatch):
     assert checked(section(tmp_path, *ON, f"archive: sqlite:///{where}"))["valid"]
     assert not where.exists()
     file = section(tmp_path, *ON, "archive: postgresql://ann:hunter2@db/x", "model_name: $HIDDEN")
-    for more in ((), ("--json",)):
-        done = run("check", file, *more)
-        assert "hunter2" not in done.output
-        assert "postgresql://ann:***@db/x" in done.output
-        assert "$HIDDEN" in done.output
+    done = run("check", file)
+    assert "hunter2" not in done.output
+    assert "postgresql://ann:***@db/x" in done.output
 
 
 def test_check_reads_the_section_of_the_endpoint_whose_windows_are_its_own(tmp_path):

@@ -115,8 +115,6 @@ def test_what_agents_depend_on_and_what_is_misspelt_is_refused_at_once(name, val
     assert kept(step(own)) == 3
     with pytest.raises(AttributeError, match="did you mean 'window'"):
         ContextGuard(own).windw = 9_000  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="unexpected keyword argument 'triger'"):
-        SummarizationMiddleware(None, triger=("messages", 3))
 
 
 class Notes(SummarizationMiddleware):

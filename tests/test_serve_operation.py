@@ -146,7 +146,6 @@ URL = {"upstream": "http://h"}
         ({**URL, "tenants": "claim:sub"}, "set a token"),
         ({**URL, "listen": "0.0.0.0:80"}, "set a token"),
         ({"upstream": "ftp://h"}, "write an address such as"),
-        ({**URL, "proxy": "127.0.0.1"}, "write a proxy's address such as http://"),
         ({**URL, "proxy": "socks5://127.0.0.1:9"}, "write a proxy's address such as http://"),
         ({**URL, "recall": False, "listen": "127.0.0.1:80"}, ""),
         ({**URL, "listen": "0.0.0.0:80", "token": "0123456789abcdef"}, ""),

@@ -15,8 +15,6 @@ from conspectus.cli.options import JsonOption, OutOption, WindowOption
 from conspectus.core.policy import names_embedded
 from conspectus.errors import ConfigError
 
-SECTIONS = "conspectus.sections"  # entry points of other packages
-
 app = typer.Typer(help="Check a configuration file, or describe its form.", epilog=EXIT_CODES)
 
 FileArgument = Annotated[
@@ -38,7 +36,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     try:
         config = load_config(file)
         for name in dict.fromkeys(at[0] for at in config.source.lines):
-            if check_section := _imports.plugged(SECTIONS, str(name)):
+            if check_section := _imports.plugged("conspectus.sections", str(name)):
                 config, windows = check_section(file)
                 served.append(f"{name}: windows in tokens: {windows}")
         # Another section's program learns the windows of its models; else that of the model that
