@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from conspectus import Compactor
-from conspectus.core.items import Compact, Item, Keep, Size, Window, exchanges, must_stay
+from conspectus.core.items import Compact, Item, Keep, Window, exchanges, must_stay
 from conspectus.core.plan import plan, plan_draft
-from conspectus.core.policy import Arguments
 from conspectus.core.records import ClipMark, Cost, Record
 from conspectus.engine.settings import Settings
 from conspectus.engine.view import Folded, fold
@@ -55,16 +54,6 @@ def test_what_is_shown_short_fits_to_the_token():
     found = compacting(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
     assert [clip.limit for clip in found.clips] == [606, 606, 606]  # it may grow by a tenth
     assert found.at_most == 1_818
-
-
-def test_what_shortened_arguments_save_is_taken_off_the_callers_own_count():
-    items = [one if one.role == "user" else replace(one, tokens=400, brief=40) for one in talk(20)]
-    old = Arguments.build({"trigger": ("tokens", 1_000), "keep": ("messages", 4)})
-    policy = replace(
-        Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy(), arguments=old
-    )
-    found = compacting(items, policy, trigger_size=Size(3_500, 20))
-    assert (found.evicted, len(found.clips)) == ((), 8)
 
 
 def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():

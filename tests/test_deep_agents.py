@@ -223,30 +223,41 @@ def contents(messages: Any) -> list[str]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("store", "way"), [(False, "sync"), (False, "async"), (True, "sync")])
-def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp_path):
+def test_old_arguments_are_shortened_before_anything_is_summarised(store, way, tmp_path):
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     kept: dict[str, Any] = {} if store else {"store": None}
-    bench = Bench(writes, make=create_deep_agent, backend=backend, **kept)
+    limits: Any = {"trigger": ("tokens", 5_000), "keep": ("messages", 6)}
+    mine = summarization_middleware(model(), backend, **limits)
+    bench = Bench(writes, mine, make=create_deep_agent, backend=backend, **kept)
     for turn in range(7):
         held = bench.say(f"Module {turn} please.", way)
     seen = contents(bench.requests[-1])
-    assert len(seen) == 7
-    short = [text for text in seen if len(text) < 200]
-    # As theirs: 27 messages, and the newest 20 are left alone.
-    assert len(short) == 2
-    for text in short:
-        assert text.startswith((LONG and f"module {short.index(text)}\na line of a m")[:20])
-        assert "...(argument truncated)" in text
-        assert ("archived as" in text) == store
-        assert ("kept in files under" in text) != store
+    short = [text for text in seen if len(text) < 1_000]
+    assert (len(seen), len(short)) == (7, 5)
+    assert all(text.startswith(f"module {n}\n") for n, text in enumerate(seen))
+    assert all(("archived as" in text) == store for text in short)
     assert all(LONG in text for text in contents(held))  # the state has them whole
     if not store:
-        path, cite = short[0].partition("kept in files under ")[2].rstrip("]").split(", as ")
+        path, cite = short[0].partition("kept in files under ")[2].split("]")[0].split(", as ")
         found = backend.grep(cite, path=path).matches or []
         assert len(found) == 1
-        file = tmp_path / found[0]["path"].lstrip("/")
-        assert "module 0" in file.read_text()
+        assert "module 0" in (tmp_path / found[0]["path"].lstrip("/")).read_text()
     assert len(bench.requests[-1]) == 28  # nothing was summarised, and the prompt
+
+
+def test_the_setting_of_deep_agents_for_arguments_is_read():
+    on: Any = {"trigger": ("messages", 50), "max_length": 4_000, "truncation_text": "..."}
+
+    def made(**given: Any) -> Any:
+        return summarization_middleware(model(), archive="memory:", **given)._setup.engine
+
+    for settings, over in ((on, 1_000), ({**on, "max_length": 9}, 201), (None, None), ({}, None)):
+        stale = made(truncate_args_settings=settings).policy.stale
+        assert (stale and stale.over, stale and stale.tools) == (over, over and ())
+    both = made(truncate_args_settings=None, stale_results={"over": 700}).policy.stale
+    assert (both.over, both.tools, both.arguments) == (700, None, False)
+    with pytest.raises(PolicyError, match="max_length"):
+        made(truncate_args_settings={"longest": 9})
 
 
 LIMIT = 9_000

@@ -30,7 +30,6 @@ class Item:
     counted: int = -1  # its size by the caller's count, for `keep`; -1 if that is `tokens`
     # it has the mark of a summary, so it is no user's, even if treated as a message
     marked: bool = False
-    brief: int = -1  # its tokens with its large arguments shortened; -1 without any
     tools: tuple[str, ...] = ()  # names of the tools whose results it holds
     expendable: bool = False  # a tool marked its result as not needed again
 
@@ -43,10 +42,6 @@ class Item:
     def least(self) -> int:
         """The fewest tokens that it can take while it stays in view."""
         return self.tokens if self.floor < 0 else min(self.floor, self.tokens)
-
-    def shortened(self, longest: int, ending: str) -> int:
-        """Return its tokens with arguments above `longest` characters cut to end in `ending`."""
-        return self.tokens if self.brief < 0 else self.brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +67,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """An item shown in at most `limit` tokens, with a pointer to its original.
-
-    With `longest`, only arguments of its calls above that many characters are shortened, and end in
-    `ending`.
-    """
+    """An item shown in at most `limit` tokens, with a pointer to its original."""
 
     index: int
     limit: int
-    longest: int = 0
-    ending: str = ""
 
 
 def highest(low: int, high: int, fits: Callable[[int], bool]) -> int:

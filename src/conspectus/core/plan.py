@@ -25,7 +25,7 @@ from conspectus.core.items import (
     must_stay,
 )
 from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, OLDEST_FIRST, Ladder
-from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Arguments, Policy, first_kept, grown
+from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, first_kept, grown
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
 # One part in this many of a history is freed by a compaction that neither the window nor force
@@ -78,21 +78,16 @@ def plan(
         words: whether those of the user may be, too; else only results and the agent's own.
         floor: the smallest useful summary message, in tokens, its frame included.
     """
-    whole = sum(item.tokens for item in items)
-    limit, budget = (None, None) if window is None else (window.limit, window.budget)
-    size = trigger_size or Size(whole, len(items))
-    arguments = policy.arguments if clip else None
-    short = _old_arguments(items, arguments, size, limit) if arguments else {}
-    items = [short.get(i, item) for i, item in enumerate(items)]
     tokens = sum(item.tokens for item in items)
-    size = Size(max(0, size.tokens - (whole - tokens)), size.messages)
+    limit, budget = (None, None) if window is None else (window.limit, window.budget)
+    size = trigger_size or Size(tokens, len(items))
     fired = policy.fired(size, limit, last)
     over = budget is not None and tokens > budget
     decided: Plan = Keep(BELOW, tokens)
     if force or fired or over:
         if window is not None and window.budget <= 0:
-            reason = STUCK.format(needed=whole, budget=window.budget)
-            return Stuck(reason, whole, max(1, whole), window.budget)
+            reason = STUCK.format(needed=tokens, budget=window.budget)
+            return Stuck(reason, tokens, max(1, tokens), window.budget)
         gain = math.ceil(tokens / GAIN)
         if force or over or gain < floor:  # sizes of small histories mean little
             gain = 0
@@ -113,8 +108,6 @@ def plan(
         if isinstance(decided, Compact):
             cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
             decided = replace(decided, cause=cause)
-    if arguments and short:
-        decided = _with_arguments(decided, short, arguments, whole, budget)
     return decided
 
 
@@ -164,43 +157,6 @@ def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
     reason = STUCK.format(needed=needed, budget=ladder.budget)
     reason += "" if clip else "; with an archive, large messages could be clipped"
     return Stuck(reason, tokens, needed, ladder.budget)
-
-
-# Arguments of old calls, as Deep Agents shortens them
-
-
-def _old_arguments(
-    items: Sequence[Item], how: Arguments, size: Size, limit: int | None
-) -> dict[int, Item]:
-    """Return items with large old arguments as they are once these are shortened."""
-    if not how.fired(size, limit):
-        return {}
-    old = how.old([item.kept_as for item in items], limit)
-    whole = exchanges(items).whole
-    short: dict[int, Item] = {}
-    for i, item in enumerate(items[:old]):
-        if item.clipped or item.pinned or i in whole:
-            continue
-        brief = item.shortened(how.longest, how.ending)
-        if brief < item.tokens:
-            counted = max(-1, item.counted - item.tokens + brief)
-            short[i] = replace(item, tokens=brief, counted=counted)
-    return short
-
-
-def _with_arguments(
-    decided: Plan, short: dict[int, Item], how: Arguments, tokens: int, budget: int | None
-) -> Plan:
-    """Add the shortened arguments of all that stays to a plan."""
-    if isinstance(decided, Stuck):
-        return decided
-    plan = decided
-    if isinstance(plan, Keep):
-        plan = Compact("old arguments", (), (), 0, tokens, plan.tokens, budget)
-    done = {*plan.evicted, *(clip.index for clip in plan.clips)}
-    left = ((i, item.tokens) for i, item in short.items() if i not in done)
-    clips = (Clip(i, limit, how.longest, how.ending) for i, limit in left)
-    return replace(plan, clips=(*plan.clips, *clips), tokens=tokens)
 
 
 # LangMem's order
@@ -299,8 +255,7 @@ def plan_draft(
     """
     stay = [i for i, item in enumerate(items) if i not in leaving and not item.summary]
     ladder = Ladder(items, None if window is None else window.budget)
-    clips = tuple(clip for clip in decided.clips if clip.longest and clip.index in stay)
-    plan = ladder.compact(sorted(leaving), stay, clips, summary)
+    plan = ladder.compact(sorted(leaving), stay, (), summary)
     if plan.at_most > ladder.rooms["roomy"]:
         return None
     cause, cap = decided.cause, decided.summary_cap

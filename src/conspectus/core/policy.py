@@ -194,8 +194,6 @@ class Policy:
     keep_base: int = 0  # tokens of `keep` that no message takes, if the caller's count has a base
     # what is clipped before anything is summarised; None for nothing
     stale: StaleResults | None = None
-    # when large arguments of old calls are shortened; None for never
-    arguments: Arguments | None = None
 
     @property
     def needs_window(self) -> bool:
@@ -296,6 +294,19 @@ class StaleResults:
             f"arguments (True or False), not {value!r}"
         )
 
+    @classmethod
+    def of_arguments(cls, settings: object) -> StaleResults | None:
+        """Read `truncate_args_settings` of Deep Agents; None if they switch it off."""
+        name, known = "truncate_args_settings", ("keep", "max_length", "trigger", "truncation_text")
+        if settings is None:
+            return None
+        if not isinstance(settings, Mapping) or set(settings) - set(known):
+            raise PolicyError(
+                f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
+            )
+        longest = whole(settings.get("max_length", 2000), f"{name} max_length")
+        return cls(over=max(201, longest // 4), tools=()) if settings.get("trigger") else None
+
     def stale(self, items: Sequence[Item]) -> list[int]:
         """Return the places of the messages to show short."""
         results = [i for i, item in enumerate(items) if item.role == "tool"]
@@ -305,7 +316,7 @@ class StaleResults:
             large = item.tokens > self.over
             if item.role == "tool":
                 large = (large and i not in newest) or item.expendable
-                wanted = self.tools is None or set(self.tools).issuperset(item.tools)
+                wanted = self.tools is None or set(self.tools).issuperset(item.tools or ("",))
                 large = large and wanted and exclude.isdisjoint(item.tools)
             elif item.role != "assistant" or not self.arguments:
                 continue
@@ -315,43 +326,3 @@ class StaleResults:
 
 
 AnyStale = bool | StaleResults | Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """Deep Agents' setting: when large arguments of old calls are shortened, and how.
-
-    An argument longer than `longest` characters keeps its first 20, followed by `ending`.
-    """
-
-    trigger: tuple[TriggerClause, ...] = ()
-    keep: ContextSize = ("messages", 20)
-    longest: int = 2000
-    ending: str = "...(argument truncated)"
-
-    @classmethod
-    def build(cls, settings: object) -> Arguments | None:
-        """Read Deep Agents' settings; None for none, or for those without a trigger."""
-        name, known = "truncate_args_settings", ("keep", "max_length", "trigger", "truncation_text")
-        if settings is None:
-            return None
-        if not isinstance(settings, Mapping) or set(settings) - set(known):
-            raise PolicyError(
-                f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
-            )
-        usual = cls()
-        ending = settings.get("truncation_text", usual.ending)
-        if not isinstance(ending, str):
-            raise PolicyError(f"{name} truncation_text must be a text, not {ending!r}")
-        trigger = parse_trigger(settings.get("trigger"), f"{name} trigger")
-        longest = whole(settings.get("max_length", usual.longest), f"{name} max_length")
-        keep = check_size(settings.get("keep", usual.keep), f"{name} keep")
-        return cls(trigger, keep, longest, ending) if trigger else None
-
-    def old(self, sizes: Sequence[int], limit: int | None) -> int:
-        """Return the place before which messages are old."""
-        return first_kept(self.keep, sizes, limit)
-
-    def fired(self, size: Size, limit: int | None) -> bool:
-        """Tell whether the trigger asks for shortening."""
-        return any(clause.met(size, limit) for clause in self.trigger)

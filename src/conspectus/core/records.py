@@ -94,10 +94,8 @@ class ClipMark:
     # hash of the clipped text, by which it is recognised when it comes back, even with other
     # ids and marks; empty if no archive holds the original, as then no clip comes back
     shown: str
-    limit: int  # limit, longest, ending: as for `Clip`
+    limit: int  # as for `Clip`
     where: str = ""  # where its original is, in the words of the clip; empty for the archive
-    longest: int = 0
-    ending: str = ""
 
 
 @dataclass(frozen=True, slots=True)

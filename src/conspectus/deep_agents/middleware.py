@@ -20,6 +20,7 @@ from langchain_core.language_models import BaseChatModel
 from conspectus.archive import Scope
 from conspectus.archive.values import label_hash
 from conspectus.bridge import io
+from conspectus.core.policy import StaleResults
 from conspectus.core.records import Record
 from conspectus.engine.settings import model_of, window_of
 from conspectus.errors import PolicyError
@@ -48,8 +49,7 @@ def summarization_defaults(model: object, *, window: int | None = None) -> dict[
 
     With a known input limit: trigger at 85 % of it, keep 10 % of it, and reserve the tokens of an
     answer, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages. Large
-    arguments are shortened from the same trigger on, before the same 10 %; without a known limit
-    from 20 messages on, before the newest 20. `window` is the limit where the profile is wrong.
+    arguments are shortened first if that spares a summary. `window` replaces the profile's limit.
 
     Raises:
         PolicyError: the window is no whole number of tokens.
@@ -58,19 +58,17 @@ def summarization_defaults(model: object, *, window: int | None = None) -> dict[
         >>> from langchain_core.language_models import FakeListChatModel
         >>> model = FakeListChatModel(responses=[], profile={"max_input_tokens": 200_000})
         >>> defaults = summarization_defaults(model)
-        >>> defaults["trigger"], defaults["truncate_args_settings"]["keep"]
+        >>> defaults["trigger"], defaults["keep"]
         (('fraction', 0.85), ('fraction', 0.1))
     """
     window_of(window, 0)
     known = profile_window(model) if window is None else window
+    large = {"stale_results": {"tools": [], "over": 500}}  # arguments, and no results
     if known is None:
-        arguments = {"trigger": ("messages", 20), "keep": ("messages", 20)}
-        sizes = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
-        return {**sizes, "truncate_args_settings": arguments}
-    shares = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
+        return {"trigger": ("tokens", 170_000), "keep": ("messages", 6), **large}
     limits = {"window": window, "reserved_tokens": reserved_for_answer((model,), known)}
     given = {name: limit for name, limit in limits.items() if limit}
-    return {**shares, "truncate_args_settings": shares, **given}
+    return {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10), **large, **given}
 
 
 class DeepAgentsState(CompactionState):
@@ -91,7 +89,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             each session, for the agent's own file tools.
         mirror: False leaves these files out.
         window: input limit of the model in tokens, if its profile has none or a wrong one.
-        options: further parameters of `SummarizationMiddleware`, such as `archive` or `trigger`.
+        options: further parameters of `SummarizationMiddleware`, such as `archive` or `trigger`;
+            also Deep Agents' `truncate_args_settings`, of which `max_length` and None count.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -123,6 +122,10 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             )
         self._backend = backend if mirror else None
         model = cast("BaseChatModel", model_of(model, options.get("summarizer")))
+        if "truncate_args_settings" in options:
+            short = StaleResults.of_arguments(options.pop("truncate_args_settings"))
+            stale = StaleResults.build(options.get("stale_results"))
+            options["stale_results"] = replace(stale, arguments=bool(short)) if stale else short
         defaults: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
         defaults.update(summarization_defaults(model, window=window))
         for old in DEPRECATED.keys() & options.keys():

@@ -120,8 +120,7 @@ class Seen:
 
 def _by_sizes(thread: Thread) -> bool:
     """Tell whether sizes alone decide steps of such a caller while nothing is due."""
-    alone = thread.head is None and thread.trigger_size is None and thread.ratio is None
-    return alone and thread.engine.policy.arguments is None
+    return thread.head is None and thread.trigger_size is None and thread.ratio is None
 
 
 async def remember(

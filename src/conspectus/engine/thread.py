@@ -321,9 +321,7 @@ class Thread:
     def foresees(self, history: History) -> Plan:
         """Plan as if the trigger fired where notes are prepared."""
         size = foreseen(self.trigger_size or history.size, PREPARE)
-        engine = replace(self.engine, policy=replace(self.engine.policy, arguments=None))
-        near = replace(self, trigger_size=size, last=None, engine=engine)
-        return near._planned(history, None, False)
+        return replace(self, trigger_size=size, last=None)._planned(history, None, False)
 
     def _planned(self, history: History, failed: FailedSummary | None, force: bool) -> Plan:
         engine, last = self.engine, history.head.size_after if history.head else None

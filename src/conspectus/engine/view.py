@@ -39,15 +39,8 @@ from conspectus.messages.message import (
     occurrences,
     tools_of,
 )
-from conspectus.messages.shortening import (
-    ARCHIVED,
-    POINTER,
-    clip,
-    has_long_arguments,
-    smallest_clip,
-    with_short_arguments,
-)
-from conspectus.tokens import Report, TokenMeter
+from conspectus.messages.shortening import ARCHIVED, POINTER, clip, smallest_clip
+from conspectus.tokens import Report
 
 if TYPE_CHECKING:
     from conspectus.engine.settings import Engine
@@ -234,14 +227,6 @@ class ViewItem(Item):
         count, media = engine.meter.message, self.media_stay
         return min(self.tokens, smallest_clip(entry, count, engine.where, media_stay=media))
 
-    def shortened(self, longest: int, ending: str) -> int:
-        entry, engine = self.entry, self.engine
-        if engine is None or engine.where is None or entry is None:
-            return self.tokens
-        if not has_long_arguments(self.source, longest):
-            return self.tokens
-        return engine.meter.message(with_short_arguments(entry, longest, ending, engine.where))
-
 
 @dataclass(slots=True)
 class History:
@@ -292,7 +277,7 @@ def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
     for index, key, mark, back in folded.remaining:
         entry, source = entries[index], entries[index].source
         if mark is not None and not back:
-            short = shortened(entry, mark, meter, mark.where or ARCHIVED)
+            short = clip(entry, mark.limit, meter.scaled(1.0).message, mark.where or ARCHIVED)
             if not mark.shown or clip_text(read_messages([short])[0]) == mark.shown:
                 source = short
             else:  # another way to count: sent back, it would not be known for a clip
@@ -358,13 +343,6 @@ def reports_of(messages: Sequence[Source], sizes: Sequence[int], since: int) -> 
 # Truncated messages
 
 
-def shortened(original: Message, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
-    """Show a message short."""
-    if how.longest:
-        return with_short_arguments(original, how.longest, how.ending, where)
-    return clip(original, how.limit, meter.scaled(1.0).message, where)
-
-
 def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> ViewItem:
     """Show an item short, from its whole original, with the mark by which it is known again."""
     meter, where = engine.meter, engine.where
@@ -375,12 +353,12 @@ def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> Vie
     if item.media_stay:  # in less room than that they would become descriptions
         least = smallest_clip(original, meter.scaled(1.0).message, where, media_stay=True)
         limit = max(limit, least)
-    short = shortened(original, replace(how, limit=limit), meter, where)
+    short = clip(original, limit, meter.scaled(1.0).message, where)
     read = read_messages([short])[0]
     if where.replace("{cite}", original.cite) not in read.reading:
         return item  # it says nowhere what it is short for
     text, elsewhere = (clip_text(read), "") if where == ARCHIVED else ("", where)
-    mark = ClipMark(item.key, text, limit, elsewhere, how.longest, how.ending)
+    mark = ClipMark(item.key, text, limit, elsewhere)
     return replace(item, source=short, tokens=meter.message(short), clipped=True, mark=mark)
 
 

@@ -118,7 +118,6 @@ class History:
     def __init__(self) -> None:
         # The latest step that was due and changed nothing: its head, over the window, messages.
         self.tried: tuple[str, bool, int] = ("", False, -1)
-        self.looked: tuple[str, int] = ("", 0)  # head, and messages without long arguments
         self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
         # What the records of a head make of messages.
         self._folded: tuple[str, Sequence[BaseMessage], Any] = ("", (), None)

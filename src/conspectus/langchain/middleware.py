@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -102,10 +102,6 @@ class SummarizationMiddleware(
         window: input limit of the model, in tokens, instead of its profile's.
         reserved_tokens: tokens of the window that messages cannot have, also of one that the guard
             was given; a guard measures the real figure. Default: 0.
-        truncate_args_settings: of Deep Agents: from `trigger` on, arguments of `write_file` and
-            `edit_file` before the part to `keep` with more than `max_length` characters (2,000) are
-            shown as their first 20, `truncation_text` and a pointer to the original. It takes an
-            archive, or `"preserve"`. Default: None.
         summary_request: `"cached"` asks for a summary after the agent's last request, if possible,
             so that the provider reads it from its cache (`docs/cost.md`). Default: `"smallest"`.
 
@@ -171,7 +167,6 @@ class SummarizationMiddleware(
         window: int | None = None,
         reserved_tokens: int = 0,
         summarizer_timeout: float | None = Settings.summarizer_timeout,
-        truncate_args_settings: Mapping[str, Any] | None = None,
         stale_results: AnyStale = None,
         background: bool = False,
         summary_request: Literal["smallest", "cached"] = "smallest",

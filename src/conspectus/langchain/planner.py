@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage
@@ -16,7 +15,6 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size
-from conspectus.core.policy import Arguments
 from conspectus.engine.background import begin
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
@@ -25,7 +23,6 @@ from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.state import FORKED, Asked, Recalled, name_messages
 from conspectus.messages import is_summary_message, read_messages
-from conspectus.messages.shortening import has_long_arguments
 from conspectus.observe import log
 from conspectus.tokens import correction
 
@@ -146,8 +143,6 @@ class Step:
         same = head == held.head_id and over == self._over
         if same and 0 <= len(view) - tried < tried // PART:
             return False
-        if policy.arguments is not None and self._are_long(policy.arguments):
-            return True
         if not policy.trigger:
             self._setup.say_once(NO_TRIGGER)
             return False
@@ -156,23 +151,6 @@ class Step:
             reached = self._setup.counting.reached(self._sizes, self._since)
             after = after if after.tokens >= reached else replace(after, tokens=reached)
         return self._over or policy.fired(self._size, self._limit, after) is not None
-
-    def _are_long(self, how: Arguments) -> bool:
-        """Return whether old calls have arguments to shorten; each message is checked once."""
-        kept = self._setup.preserve or self._channel.archive is not None
-        if not kept or not how.fired(self._size, self._limit):
-            return False
-        old = how.old([b - a for a, b in pairwise(self._sizes.sums[0])], self._limit)
-        head, since = self._history.looked
-        since = since if head == self._held.head_id and since <= old else 0
-        if any(
-            has_long_arguments(one, how.longest)
-            and "clip_of" not in one.additional_kwargs.get("conspectus", {})
-            for one in self._view[since:old]
-        ):
-            return True
-        self._history.looked = (self._held.head_id, old)
-        return False
 
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""

@@ -17,7 +17,7 @@ from conspectus._langchain import named
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
-from conspectus.core.policy import Arguments, whole
+from conspectus.core.policy import whole
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError, did_you_mean
@@ -78,9 +78,7 @@ class Setup:
         # nothing more is cut than asked, as long as that fits the window with room to grow.
         trigger = None if given["trigger"] == [] else given["trigger"]
         settings = Settings.of(given, trigger=trigger)
-        arguments = Arguments.build(given["truncate_args_settings"])
-        own: Any = {"keep_first": True, "keep_base": counting.base, "arguments": arguments}
-        policy = replace(settings.policy(), **own)
+        policy = replace(settings.policy(), keep_first=True, keep_base=counting.base)
         if policy.needs_window and self.window is None:
             raise PolicyError(
                 "Model profile information is required to use fractional token limits, and is "
@@ -89,7 +87,7 @@ class Setup:
             )
         meter = TokenMeter(None if counting.approximate else counter, model=model)
         engine = Engine.build(settings, policy, meter)
-        count = counting.message if arguments or policy.keep[0] != "messages" else None
+        count = counting.message if policy.keep[0] != "messages" else None
         self.engine = replace(engine, preview=_asked_of(given["preview"]), keep_count=count)
         self.histories = Newest[tuple[str, str, str], History](
             THREADS, CHARACTERS, attrgetter("characters")

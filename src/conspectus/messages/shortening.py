@@ -12,13 +12,12 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from conspectus._langchain import is_ai_message, is_message
+from conspectus._langchain import is_message
 from conspectus.core.items import highest
 from conspectus.messages.blocks import (
     CALLS,
     How,
     Short,
-    at_path,
     described,
     is_item,
     kind_name,
@@ -45,11 +44,6 @@ INPUTS = frozenset({"input_image", "input_file"})
 
 SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
-
-WRITERS = frozenset({"write_file", "edit_file"})
-"""Tools of Deep Agents whose arguments hold the text of files, which the files have too."""
-
-ARGUMENT_HEAD = 20  # Characters of such an argument that stay, as in Deep Agents
 
 
 def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> Source:
@@ -96,34 +90,9 @@ def _cut(size: int, where: str, text: str) -> str:
     return "\n".join(filter(None, (text[:head], mark, text[-tail:] if tail else "")))
 
 
-def has_long_arguments(source: object, longest: int) -> bool:
-    """Tell whether a call to write a file has an argument longer than `longest`."""
-    calls = source.tool_calls if is_ai_message(source) else ()
-    values = [value for c in calls if c["name"] in WRITERS for value in c["args"].values()]
-    return any(isinstance(value, str) and len(value) > longest for value in values)
-
-
-def with_short_arguments(
-    message: Message, longest: int, ending: str, where: str = ARCHIVED
-) -> Source:
-    """Cut arguments of file writers that are longer than `longest`.
-
-    Names, ids and all other arguments stay, in every form in which the message has its calls.
-    `ending` and a pointer to the original follow the rest of each; `where` is as for `clip`.
-    """
-    if not has_long_arguments(message.source, longest):
-        return message.source
-    end = f"{ending} [original {where.replace('{cite}', message.cite)}]"
-
-    def cut(text: str) -> str:
-        return text[:ARGUMENT_HEAD] + end if len(text) > longest else text
-
-    return _Shortening(message, cut, where, tools=WRITERS).message()
-
-
 @dataclass(frozen=True, slots=True)
 class _Shortening:
-    """One message whose long texts are cut; with `tools`, only arguments of their calls.
+    """One message whose long texts are cut.
 
     With `everything`, media are described and say where they are, and arguments are cut as a whole.
     """
@@ -132,7 +101,6 @@ class _Shortening:
     cut: Callable[[str], str]
     where: str
     everything: bool = False
-    tools: frozenset[str] = frozenset()
 
     def message(self) -> Source:
         source = self.original.source
@@ -164,9 +132,7 @@ class _Shortening:
         """Shorten a call as OpenAI, or as LangChain, writes it."""
         if not isinstance(call, Mapping):
             return call
-        names = [at_path(call, path) for path in ("name", "function.name", "custom.name")]
-        chosen = not self.tools or any(name in self.tools for name in names)
-        return self._fields(call, CALLS) if chosen and call.get("id") not in signed else call
+        return self._fields(call, CALLS) if call.get("id") not in signed else call
 
     def _content(self, value: Any) -> Any:
         if not isinstance(value, list):
@@ -174,17 +140,15 @@ class _Shortening:
         blocks: list[Any] = []
         for kind, run in groupby(value, key=plain_text):
             parts = list(run)
-            if kind and len(parts) > 1 and not self.tools:
+            if kind and len(parts) > 1:
                 parts = [{"type": kind, "text": "\n".join(part["text"] for part in parts)}]
             blocks += map(self._block, parts)
         return blocks
 
     def _block(self, value: Any) -> Any:
         if isinstance(value, str):
-            return value if self.tools else self.cut(value)
+            return self.cut(value)
         if not isinstance(value, Mapping) or stays_whole(value):
-            return value
-        if self.tools and value.get("name") not in self.tools:
             return value
         name, kind = kind_name(value), kind_of(value)
         if kind.inside and isinstance(inner := value.get(kind.inside), Mapping):
