@@ -24,6 +24,13 @@ from deepagents.middleware.summarization import SummarizationToolMiddleware
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import PolicyError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
+from conspectus.observe import log
+
+REPLACED = (
+    "the SummarizationMiddleware of %s in middleware= stands in the place of ours, and nothing is "
+    "archived: leave it out, or put conspectus.deep_agents.summarization_middleware(model, "
+    "backend, ...) in its place"
+)
 
 ORIGINAL = real.create_deep_agent  # for callers that put ours under its name
 
@@ -65,6 +72,10 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
             "compact_tool=True) in its place"
         )
     ours = next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
+    name = "SummarizationMiddleware"  # Deep Agents puts one of this name in the place of its own
+    foreign = (one for one in middleware if not isinstance(one, SummarizationMiddleware))
+    if other := next((one for one in foreign if getattr(one, "name", "") == name), None):
+        log("replaced", REPLACED, type(other).__module__)
     return _rebound(ours)(*args, **kwargs)
 
 
