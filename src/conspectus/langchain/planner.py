@@ -32,6 +32,11 @@ PART = 256
 """After a try that changed nothing, a history is tried again once more than one in this many of its
 messages has come: a short one at the next step, a long one rarely enough to stay cheap."""
 
+NO_CHECKPOINTER = (
+    "preview=True interrupts the graph, and a graph without a checkpointer cannot be resumed: "
+    "compile it with checkpointer=..., or pass a callable as preview="
+)
+
 NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
 
 
@@ -137,6 +142,8 @@ class Step:
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
         held, view, policy = self._held, self._view, self._policy
+        if self._setup.given["preview"] is True and not self._channel.run.saved:
+            self._setup.say_once(NO_CHECKPOINTER)
         if focus is not None or held.pending:
             return True
         head, over, tried = self._history.tried
