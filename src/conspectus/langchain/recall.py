@@ -48,8 +48,7 @@ WILL_COMPACT = (
 )
 
 NO_TOOLS = (
-    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s; "
-    "recall='auto' shows what a turn needs without a call"
+    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s%s"
 )
 
 Runtime = ToolRuntime[Any, Any]
@@ -115,7 +114,8 @@ def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -
     setup.engine.tools.learn(request.tools)
     if not own or getattr(type(request.model), "bind_tools", None) is not BaseChatModel.bind_tools:
         return request
-    setup.say_once(NO_TOOLS % ", ".join(tool.name for tool in own))
+    auto = "" if setup.recalled else "; recall='auto' shows what a turn needs without a call"
+    setup.say_once(NO_TOOLS % (", ".join(tool.name for tool in own), auto))
     ours = set(map(id, own))
     others = [one for one in request.tools if id(one) not in ours]
     return request if len(others) == len(request.tools) else request.override(tools=others)
