@@ -202,12 +202,15 @@ class Policy:
 
     def caveats(self, window: int | None) -> Iterator[str]:
         """Yield warnings about legal settings that cannot have their effect in this window."""
-        kind, amount = self.keep
+        (kind, amount), tokens = self.keep, keep_tokens(self.keep, window)
         limit = f"a window of {window or 0:,} tokens"
         for clause in self.trigger:
-            bound = getattr(clause, kind)
             # Where several sizes must hold, another one may end first.
-            if bound is not None and amount >= bound and clause == TriggerClause(**{kind: bound}):
+            bound, size = getattr(clause, kind), amount
+            alone = clause == TriggerClause(**{kind: bound})
+            if tokens is not None:
+                bound, size, alone = clause.threshold(window), tokens, clause.messages is None
+            if bound is not None and size >= bound and alone:
                 yield (
                     f"keep {amount:g} {kind} can never get below the trigger ({clause}): every "
                     "compaction would be followed by another one. Lower keep or raise trigger."
