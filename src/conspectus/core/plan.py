@@ -39,6 +39,11 @@ STUCK = (
     "with a larger window, reserve less of it, or shorten the system prompt or the newest message, "
     "its images and files included"
 )
+NO_ROOM = (
+    "what is reserved beside the messages takes {taken:,} tokens of the window's {limit:,}, which "
+    "leaves no room for them: use a model with a larger window, reserve less of it, or shorten the "
+    "system prompt"
+)
 HELD_BACK = (
     "the history takes {needed:,} tokens of {budget:,}, and its latest summary failed or was "
     "refused; another one is made once it has grown by a tenth, or when it is asked for by force"
@@ -86,7 +91,7 @@ def plan(
     decided: Plan = Keep(BELOW, tokens)
     if force or fired or over:
         if window is not None and window.budget <= 0:
-            reason = STUCK.format(needed=tokens, budget=window.budget)
+            reason = NO_ROOM.format(taken=window.reserved, limit=window.limit)
             return Stuck(reason, tokens, max(1, tokens), window.budget)
         gain = math.ceil(tokens / GAIN)
         if force or over or gain < floor:  # sizes of small histories mean little
