@@ -80,7 +80,7 @@ def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
 @pytest.mark.parametrize(
     ("summarizer", "remedy"),
     [
-        (lambda messages: "", "it is empty; it begins with ''; use another one"),
+        (lambda messages: "", "it is empty; it begins with ''; take another"),
         (Scripted(no_key), "no key; check the summariser's name, key and network"),
     ],
 )

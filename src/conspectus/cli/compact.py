@@ -152,7 +152,7 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     line = partial(output.say, err=err)
     outcome, dropped, cost = data["outcome"], data["dropped"], data["cost"]
     reason = f": {data['reason']}" if why else ""
-    cause = f" ({data['cause']})" if data["cause"] else ""
+    cause = f" ({data['cause']})" if data["cause"] not in reason else ""
     colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
     line(f"{outcome}{reason}{cause}", bold=True, fg=colour)
     if dropped:

@@ -46,7 +46,8 @@ class CompactionResult:
             while it fails, and after a summary of another library.
         tokens_before: tokens of the view before, without messages already covered.
         tokens_after: tokens of `messages`.
-        budget: most tokens of `messages`; None if no window is known.
+        budget: most tokens of `messages`; of an unknown window the least trigger of tokens alone,
+            or None.
         evicted: messages that left the view now.
         kept: messages of the caller in view, clipped ones included.
         clipped: messages truncated.
@@ -86,6 +87,7 @@ class CompactionResult:
         record = "" if self.record is None else f", record {self.record.id}"
         lost = ", not archived" if self.evicted and not self.archived else ""
         counts = f"{self.evicted:,} messages evicted{lost}, {self.kept:,} in view"
+        counts += f" ({self.clipped:,} of them truncated)" if self.clipped else ""
         reason = shorten(self.reason, 80, placeholder=" …")
         return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {reason}>"
 
