@@ -42,7 +42,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
-STARTING = [*"cli config deep_agents mcp measure operations sdk serve".split()]
+STARTING = [*"cli config deep_agents evidence mcp measure operations sdk serve".split()]
 """Pages whose blocks start processes or a server, or replay a session."""
 PROVIDERS = "serve sdk".split()
 """Pages whose clients ask a provider, by the addresses and keys of their environment."""
