@@ -46,6 +46,7 @@ OVERFLOWS = (
     ("max tokens of + exceeded|prompt token + cannot be", "Snowflake, Databricks, Lemonade"),
     ("maximum supported sequence length|prompt length exceed", "SambaNova, AI21"),
     ("prompt exceed + length|inputs must have less than", "Gemini, gateways"),
+    ("larger than the model input length|input length error", "MLC, LMDeploy"),
     ("max input characters|prompt tokens too long|exceed + available context", "Baidu, llama.cpp"),
     ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
     ("输入 + token + 超|token 总数 + 超|token 数 + 超|token数 + 超|tokens 总数 + 超", "StepFun"),
@@ -92,7 +93,7 @@ def is_overflow(error: BaseException, *holders: object) -> bool:
     """Whether a provider says that a request was too long; `holders` name limits of its answer."""
     ways = [way.split(" + ") for words, _ in OVERFLOWS for way in words.split("|")]
     if all(limit > 0 for limit in answer_limits(holders)):
-        ways.append(["max tokens must be at least 1, got"])  # vLLM, of what the window leaves
+        ways.append(["tokens must be at least 1, got"])  # vLLM, of what the window leaves
     return any(
         status == 413 or any(all(part in said for part in way) for way in ways)
         for status, about, said in _read(error)
