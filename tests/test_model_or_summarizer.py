@@ -205,13 +205,6 @@ SAID = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
 BOUNDED: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
 
 
-def test_prose_without_sources_counts_where_it_is_long():
-    model = ScriptedChatModel(answers=["The cache was stale in each of them. " * 12], cites=False)
-    result = Compactor(model, **BOUNDED).compact(SAID, thread_id="t")
-    assert result.outcome == "compacted"
-    assert "The cache was stale" in result.summary
-
-
 def test_a_history_of_an_unknown_window_has_a_bound_although_no_model_writes():
     model = ScriptedChatModel(answers=lambda _: RuntimeError("401"))
     for most, outcome in ((18, "kept"), (20, "compacted")):
