@@ -70,9 +70,10 @@ class SqliteTables(Tables):
         self._closed = False
         self._file = None if self._path is None else _private_file(self._path)
         self._where = self._path.as_uri() if self._path else ":memory:"
-        if self._path and self._file is None:  # to read; without a writer, also on such a disk
-            alone = not self._path.with_name(f"{self._path.name}-wal").exists()
-            self._where += "?mode=ro" + "&immutable=1" * alone
+        if self._path and self._file is None:  # to read
+            # What no writer can change may be read without a lock, for which a file is written.
+            fixed = hasattr(os, "statvfs") and os.statvfs(self._path).f_flag & os.ST_RDONLY
+            self._where += "?mode=ro" + "&immutable=1" * bool(fixed)
         try:
             self._set_up(self._connection())
         except Exception:

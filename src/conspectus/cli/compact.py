@@ -22,10 +22,7 @@ from conspectus.errors import InputError
 from conspectus.model import windows
 from conspectus.transcripts import mend, read_history, write_history
 
-KEEP = (
-    "How much of the newest history stays in view, in the same form, where that leaves room to "
-    "grow. Default: messages:20, and fewer as soon as they take much of the room."
-)
+KEEP = "How much of the newest stays in view, in the same form. Default: messages:20, or fewer."
 RESERVE = "Tokens of the window for the answer, the system prompt and tools."
 MODEL = "What summarises: provider:model, which is recommended, or embedded, which quotes."
 TRIGGER = (

@@ -39,11 +39,6 @@ STUCK = (
     "with a larger window, reserve less of it, or shorten the system prompt or the newest message, "
     "its images and files included"
 )
-NO_ROOM = (
-    "what is reserved beside the messages takes {taken:,} tokens of the window's {limit:,}, which "
-    "leaves no room for them: use a model with a larger window, reserve less of it, or shorten the "
-    "system prompt"
-)
 HELD_BACK = (
     "the history takes {needed:,} tokens of {budget:,}, and its latest summary failed or was "
     "refused; another one is made once it has grown by a tenth, or when it is asked for by force"
@@ -91,7 +86,8 @@ def plan(
     decided: Plan = Keep(BELOW, tokens)
     if force or fired or over:
         if window is not None and window.budget <= 0:
-            reason = NO_ROOM.format(taken=window.reserved, limit=window.limit)
+            reason = f"{window.reserved:,} of the window's {window.limit:,} tokens are reserved: "
+            reason += STUCK.format(needed=tokens, budget=0)
             return Stuck(reason, tokens, max(1, tokens), window.budget)
         gain = math.ceil(tokens / GAIN)
         if force or over or gain < floor:  # sizes of small histories mean little

@@ -26,11 +26,7 @@ from conspectus.errors import PolicyError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.observe import log
 
-REPLACED = (
-    "the SummarizationMiddleware of %s in middleware= stands in the place of ours, and nothing is "
-    "archived: leave it out, or put conspectus.deep_agents.summarization_middleware(model, "
-    "backend, ...) in its place"
-)
+REPLACED = "a SummarizationMiddleware of another library is used: nothing is archived; leave it out"
 
 ORIGINAL = real.create_deep_agent  # for callers that put ours under its name
 
@@ -72,10 +68,9 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
             "compact_tool=True) in its place"
         )
     ours = next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
-    name = "SummarizationMiddleware"  # Deep Agents puts one of this name in the place of its own
     foreign = (one for one in middleware if not isinstance(one, SummarizationMiddleware))
-    if other := next((one for one in foreign if getattr(one, "name", "") == name), None):
-        log("replaced", REPLACED, type(other).__module__)
+    if "SummarizationMiddleware" in (getattr(one, "name", "") for one in foreign):
+        log("replaced", REPLACED)  # Deep Agents puts one of this name in the place of its own
     return _rebound(ours)(*args, **kwargs)
 
 

@@ -22,6 +22,7 @@ from conspectus.engine.view import History, reports_of
 from conspectus.errors import MessageError, StuckError
 from conspectus.messages import SUMMARY_LINE, Message, Source, is_summary_message, read_messages
 from conspectus.messages.message import without_objects
+from conspectus.messages.reading import equal
 from conspectus.messages.shortening import POINTER
 from conspectus.tokens import Report
 
@@ -46,8 +47,7 @@ class CompactionResult:
             while it fails, and after a summary of another library.
         tokens_before: tokens of the view before, without messages already covered.
         tokens_after: tokens of `messages`.
-        budget: most tokens of `messages`; of an unknown window the least trigger of tokens alone,
-            or None.
+        budget: most tokens of `messages`; without a window the least trigger of tokens, or None.
         evicted: messages that left the view now.
         kept: messages of the caller in view, clipped ones included.
         clipped: messages truncated.
@@ -192,7 +192,7 @@ def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | 
     if not isinstance(messages, (list, tuple)) or len(messages) < len(seen.sent):
         return None
     now = messages[: len(seen.sent)]
-    if not _equal(now, seen) and not _equal(now := without_objects(now), seen):
+    if not _same(now, seen) and not _same(now := without_objects(now), seen):
         return None
     view = seen.result.messages
     if not all(map(is_, now, seen.sent)):
@@ -224,11 +224,7 @@ def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | 
     )
 
 
-def _equal(now: Sequence[Source], seen: Seen) -> bool:
+def _same(now: Sequence[Any], seen: Seen) -> bool:
     """Tell whether messages are those that were sent, and hold what they held."""
-    try:
-        # A dict itself is compared fastest.
-        held = [one if type(one) is dict else vars(one) for one in now]
-        return [*map(type, now)] == [*map(type, seen.sent)] and held == seen.held
-    except Exception:  # values that cannot be compared, such as arrays
-        return False
+    held = [getattr(one, "__dict__", one) for one in now]  # a dict itself is compared fastest
+    return [*map(type, now)] == [*map(type, seen.sent)] and equal(held, seen.held)

@@ -32,11 +32,7 @@ PART = 256
 """After a try that changed nothing, a history is tried again once more than one in this many of its
 messages has come: a short one at the next step, a long one rarely enough to stay cheap."""
 
-NO_CHECKPOINTER = (
-    "preview=True interrupts the graph, and a graph without a checkpointer cannot be resumed: "
-    "compile it with checkpointer=..., or pass a callable as preview="
-)
-
+NO_CHECKPOINTER = "preview=True needs a graph with checkpointer=...: no other can be resumed"
 NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
 
 

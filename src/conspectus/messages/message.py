@@ -327,7 +327,8 @@ def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
     if hasattr(value, "model_dump") and not is_message(value):
         with suppress(Exception):  # as of a class; who reads it names it
             exclude = getattr(value, "__api_exclude__", None)
-            return value.model_dump(exclude_none=True, exclude=exclude)
+            made = value.model_dump(exclude_none=True, exclude=exclude)
+            return made if isinstance(made, dict) else value
     return value
 
 

@@ -118,7 +118,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     open_answer = ""  # how the answer of the message before this one goes on
     for index, source in enumerate(messages):  # a history comes again in the same order
         message = before[index] if index < len(before) and type(source) is dict else None
-        if message is None or not _equal(message.memo["copy"], source):
+        if message is None or not equal(message.memo["copy"], source):
             message = read_message(source, index)
             source = message.source
         goes_on = message.goes_on if message.role == "assistant" else None
@@ -137,12 +137,12 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
 def read_message(message: Source, index: int = 0) -> Message:
     """Read one message, without a key; errors as for `read_messages`."""
     known, rest = _of_objects.get(id(message), (None, ()))
-    if known is not None and known() is message and _equal(rest[-1]["copy"], fields_of(message)):
+    if known is not None and known() is message and equal(rest[-1]["copy"], fields_of(message)):
         return Message(message, *rest)
     try:
         content = fields_of(message)
         copy = tagged(content, [])
-        is_json = _equal(copy, content)
+        is_json = equal(copy, content)
         if not is_json and (plain := without_objects(message)) is not message:
             return read_message(plain, index)
         made = _read(message, index)
@@ -165,7 +165,7 @@ def read_message(message: Source, index: int = 0) -> Message:
     return made
 
 
-def _equal(copy: Any, content: Any) -> bool:
+def equal(copy: Any, content: Any) -> bool:
     """Tell whether a message is as it was; numbers are equal as in Python, so that 1 is True."""
     try:
         return bool(copy == content)
@@ -272,8 +272,8 @@ def _dict_role(message: Mapping[str, Any], index: int) -> Role:
 
 
 def _named(part: Any, field: str) -> Any:
-    """Return a part of a message, or raise `TypeError` for an object that nothing here reads."""
-    if part is None or isinstance(part, (str, int, float, bytes, Mapping, list, tuple)):
+    """Return a part of a message, or raise `TypeError` for an SDK's object that nothing reads."""
+    if not hasattr(part, "model_dump"):
         return part
     raise TypeError(f"its {field} has an object of {type(part)}; give that object's .model_dump()")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import innermost, is_chat_model, named, without_streams
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Check = Callable[..., str]  # says why a text cannot be used; empty if it can
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
+PLACED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
 BEGINS = 60  # characters of a refused answer that an error shows
 
 
@@ -151,7 +153,10 @@ class Steps:
 
 def _asked(call: Callable[..., Any], prompt: Prompt) -> Any:
     """Call a model; a method of a caller's own class may take the messages alone."""
-    alone = len(signature(call).parameters) == 1
+    alone = False
+    with suppress(ValueError, TypeError):  # of what is not written in Python
+        taken = [one for one in signature(call).parameters.values() if one.kind in PLACED]
+        alone = len(taken) == 1 and taken[0].kind is not Parameter.VAR_POSITIONAL
     return call(prompt) if alone else call(prompt, call_config())
 
 

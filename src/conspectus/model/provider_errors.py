@@ -62,6 +62,9 @@ _LASTS = """authenticat unauthori forbidden permission accessdenied notfound bad
 _NO_CREDIT = ("insufficient quota", "credit balance is too low", "billing error")
 _BUSY = (408, 425, 429, *range(500, 600))
 
+WRAPPERS = ("summary", "answer", "output", "response", "result", "notes")
+"""Tags that models put around a whole answer."""
+
 SAID = 300  # characters of an error that ours repeats
 _SIGNS = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -196,10 +199,7 @@ def text_of(answer: object, name: str) -> str:
 
 
 def _written(text: str) -> str:
-    """Return a text without thoughts, and without a fence or a pair of tags around all of it.
-
-    Nothing is left where a thought has no end.
-    """
+    """Return a text without thoughts and what encloses it; nothing where a thought has no end."""
     kept, at, inside = list[str](), 0, False
     for mark in _THOUGHT.finditer(text):
         if mark["open"]:
@@ -212,8 +212,8 @@ def _written(text: str) -> str:
     fenced = text.startswith("```") and text.endswith("```") and text.count("```") == 2
     if fenced:
         text = text.partition("\n")[2].removesuffix("```").strip()
-    name, _, rest = text[1:].partition(">")  # such as <summary>; a gateway's page stays a page
-    once = name != "html" and text.count(f"<{name}>") == text.count(f"</{name}>") == 1
+    name, _, rest = text[1:].partition(">")  # a gateway's page or error stays as it is
+    once = name in WRAPPERS and text.count(f"<{name}>") == text.count(f"</{name}>") == 1
     wrapped = once and text.startswith("<") and text.endswith(f"</{name}>")
     return rest.removesuffix(f"</{name}>").strip() if wrapped else text
 

@@ -31,7 +31,10 @@ FAILED = ("error", "failed", "failure", "incomplete", "false")
 
 # Values of an error that say that there was none.
 NOTHING = ("", "0", "false", "none", "null", "[]", "{}")
-_ENDED = re.compile(r"(?i)\A\W?(?:\w++ ){0,3}?exit(?:ed with)? (?:code|status) (-?\d++)\W?")
+_ENDED = re.compile(
+    r"(?i)\A\W?(?:(?:\w++ ){0,3}?exited with|(?:(?:\w++ )?failed with )?exit) "
+    r"(?:code|status) (-?\d++)\W?"
+)
 _TAGS = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
 _OPEN = re.compile(r"<(\w{1,40})>\n?")
 
@@ -90,7 +93,7 @@ class _Reader:
         self.todo: tuple[str, ...] | None = None
         self.skill_files: dict[str, str] = {}
         self._calls: dict[str, list[Line]] = {}
-        self._todos: dict[str, tuple[str, ...]] = {}
+        self._todos: dict[str, str] = {}
 
     def read(self, message: Message, place: int) -> None:
         """Add what one message says, asks and answers."""
@@ -110,8 +113,8 @@ class _Reader:
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool = self._tools[call.name]
         args = tool.ordered(_arguments(call.args))
-        if tool.todo and (items := _items(call, tool, self.todo or self._todo)) is not None:
-            self._todos[call.id] = items  # the newest list is shown under what is open
+        if tool.todo and _items(call.args, tool, ()) is not None:
+            self._todos[call.id] = call.args  # the newest list is shown under what is open
             args = [(tool.todo, GAP)]
         line = Line(
             "done",
@@ -137,9 +140,9 @@ class _Reader:
         if self._skills is not None and not result.failed:
             self.skill_files |= self._skills.read(line.call, line.args)
         if tool.todo:
-            self.todo = self.todo if failed else self._todos.get(result.call, self.todo)
-        if tool.asks and not failed:
-            said = result.text.strip()
+            items = _items(self._todos.get(result.call, ""), tool, self.todo or self._todo)
+            self.todo = self.todo if failed or items is None else items
+        if tool.asks and not result.failed and (said := result.text.strip()):
             self.lines.append(Line("said", (message.cite,), said, line.call, span=(place, place)))
         outcome = cut(shape.text, BRIEF if tool.todo or tool.asks else STORED) or "(empty)"
         line.outcome = f"{line.outcome}{BREAK}{outcome}" if line.outcome else outcome
@@ -158,13 +161,13 @@ def _results(message: Message) -> Sequence[Result]:
     return [Result(call, message.text, failed) for call in message.answers[:1]]
 
 
-def _items(call: Call, tool: Tool, before: Sequence[str]) -> tuple[str, ...] | None:
+def _items(args: str, tool: Tool, before: Sequence[str]) -> tuple[str, ...] | None:
     """Return a to-do list, an item a line with its fields; None where there is none.
 
     A call may say that it has only what has changed: `merge`, and an `id` in each item.
     """
     try:
-        data = json.loads(call.args)
+        data = json.loads(args)
         rows = data[tool.todo]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
@@ -174,8 +177,9 @@ def _items(call: Call, tool: Tool, before: Sequence[str]) -> tuple[str, ...] | N
     items = tuple(one_line(" | ".join(map(str, row))) for row in fields)
     if data.get("merge") is not True:
         return items
-    changed = {str(row.get("id")) for row in rows if isinstance(row, Mapping)}
-    return (*(item for item in before if changed.isdisjoint(item.split(" | "))), *items)
+    fields = (enumerate(row.items()) for row in rows if isinstance(row, Mapping))
+    ids = {(at, str(value)) for row in fields for at, (name, value) in row if name == "id"}
+    return (*(item for item in before if ids.isdisjoint(enumerate(item.split(" | ")))), *items)
 
 
 # What a tool was given and what it answered, by the shape of the data

@@ -76,7 +76,8 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
     begin, end = first - min(FAR, first // 3), last + min(FAR, (len(text) - last) // 3)
     first = next((p + len(m) for m in _ENDS if (p := text.rfind(m, begin, first)) >= 0), first)
     last = next((p + len(m) for m in _ENDS if (p := text.find(m, last, end)) >= 0), last)
-    return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".strip()
+    whole = f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}"
+    return whole.rstrip() if first else whole.strip()
 
 
 def cut_lines(text: str, room: float) -> str:
@@ -212,7 +213,8 @@ def tallied(lines: Sequence[Line]) -> Line:
                 what = GAP + what[1 - NAME :]
             about[f"{line.call} {cut(what, NAME)}".strip()] = None
     first, last = min(lines, key=lambda one: one.span), max(lines, key=lambda one: one.span[-1])
-    ids, times = (*first.ids[:1], *last.ids[-1:]), sum(line.times or 1 for line in lines)
+    ids = tuple(dict.fromkeys((*first.ids[:1], *last.ids[-1:])))
+    times = sum(line.times or 1 for line in lines)
     if first.kind == "said" and 2 < times <= NAMED:
         ordered = sorted(lines, key=lambda one: one.span)
         each = tuple(name for line in ordered for name in line.ids)

@@ -82,7 +82,7 @@ TOOLS: tuple[Tool, ...] = (
     *(Tool(name, key, effect=False) for key, names in _LOOKS for name in names.split()),
     *(Tool(name, "path", effect=True) for name in _WRITES.split()),
     *(Tool(name, "path", _OLD_NEW, effect=True) for name in _EDITS.split()),
-    *(Tool(name, asks=True) for name in _ASKS.split()),
+    *(Tool(name, effect=False, asks=True) for name in _ASKS.split()),
     *(Tool(name, "todos", effect=False, todo="todos") for name in
       ("write_todos", "todowrite", "todo_write", "update_todos")),
     Tool("update_plan", "plan", effect=False, todo="plan"),

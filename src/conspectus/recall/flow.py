@@ -258,7 +258,7 @@ class _Search:
             raise InputError(f"an id must be text, not {type(name).__name__}")
         rows, bare = self._rows, name.strip().removeprefix("[").removesuffix("]").strip()
         base, _, call = bare.rpartition("/")
-        ways = [(name, 0), (bare, 0)]
+        ways = [(name, 0), (bare, 0), (bare.partition(" #")[0], 0)]
         ways += [(base, int(call))] if base and call.isascii() and call.isdigit() else []
         for one, number in ways:
             start = len(one) >= 8 and all(c in "0123456789abcdef" for c in one)

@@ -91,8 +91,8 @@ class Hit:
 class RecallResult:
     """Recalled messages in the order of the text that shows them to a model, and its size.
 
-    `text` is empty if nothing was found. `truncated` says that something was left out; without
-    `hits` nothing fits, and `text` says so, whatever it takes.
+    `text` is empty if nothing was found, and says so if nothing fits; `truncated` says that
+    something was left out.
     """
 
     hits: tuple[Hit, ...]
@@ -217,7 +217,8 @@ class Packing:
             self._missed = True
             last = self.hits.pop()
             if not self.hits and self.left_out:
-                part = self._cut(last, self.tokens - self.count("\n" + lines[-1]))
+                room = self.tokens - self.count("\n" + lines[-1])
+                part = self._cut(last, min(room, self._size(last) - 1))
                 self.hits = [part or last]
                 if part in (None, last):
                     self.left_out = 0  # something of it is worth more than how much is missing
