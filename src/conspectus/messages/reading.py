@@ -272,10 +272,11 @@ def _dict_role(message: Mapping[str, Any], index: int) -> Role:
 
 
 def _named(part: Any, field: str) -> Any:
-    """Return a part of a message, or raise `TypeError` for an SDK's object that nothing reads."""
-    if not hasattr(part, "model_dump"):
+    """Return a part of a message, or raise `TypeError` for an object that nothing here reads."""
+    if part is None or isinstance(part, (str, int, float, bytes, Mapping, list, tuple)):
         return part
-    raise TypeError(f"its {field} has an object of {type(part)}; give that object's .model_dump()")
+    kind = type(part)
+    raise TypeError(f"its {field} has an object of {kind}; give a dict, such as its .model_dump()")
 
 
 @dataclass(slots=True)

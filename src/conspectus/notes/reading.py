@@ -177,8 +177,8 @@ def _items(args: str, tool: Tool, before: Sequence[str]) -> tuple[str, ...] | No
     items = tuple(one_line(" | ".join(map(str, row))) for row in fields)
     if data.get("merge") is not True:
         return items
-    fields = (enumerate(row.items()) for row in rows if isinstance(row, Mapping))
-    ids = {(at, str(value)) for row in fields for at, (name, value) in row if name == "id"}
+    changed = [enumerate(row.items()) for row in rows if isinstance(row, Mapping)]
+    ids = {(at, str(value)) for row in changed for at, (name, value) in row if name == "id"}
     return (*(item for item in before if ids.isdisjoint(enumerate(item.split(" | ")))), *items)
 
 
