@@ -31,10 +31,7 @@ from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import Grant, digest, handle_of
 
 PAGE, SEARCHED, SHOWN = 100, 50, 4  # Threads on a page of the list, of a search, in its answer
-NONE = (
-    "(No thread that you may read is archived. Its user can check --thread, --tenant or --project "
-    "of the server against 'conspectus archive list'.)"
-)
+NONE = "(No thread that you may read is archived. Its user can check --thread and --tenant.)"
 TOKENS, MOST_TOKENS = 2_000, 20_000  # Default and maximum tokens of an answer
 
 READ_ONLY = ToolAnnotations(
