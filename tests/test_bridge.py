@@ -290,9 +290,3 @@ def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(inst
     assert [result.outcome for result in results] == ["compacted"] * 2
     [record] = archive.chain(SCOPE)
     assert len(record.covers) + len(results[0].messages) - 1 == len(sent)
-
-
-@pytest.mark.parametrize("timeout", [None, 5])
-def test_a_function_that_raises_stop_iteration_hangs_no_loop(timeout):
-    with pytest.raises(RuntimeError, match="give next"):
-        asyncio.run(asyncio.wait_for(arun(io(lambda: next(iter(())), timeout=timeout)), 5))

@@ -156,7 +156,6 @@ def test_without_questions_the_command_says_what_to_write(file):
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("a.yaml", "summarization: {kep: 3}", "kep: unknown key"),
         ("a.yaml", "summarization: {}", "switches nothing on"),
         ("a.exam.json", '[{"question": "Who?"}]', r"0\.evidence.*write \[\{"),
     ],

@@ -28,12 +28,9 @@ READ_APART = {"window", "reserved_tokens", "token_counter", "tokenizer"}
 FORMS: list[tuple[str, str, Any]] = [
     ("enabled", "'yes'", True),
     ("enabled", "on", True),
-    ("enabled", "1", True),
     ("keep", "{type: messages, value: '30'}", ("messages", 30)),
-    ("keep", "{type: messages, value: 30.0}", ("messages", 30)),
     ("keep", "{type: tokens, value: 3e3}", ("tokens", 3000)),
     ("keep", "{type: fraction, value: '0.3'}", ("fraction", 0.3)),
-    ("trim_tokens_to_summarize", "'4000'", 4000),
     ("trim_tokens_to_summarize", "4000.0", 4000),
     ("trim_tokens_to_summarize", "null", None),
     ("recall", "off", "off"),

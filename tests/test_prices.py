@@ -43,11 +43,6 @@ def test_what_is_read_and_written_in_a_cache_has_prices_of_its_own():
     assert Price(1.0, 10.0).of(CACHED) == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("name", ["", "llama3.1:8b", "gpt-unheard-of", "ollama:gpt-5-mini"])
-def test_what_nobody_knows_has_no_price(name):
-    assert price_of(CACHED.asked_of(name)) is None
-
-
 def test_the_callers_own_price_goes_first_and_without_the_package_there_are_no_others(monkeypatch):
     cost = Cost(1, 1_000_000).asked_of("gpt-5-mini")
     assert price_of(cost, {"gpt-5-mini": Price(7.0, 7.0)}) == 7.0
@@ -67,14 +62,6 @@ def test_an_unknown_price_is_said_once_and_leaves_all_of_the_bill_open(caplog):
     assert (found[0].money, found[0].currency) == (None, "")
     assert set(record.bill) == {"seconds", "waited"}
     assert caplog.text.count("no price is known for small, so its calls name no money") == 1
-
-
-def test_a_model_without_a_price_to_pay_costs_nothing_in_the_log(caplog):
-    caplog.set_level(logging.INFO, "conspectus")
-    with heard():
-        set_prices({"own": Price(0.0, 0.0)})
-        compact(model("own"), archive="memory:")
-    assert ", $0.00" in caplog.text
 
 
 def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):

@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langchain_core.messages import HumanMessage
 
 from conspectus.messages import read_messages
 from conspectus_lab.policies import Policy
@@ -173,24 +172,6 @@ def test_what_the_agent_writes_again_counts_where_its_words_stand(notes, quoted,
     assert (found["needed"], found["quoted_share"]) == (2, quoted)
     assert (found["asked"], found["in_view_share"]) == (2, in_view)
     assert found["with_recall_share"] >= 0.5
-
-
-class Forgetting(AgentMiddleware[Any, Any, Any]):
-    """Drops what is older than four messages, for good."""
-
-    def before_model(self, state: Any, runtime: Any) -> Any:
-        kept = state["messages"][-4:]
-        while isinstance(kept[0], ToolMessage):
-            kept = kept[1:]
-        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept]}
-
-
-def test_what_is_dropped_without_an_archive_is_missing_and_unread():
-    forgets = Policy("bad", "bad", lambda setting: [Forgetting()])
-    run = replay(session(), window=WINDOW, policies=[forgets]).runs[0]
-    left = [one for done in run.compactions for one in done.left]
-    assert run.missing == len(left) > 20
-    assert run.read_share == 0.0
 
 
 HOSTILE = (
