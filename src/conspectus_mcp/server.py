@@ -117,8 +117,7 @@ class _Reader:
         for scope, result in found[:SHOWN]:
             left -= len(result.hits)
             if not parts or left >= 0:
-                head = f"{_thread_line(scope)}\n" if len(scopes) > 1 else ""
-                parts.append(f"{head}{result.text}")
+                parts.append(f"{_thread_line(scope)}\n" * (len(scopes) > 1) + result.text)
         text = recalled_text("\n".join(parts)) if parts else nothing
         more = len(found) - len(parts) + len(scopes[SEARCHED:])
         return text + f"\n(More may be in {more:,} other threads; name one.)" * bool(more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any, Literal, get_args
 
@@ -298,8 +298,10 @@ class StaleResults:
         )
 
     @classmethod
-    def of_arguments(cls, settings: object) -> StaleResults | None:
-        """Read `truncate_args_settings` of Deep Agents; None if they switch it off."""
+    def of_arguments(cls, settings: object, stale: AnyStale = None) -> StaleResults | None:
+        """Read `truncate_args_settings` of Deep Agents, beside `stale`; None switches it off."""
+        if built := cls.build(stale):
+            return replace(built, arguments=cls.of_arguments(settings) is not None)
         name, known = "truncate_args_settings", ("keep", "max_length", "trigger", "truncation_text")
         if settings is None:
             return None

@@ -123,9 +123,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         self._backend = backend if mirror else None
         model = cast("BaseChatModel", model_of(model, options.get("summarizer")))
         if "truncate_args_settings" in options:
-            short = StaleResults.of_arguments(options.pop("truncate_args_settings"))
-            stale = StaleResults.build(options.get("stale_results"))
-            options["stale_results"] = replace(stale, arguments=bool(short)) if stale else short
+            given = options.pop("truncate_args_settings"), options.get("stale_results")
+            options["stale_results"] = StaleResults.of_arguments(*given)
         defaults: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
         defaults.update(summarization_defaults(model, window=window))
         for old in DEPRECATED.keys() & options.keys():

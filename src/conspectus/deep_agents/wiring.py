@@ -26,8 +26,6 @@ from conspectus.errors import PolicyError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.observe import log
 
-REPLACED = "a SummarizationMiddleware of another library is used: nothing is archived; leave it out"
-
 ORIGINAL = real.create_deep_agent  # for callers that put ours under its name
 
 
@@ -70,7 +68,7 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     ours = next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
     foreign = (one for one in middleware if not isinstance(one, SummarizationMiddleware))
     if "SummarizationMiddleware" in (getattr(one, "name", "") for one in foreign):
-        log("replaced", REPLACED)  # Deep Agents puts one of this name in the place of its own
+        log("replaced", "another library's summarisation is used: nothing is archived")
     return _rebound(ours)(*args, **kwargs)
 
 
