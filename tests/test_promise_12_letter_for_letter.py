@@ -112,12 +112,13 @@ def check(notes: str, said: dict[str, str], kept: list[str]) -> None:
 
 
 def named_as_left_out(notes: str, order: list[str]) -> set[str]:
-    """The ids in the ranges of what is left out."""
+    """The ids of what is left out, one by one or in ranges."""
     found: set[str] = set()
     for line in under(SAID, notes):
         if LEFT_OUT.match(line):
-            ends = line.rpartition("recall range ")[2].strip("()").split(" to ")
-            found.update(order[order.index(ends[0]) : order.index(ends[-1]) + 1])
+            for one in line.rpartition("; recall ")[2].strip("()").split(", "):
+                ends = one.removeprefix("range ").split(" to ")
+                found.update(order[order.index(ends[0]) : order.index(ends[-1]) + 1])
     return found
 
 

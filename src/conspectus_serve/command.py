@@ -14,7 +14,7 @@ from typer import Option
 
 from conspectus.cli.options import ArchiveOption, tokens
 from conspectus.config.reading import read_section
-from conspectus.errors import InputError
+from conspectus.errors import InputError, install_command
 
 if TYPE_CHECKING:
     from conspectus.config.schema import SummarizationConfig
@@ -59,7 +59,9 @@ def serve(
 
         from conspectus_serve import make_app
     except ImportError as error:
-        raise InputError(str(error)) from error
+        need = f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
+        said = need + install_command("serve") if error.name else str(error)
+        raise InputError(said) from error
     from conspectus_serve.settings import load_settings
 
     settings, summarization = load_settings(given.pop("config"), given)

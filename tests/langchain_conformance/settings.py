@@ -97,7 +97,7 @@ for name, given, why in (
     ('("messages", True)', ("messages", True), STRICT),
     ('{"messages": 5}', {"messages": 5}, f"{CLEAR}, instead of Python's own"),
     ("5", 5, f"{CLEAR}; `TypeError` would hide it from whoever catches settings that are wrong"),
-    ("None", None, f"{CLEAR}; `TypeError` would hide it from whoever catches wrong settings"),
+    ("None", None, "None is the default, 20 messages"),
 ):
     add(KEEP, f"`{name}`", built({"keep": given}, lambda: writer(1000)), why)
 
