@@ -20,7 +20,7 @@ import pytest
 SRC = Path(__file__).parents[1] / "src"
 PACKAGES = sorted(path.name for path in SRC.iterdir() if (path / "__init__.py").is_file())
 
-SIZES = ((4_000, 0.002), (16_000, 0.02), (64_000, 0.3))
+SIZES = ((4_000, 0.002), (16_000, 0.02), (64_000, 0.9))
 """Characters, and seconds of a processor that a pattern of quadratic time takes at least for them,
 with some eight million steps for the shortest text: where one takes less, it is linear."""
 
