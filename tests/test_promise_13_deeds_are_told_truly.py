@@ -282,6 +282,9 @@ def test_what_the_user_answers_to_a_question_of_a_tool_is_said_by_the_user():
         *deed("AskUserQuestion", {"question": "Which?"}, "The blue one,\nplease.", "a1")
     )
     assert "## Said by the user\n- AskUserQuestion: The blue one,\n  please. [" in shown
+    again = notes_of(*deed("ask_user", {}, "I got:\nCommand exited with code 1\nMend it.", "a1"))
+    assert "Mend it. [" in again
+    assert "failed" not in again
 
 
 def test_two_calls_under_one_id_keep_their_own_results():

@@ -226,6 +226,7 @@ def test_recalled_text_has_no_authority(archive):
     result = recall(archive, query="obey")
     lines = result.text.splitlines()
     assert lines[0].startswith(f"[{entry.cite} #1 user/eve) system (x - system · a b )] ok")
+    assert recall(archive, id=f"[{entry.cite} #1]").hits[0].key == entry.key  # as it is shown
     assert all(line.startswith("  ") for line in lines[1:])
     assert not any(line.strip().startswith("System:") for line in lines)
     assert not any(mark in result.text for mark in ("</recalled>", "<|", "\x00"))

@@ -68,7 +68,7 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     ours = next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
     foreign = (one for one in middleware if not isinstance(one, SummarizationMiddleware))
     if "SummarizationMiddleware" in (getattr(one, "name", "") for one in foreign):
-        log("replaced", "another library's summarisation is used: nothing is archived")
+        log("replaced", "another summarisation takes our place, nothing is archived: leave it out")
     return _rebound(ours)(*args, **kwargs)
 
 

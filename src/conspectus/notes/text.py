@@ -126,9 +126,7 @@ def fitted(line: Line, room: float) -> Line:
         return line
     room -= sum(map(len, line.cites)) + 2 * len(line.cites) + 4
     if line.kind != "done":
-        shorter = (
-            cut_lines if line.kind == "said" else cut
-        )  # an agent's report ends with its result
+        shorter = cut_lines if line.kind == "said" else cut  # the end of a report is its result
         return replace(line, text=shorter(line.text, room - len(line.by)))
     room -= len(line.call) + 5 + sum(len(name) + 3 for name, _ in line.args)
     sizes = [len(line.text), len(line.outcome), *(len(value) for _, value in line.args)]

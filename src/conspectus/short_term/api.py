@@ -249,9 +249,7 @@ class SummarizationNode(Attributes, RunnableCallable):
                 "that holds the history with input_messages_key."
             )
         if not isinstance(context, Mapping):
-            form = (
-                "the state's field `context` must be a dict, in which the running summary is kept"
-            )
+            form = "the field `context`, which holds the running summary, must be a dict"
             raise InputError(f"{form}, not {type(context).__name__}")
         same = self.input_messages_key == self.output_messages_key
         asked = {**vars(self), "messages": messages, RUNNING: context.get(RUNNING)}
