@@ -133,4 +133,4 @@ def archived(
 
 def run(coroutine: Any) -> Any:
     """Run a test's own coroutine, for no more than a minute."""
-    return asyncio.run(asyncio.wait_for(coroutine, 60))
+    return asyncio.run(asyncio.wait_for(coroutine, 600))

@@ -112,7 +112,7 @@ def running(app: Any) -> Iterator[str]:
         server = _Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
-        until = time.monotonic() + 10
+        until = time.monotonic() + 120
         while not server.started and time.monotonic() < until:
             time.sleep(0.005)
         assert server.started
@@ -120,7 +120,7 @@ def running(app: Any) -> Iterator[str]:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(120)
             assert not thread.is_alive()
 
 
@@ -200,8 +200,8 @@ def before(
 def post(endpoint: Serving, path: str, body: Any, **headers: str) -> httpx.Response:
     given = {"authorization": "Bearer k", **{k.replace("_", "-"): v for k, v in headers.items()}}
     if isinstance(body, bytes):
-        return httpx.post(endpoint.url + path, content=body, headers=given, timeout=60)
-    return httpx.post(endpoint.url + path, json=body, headers=given, timeout=60)
+        return httpx.post(endpoint.url + path, content=body, headers=given, timeout=600)
+    return httpx.post(endpoint.url + path, json=body, headers=given, timeout=600)
 
 
 def chat(text: str = "fine", **more: Any) -> Reply:

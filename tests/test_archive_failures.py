@@ -315,7 +315,7 @@ print("well")
 
 
 def test_a_fork_shares_no_connection_with_its_parent(database):
-    done = ran("-c", FORKS, database, timeout=60)
+    done = ran("-c", FORKS, database, timeout=600)
     assert done.stdout.count("well") == 2, done.stderr
 
 

@@ -75,7 +75,7 @@ def served(example: ModuleType) -> str:
     port, end = example.serve(0)
     try:
         example.work(example.build_agent(), 40, threading.Event())
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
             return str(answer.read().decode())
     finally:
         end()

@@ -105,7 +105,7 @@ def test_a_loop_that_is_closed_ends_what_waits_for_it_beside_it(monkeypatch):
     left = loop.run_until_complete(begin())
     loop.close()
     assert not left.done()
-    assert ended.wait(20)
+    assert ended.wait(120)
 
 
 class Awaiting(Scripted):
@@ -268,7 +268,7 @@ def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(inst
 
     def answer(messages: Any) -> str:
         if instances > 1:  # each is to find no draft of the other
-            both.wait(60)
+            both.wait(300)
         return "## Done\n- it was looked at"
 
     writers = [ScriptedChatModel(answers=answer, delay=0.05) for _ in range(instances)]

@@ -338,7 +338,7 @@ def test_an_interruption_is_exit_code_130(tmp_path):
     )
     with pipe.open("wb"):  # opens once the program reads
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=600)
     assert running.returncode == 130
     assert out == b""
     assert err.endswith(b"conspectus: interrupted\n")

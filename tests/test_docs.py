@@ -69,7 +69,7 @@ COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*(?:\n# exits \d+)?)", re.MULTILINE)
 PROGRAM = re.compile(r"^(\$|>>>) |^\s*(import \w|from \w+ import|def \w+\()", re.MULTILINE)
 PARSERS: dict[str, Any] = {"json": json.loads, "yaml": yaml.safe_load}
 INSTALLS = (["pip", "install"], ["python", "-m", "pip", "install"], ["uv", "add"])
-SECONDS = 120
+SECONDS = 900
 """How long one command may take."""
 
 

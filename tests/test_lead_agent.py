@@ -90,7 +90,7 @@ class Client:
     def raw(
         self, method: str, path: str, body: str | bytes | None, headers: dict[str, str]
     ) -> tuple[int, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=600)
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
@@ -115,7 +115,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
             yield Client(server)
         finally:
             server.shutdown()
-            thread.join(60)
+            thread.join(300)
 
 
 def test_a_turn_a_question_and_its_answer(client):

@@ -409,7 +409,7 @@ def test_a_client_that_asks_for_a_million_tokens_has_them(tmp_path):
     body = {"model": "claude-sonnet-4-5", "max_tokens": 99, "messages": talk(300, 120)}
     with before(lambda asked: message(), tmp_path, window=None) as (_, endpoint):
         betas = [("anthropic-beta", "x"), ("anthropic-beta", "context-1m-2025-08-07")]
-        wide = httpx.post(f"{endpoint.url}/v1/messages", json=body, headers=betas, timeout=60)
+        wide = httpx.post(f"{endpoint.url}/v1/messages", json=body, headers=betas, timeout=600)
         narrow = post(endpoint, "/v1/messages", body)
     assert [own(one, "compacted") for one in (wide, narrow)] == ["false", "true"]
 
