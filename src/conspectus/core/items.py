@@ -92,13 +92,16 @@ class Keep:
 
     reason: str
     tokens: int
+    due: bool = True  # the trigger or the window asks for a compaction
+    preparing: bool = False  # its notes are being prepared in the background
 
 
 @dataclass(frozen=True, slots=True)
 class Compact:
     """A plan that makes the history smaller."""
 
-    cause: str  # the trigger or other reason for it
+    # why: "forced", "window", or "trigger" or "gathered" with a colon and the sizes
+    cause: str
     # indexes of the items that leave the view once archived and read; none if clips are enough
     evicted: tuple[int, ...]
     clips: tuple[Clip, ...]  # items that stay, truncated further

@@ -83,7 +83,7 @@ def plan(
     size = trigger_size or Size(tokens, len(items))
     fired = policy.fired(size, limit, last)
     over = budget is not None and tokens > budget
-    decided: Plan = Keep(BELOW, tokens)
+    decided: Plan = Keep(BELOW, tokens, due=False)
     if force or fired or over:
         if window is not None and window.budget <= 0:
             reason = f"{window.reserved:,} of the window's {window.limit:,} tokens are reserved: "
@@ -213,7 +213,7 @@ def oldest_first(
             reason = TOO_LARGE.format(needed=needed, budget=most)
             smaller = Keep("a summary would not make it smaller", tokens)
             return Stuck(reason, tokens, needed, most) if over else smaller
-    return replace(plan, cause=f"{reach:,} tokens have gathered")
+    return replace(plan, cause=f"gathered: {reach:,} tokens")
 
 
 # What is looked at besides

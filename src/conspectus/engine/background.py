@@ -291,7 +291,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     if not over and not in_vain:
         begin(thread, history, head, size)
         emit("preparation", scope, name="went_on")
-        return Chosen(Keep(GOES_ON, history.size.tokens))
+        return Chosen(Keep(GOES_ON, history.size.tokens, preparing=True))
     if job is None or not job.under_way:
         return usual
     start = time.monotonic()

@@ -10,7 +10,7 @@ from typing import Any
 from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.records import Cost, Draft, Record
-from conspectus.engine.background import GOES_ON, choose
+from conspectus.engine.background import choose
 from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.result import CompactionResult, as_before, remember
@@ -25,8 +25,8 @@ from conspectus.observe.prices import currency
 
 ATTEMPTS = 4  # Most reads of a history that other workers compact meanwhile
 
-CAUSES = ("window", "forced", "trigger")
-"""The word of an event for a plan's cause, which begins with it."""
+# Why a history was compacted, where its cause does not say it.
+REASONS = {"forced": "it was asked for", "gathered": "enough messages have gathered"}
 
 
 async def compact(
@@ -87,7 +87,7 @@ async def _carried_out(
     if not isinstance(plan, Compact):
         return _unchanged(thread, history, plan)
     engine, material = thread.engine, Material(thread, history, plan, focus, ready, waited)
-    cause = next((word for word in CAUSES if plan.cause.startswith(word)), "gathered")
+    cause, *_ = plan.cause.partition(":")
     sizes = {"tokens_before": plan.tokens, "budget": plan.budget, "clipped": len(plan.clips)}
     with observing("compaction", thread.scope, cause=cause, **sizes) as seen:
         seen.hides_errors |= engine.redaction is not None
@@ -190,7 +190,7 @@ def _unchanged(thread: Thread, history: History, plan: Keep | Stuck) -> Compacti
     if isinstance(plan, Stuck):
         needed = plan.needed
         return _result(thread, history, outcome="stuck", reason=plan.reason, needed=needed)
-    preparing = plan.reason == GOES_ON
+    preparing = plan.preparing
     return _result(thread, history, outcome="kept", reason=plan.reason, preparing=preparing)
 
 
@@ -261,7 +261,7 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
     )
     if material.waited:
         seen.add(waited=record.bill["waited"])
-    reason = "it was asked for" if plan.cause == "forced" else f"reached its {plan.cause}"
+    reason = REASONS.get(plan.cause.partition(":")[0], f"reached its {plan.cause}")
     if plan.budget is not None:
         reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"
     return _result(

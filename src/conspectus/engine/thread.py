@@ -20,7 +20,7 @@ from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.bridge import home, is_held, pause
 from conspectus.core.items import Keep, Plan, Size, Window
-from conspectus.core.plan import BELOW, foreseen, plan
+from conspectus.core.plan import foreseen, plan
 from conspectus.core.policy import SLACK
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.view import History, fold, look, may_be_summaries
@@ -314,7 +314,7 @@ class Thread:
         failed = memory.of(self.scope).failure(history.head_id, size.messages, self.over(size))
         decided = self._planned(history, failed, force)
         waits = failed is not None and self._fires(self.trigger_size or size, history.head)
-        if isinstance(decided, Keep) and failed and waits and decided.reason == BELOW:
+        if isinstance(decided, Keep) and failed and waits and not decided.due:
             decided = replace(decided, reason=FAILED_BEFORE % failed.size.messages)
         return decided
 
