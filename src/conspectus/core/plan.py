@@ -36,8 +36,8 @@ GAIN = 10
 RELIEF = 2
 STUCK = (
     "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
-    "with a larger window, reserve less of it, pin less, or shorten the system prompt or the newest "
-    "message, its images and files included"
+    "with a larger window, reserve less of it, pin less, or shorten the system prompt or the "
+    "newest message, its images and files included"
 )
 HELD_BACK = (
     "the history takes {needed:,} tokens of {budget:,}, and its latest summary failed or was "
