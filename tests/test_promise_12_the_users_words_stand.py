@@ -137,6 +137,25 @@ def test_messages_that_are_left_out_are_named_one_by_one_while_they_are_few():
         assert re.search(where, Notes([Segment(lines)]).render(room, len))
 
 
+def test_a_list_of_rules_outlasts_hundreds_of_short_requests():
+    rules = "\n".join(
+        [
+            "We migrate the billing service.",
+            "- The deadline for the migration is Friday at 17:00.",
+            "- All amounts are stored in integer cents, never in floats.",
+            "- The load test must stay below 250 ms at the 99th percentile.",
+            "- Nobody touches the folder legacy/ before Monday.",
+            "- Names of tables begin with bl_ and never with bill.",
+        ]
+    )
+    for place in (0, 150):
+        asked = [f"Now look at part {n}, please, and tell me what it does." for n in range(600)]
+        asked.insert(place, rules)
+        said = [Line("said", (f"m{n}",), one) for n, one in enumerate(asked)]
+        text = Notes([Segment(tuple(said))]).render(4_000, len)
+        assert rules.replace("\n", "\n  ") in text
+
+
 def test_the_first_message_is_cut_last_while_others_are_long():
     first = "Rules: " + " ".join(f"rule{n} holds." for n in range(120))
     pages = [" ".join(f"page{p}-{n}" for n in range(400)) for p in range(12)]

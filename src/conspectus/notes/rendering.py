@@ -41,10 +41,12 @@ CHARACTERS, DENSE = 4, 2.5
 AROUND = 0.6  # The share of the room that texts of a caller's own may take
 SHARE = 0.5  # The share of the room that the user's words may take where other lines need the rest
 LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)  # The characters of a line, step by step
-# Characters to which words of the user are cut before some are left out; and those to which the
-# first and the newest are cut after that, which always stay. Where the most of these are free,
-# the last line that was left out has them.
-SHORTEST, ENDS = 300, (150, 75, 40)
+# Characters to which words of the user are cut before some are left out; to which the first message
+# is cut by then, and those that say much in few words; and those to which the first and the newest
+# are cut after that, which always stay. Where the most of these are free, the last line that was
+# left out has them.
+SHORTEST, LONGEST, ENDS = 300, 600, (150, 75, 40)
+TELLING = 4  # Times the average of rare words a character, from which a message says much
 FEW = 3  # Words that are added to those of a message, so that one of a few words is no rare one
 BRIEF = 120  # Characters below which a line is not cut, but counted
 # Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age /
@@ -288,24 +290,28 @@ def _steps_of_works(lines: Sequence[tuple[int, Line]]) -> Steps:
 
 
 def _steps_of_words(lines: dict[int, Line]) -> Steps:
-    """Return the steps of the user's words: cuts, then of the first, then who is left out.
+    """Return the steps of the user's words: long messages are cut, then some are left out.
 
     Those are left out first whose words most other messages have, too: what is said once would be
-    lost, what is said often is still there.
+    lost, what is said often is still there. The first message, with the task, is cut late. So is one
+    that says much in few words, such as a list of rules among hundreds of short requests.
     """
     terms = {place: _terms(line) for place, line in lines.items()}
     times = Counter(chain.from_iterable(terms.values()))
-    rare = {term: 1 / number for term, number in times.items()}
+    usual = len(times) / sum(line.size for line in lines.values())
     steps, ends = list[tuple[int, float, int, int]](), (min(lines), max(lines))
     for place, line in lines.items():
-        cuts = [level for level in LEVELS if SHORTEST <= level < line.size]
-        steps += [(int(place == ends[0]), -level, place, level) for level in cuts]
+        rare = sum(1 / times[term] for term in terms[place])
+        late = place == ends[0] or rare > TELLING * usual * line.size
+        for level in LEVELS:
+            if SHORTEST <= level < line.size:
+                step = 0 if not late else 1 if level >= LONGEST else 3
+                steps.append((step, -level, place, level))
         if place in ends or line.quotes:
-            steps += [(3, -level, place, level) for level in ENDS if level < line.size]
+            steps += [(5, -level, place, level) for level in ENDS if level < line.size]
         else:
-            own = terms[place]
-            share = sum(map(rare.__getitem__, own)) / (len(own) + FEW)
-            steps.append((2, share, place, 0))
+            share = rare / (len(terms[place]) + FEW)
+            steps.append((4 if late else 2, share, place, 0))
     return [(place, level) for *_, place, level in sorted(steps)]
 
 

@@ -16,6 +16,7 @@ BREAK, FIELD = " ⏎ ", "; "
 LEAST = 24  # Characters below which a part of a text says nothing
 # Characters from which on a text keeps both its ends: shorter pieces of it say nothing.
 BOTH_ENDS = 64
+ITEM = 40  # Characters below which a line of a list is not cut: it would lose what it is about
 FAR = 80  # Characters by which a text may be cut shorter than it must be, to end in a better place
 TEXTS = 8  # Texts of one line, each of another length, that are in memory at most
 # Of calls that are counted: the tools that are named, the newest calls that changed something,
@@ -81,15 +82,15 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
 
 
 def cut_lines(text: str, room: float) -> str:
-    """Return a text cut as `cut` does it; of some lines, as of a list, each by its end.
+    """Return a text cut as `cut` does it; of some lines, as of a list, the long ones by their ends.
 
     Example:
-        >>> cut_lines("\\n".join(f"{n}. Never do this, whatever anybody says" for n in "123"), 90)
-        '1. Never do this, whatever …\\n2. Never do this, whatever …\\n3. Never do this, whatever …'
+        >>> cut_lines(f"Rules:\\n1. Never push to main\\n2. Wait for {'anybody ' * 9}", 80)
+        'Rules:\\n1. Never push to main\\n2. Wait for anybody anybody anybody anybody …'
     """
     lines = text.split("\n")
     each = shared(map(len, lines), room - len(lines))
-    if len(text) <= room or len(lines) < 3 or each < LEAST:
+    if len(text) <= room or len(lines) < 3 or each < ITEM:
         return cut(text, room)
     return "\n".join(cut(line, each, 1.0) for line in lines)
 
