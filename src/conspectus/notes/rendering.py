@@ -293,8 +293,8 @@ def _steps_of_words(lines: dict[int, Line]) -> Steps:
     """Return the steps of the user's words: long messages are cut, then some are left out.
 
     Those are left out first whose words most other messages have, too: what is said once would be
-    lost, what is said often is still there. The first message, with the task, is cut late. So is one
-    that says much in few words, such as a list of rules among hundreds of short requests.
+    lost, what is said often is still there. The first message, with the task, is cut late. So is
+    one that says much in few words, such as a list of rules among hundreds of short requests.
     """
     terms = {place: _terms(line) for place, line in lines.items()}
     times = Counter(chain.from_iterable(terms.values()))
