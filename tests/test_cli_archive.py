@@ -66,12 +66,14 @@ def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(ar
     for way in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
         with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'"):
             compactor.recall(thread_id="trap", **way)
-    assert "no thread 'trap' of 'local'; 'conspectus archive list' names those" in refused(*args)
-    assert "check --archive and --tenant" in refused(*args, "--tenant", "bob")
+    assert "no thread 'trap' of 'local': nothing is archived" in refused(*args)
+    assert "check the archive and the tenant" in refused(*args, "--tenant", "bob")
     assert "no thread ''" in refused("archive", "forget", *args[1:3], "--thread=", "--yes")
     args[4] = "trip"
     told = refused(*args, "--session", "mian")
-    assert "no thread 'trip' (session 'mian') of 'local'" in told
+    assert (
+        "no session 'mian' of thread 'trip' of 'local'; pass a session that it has: 'main'" in told
+    )
     with pytest.raises(NotFoundError, match="keeps no thread 'trap'"):
         asyncio.run(compactor.arecall("Reykjavik", thread_id="trap"))
     with pytest.raises(NotFoundError, match="keeps no thread 'trip' of 'bob'"):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.archive.passages import passages
 from conspectus.archive.values import key_bytes
@@ -395,3 +396,13 @@ def test_rows_of_a_table_come_with_the_names_of_its_columns(archive):
     result = recall(archive, query="haunted", tokens=700, count=len)
     assert "user280\thaunted" in result.text
     assert "columns: id name state" in result.text
+
+
+def test_a_thread_of_other_sessions_names_them(tmp_path):
+    with Compactor(trigger=("messages", 4), keep=("messages", 2), archive=tmp_path / "a.db") as one:
+        said = [{"role": "user", "content": f"Look at m_{n}.py."} for n in range(8)]
+        one.compact(said, thread_id="g", session="sub-1")
+        with pytest.raises(NotFoundError, match=r"no session 'main' of thread 'g'.*: 'sub-1'"):
+            one.recall("m_1.py", thread_id="g")
+        with pytest.raises(NotFoundError, match="keeps no thread 'h'"):
+            one.recall("m_1.py", thread_id="h")

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
-from conspectus.archive import Archive, check_address, default_archive_path
+from conspectus.archive import Archive, Scope, check_address, default_archive_path
 from conspectus.core.policy import check_size
-from conspectus.errors import InputError, NotFoundError
+from conspectus.errors import InputError
+from conspectus.recall.flow import unknown_thread
 from conspectus.tokens import family_of
 
 LOCAL = "local"  # the tenant of a single user
@@ -100,14 +101,10 @@ def opened(
     if existing and file is not None and not file.exists():
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
     with Archive.open(where) as archive:
-        scopes = archive.scopes(tenant) if thread is not None else ()
-        kept = any(one.thread == thread and session in (None, one.session) for one in scopes)
-        if thread is not None and not kept:
-            which = f" (session {session!r})" if session not in (None, "main") else ""
-            raise NotFoundError(
-                f"the archive keeps no thread {thread!r}{which} of {tenant!r}; 'conspectus archive "
-                "list' names those that it keeps; check --archive and --tenant, or compact first"
-            )
+        if thread is not None:
+            kept = [one.session for one in archive.scopes(tenant) if one.thread == thread]
+            if not kept or session not in (None, *kept):
+                raise unknown_thread(Scope(tenant, thread, session or "main"), kept)
         yield archive
 
 

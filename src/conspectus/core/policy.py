@@ -86,9 +86,11 @@ def _checked(kind: Any, amount: Any, name: str, unknown: str) -> ContextSize:
         wrong = unknown
     elif isinstance(amount, bool):
         wrong = f"{kind} {name} value must be numeric"
-    elif kind == "fraction" and not (number and 0 < amount <= 1):
+    elif kind == "fraction" and not number:
+        wrong = f"Fraction {name} values must be numeric"
+    elif kind == "fraction" and not 0 < amount <= 1:
         wrong = f"Fractional {name} values must be between 0 and 1"
-        meant = f" Did you mean {amount / 100:g}?" if number and 10 <= amount <= 100 else ""
+        meant = f" Did you mean {amount / 100:g}?" if 10 <= amount <= 100 else ""
     elif number and amount <= 0:
         wrong = f"{name} thresholds must be greater than 0"
     elif kind != "fraction" and type(amount) is not int:

@@ -362,12 +362,11 @@ class Compactor(Attributes, Closing):
             raise InputError("without an archive nothing can be recalled; pass archive=")
         chain = await archive.flow(archive.chain, scope)
         asked = any(request[way] is not None for way in ("query", "id", "range"))
-        if (
-            asked
-            and not chain
-            and scope.thread not in (await archive.flow(archive.threads, scope.tenant))
-        ):
-            raise unknown_thread(scope.tenant, scope.thread)
+        if asked and not chain:
+            known = await archive.flow(archive.scopes, scope.tenant)
+            sessions = [one.session for one in known if one.thread == scope.thread]
+            if scope.session not in sessions:
+                raise unknown_thread(scope, sessions)
         head: str | None = None if chain else await archive.flow(archive.pointer, scope)
         if head:
             raise ArchiveError(

@@ -86,12 +86,18 @@ async def recall_flow(
         return result
 
 
-def unknown_thread(tenant: str, thread: str) -> NotFoundError:
-    """Return the error for an unknown thread: a typing error must not look like an empty one."""
+def unknown_thread(scope: Scope, sessions: Sequence[str]) -> NotFoundError:
+    """Return the error for a thread without this session: it must not look like an empty one."""
+    named = f"thread {_shown(scope.thread)} of {_shown(scope.tenant)}"
+    if sessions:
+        return NotFoundError(
+            f"the archive keeps no session {_shown(scope.session)} of {named}; pass a session that "
+            f"it has: {', '.join(map(_shown, sessions[:5]))}"
+        )
     return NotFoundError(
-        f"the archive keeps no thread {_shown(thread)} of {_shown(tenant)}: nothing is archived "
-        "before its first compaction; 'conspectus archive list', or Archive.threads in Python, "
-        "names those that it keeps"
+        f"the archive keeps no {named}: nothing is archived before its first compaction, and what "
+        "has expired or was forgotten is gone; check the archive and the tenant; 'conspectus "
+        "archive list', or Archive.threads in Python, names the threads that it keeps"
     )
 
 
