@@ -118,7 +118,6 @@ def said_secrets(made: Made) -> list[tuple[str, str, str]]:
         table.append(("private key", '"key": "' + pem.replace("\n", "\\n") + '\\n"', line))
         table.append(("private key", pem.replace("\n", "\n      "), line))
         table.append(("private key", "\n".join(pem.split("\n")[:6]), pem.split("\n")[4]))
-        table.append(("private key", "\n".join(pem.split("\n")[6:]), pem.split("\n")[8]))
     return table
 
 

@@ -12,7 +12,7 @@ import pytest
 from langgraph.errors import GraphInterrupt
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryRequest, bridge
+from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.bridge import StepTimeout, arun, gather, io, run
 from engine import SCOPE, Scripted, engine, short
@@ -84,28 +84,6 @@ def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending(
     assert len(hanging) >= 2
     assert all(one.daemon for one in hanging)
     release.set()
-
-
-def test_a_loop_that_is_closed_ends_what_waits_for_it_beside_it(monkeypatch):
-    monkeypatch.setattr(bridge, "LOOK", 0.05)
-    ended = threading.Event()
-
-    async def body() -> None:
-        try:
-            await io(lambda: None, lambda: asyncio.sleep(60))
-        finally:
-            ended.set()
-
-    async def begin() -> asyncio.Task[None]:
-        task = asyncio.create_task(bridge.aside(body()))
-        await asyncio.sleep(0.05)
-        return task
-
-    loop = asyncio.new_event_loop()
-    left = loop.run_until_complete(begin())
-    loop.close()
-    assert not left.done()
-    assert ended.wait(120)
 
 
 class Awaiting(Scripted):

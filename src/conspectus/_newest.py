@@ -18,26 +18,23 @@ class Newest(Generic[K, V]):
 
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
         self._most, self._largest, self._size = most, largest, size
-        self._values, self._sizes, self._total = dict[K, V](), dict[K, int](), 0
-        self._lock = threading.RLock()
+        self._values, self._lock = dict[K, V](), threading.RLock()
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, or None; its age stays the same."""
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value as the newest; it and the one before it are measured, as both may grow."""
+        """Keep a value as the newest; all are measured again, as values may grow."""
         with self._lock:
-            before = next(reversed(self._values), key)
             self._values.pop(key, None)
             self._values[key] = value
-            if self._size is not None:
-                for one in {before, key}:
-                    self._total -= self._sizes.get(one, 0)
-                    self._sizes[one] = self._size(self._values[one])
-                    self._total += self._sizes[one]
-            while len(self._values) > (self._most if self._total <= self._largest else 1):
-                self.drop(next(iter(self._values)))
+            while len(self._values) > (1 if self._is_too_large() else self._most):
+                del self._values[next(iter(self._values))]
+
+    def _is_too_large(self) -> bool:
+        size = self._size
+        return size is not None and sum(map(size, self._values.values())) > self._largest
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if there is none, as the newest."""
@@ -51,7 +48,6 @@ class Newest(Generic[K, V]):
         """Drop the value of a key, if there is one."""
         with self._lock:
             self._values.pop(key, None)
-            self._total -= self._sizes.pop(key, 0)
 
     def values(self) -> list[V]:
         """Return all values, the oldest first."""
@@ -62,5 +58,3 @@ class Newest(Generic[K, V]):
         """Drop all values."""
         with self._lock:
             self._values.clear()
-            self._sizes.clear()
-            self._total = 0

@@ -26,12 +26,21 @@ Call = Callable[[], Any]
 ACall = Callable[[], Awaitable[Any]]
 
 CLEAN_UP = 1.0  # seconds in which a cancelled call may clean up before it is left behind
-LOOK = 0.5  # seconds after which work beside a loop looks whether the loop is still there
 
 _LEFT_BEHIND: set[asyncio.Future[Any]] = set()
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, threading.RLock] = WeakKeyDictionary()
 _MODE: ContextVar[_Beside | Literal["sync"] | None] = ContextVar("conspectus_mode", default=None)
 """None on an event loop."""
+
+
+@contextmanager
+def _mode(mode: Literal["sync"] | None) -> Iterator[None]:
+    before = _MODE.get()
+    _MODE.set(mode)
+    try:
+        yield
+    finally:
+        _MODE.set(before)
 
 
 def is_async(call: Callable[..., object]) -> bool:
@@ -45,22 +54,14 @@ class StepTimeout(TimeoutError):
 
 def run(body: Awaitable[T]) -> T:
     """Run a coroutine to its end without an event loop, in the thread of the caller."""
-    before = _MODE.get()
-    _MODE.set("sync")
-    try:
+    with _mode("sync"):
         return _stepped(body)
-    finally:
-        _MODE.set(before)
 
 
 async def arun(body: Awaitable[T]) -> T:
     """Run a coroutine on the running event loop, also below a sync call."""
-    before = _MODE.get()
-    _MODE.set(None)
-    try:
+    with _mode(None):
         return await body
-    finally:
-        _MODE.set(before)
 
 
 async def aside(body: Coroutine[Any, Any, T]) -> T:
@@ -76,7 +77,7 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait({ended})
         return ended.result()
     finally:
-        if not ended.done() and not work.loop.is_closed():
+        if not ended.done():
             work.cancelled = True
             for call in list(work.calls):
                 call.cancel()
@@ -100,9 +101,9 @@ async def io(call: Call, acall: ACall | None = None, timeout: float | None = Non
 async def in_turn(call: Call) -> Any:
     """Make a call that computes more than it waits, such as one of a file."""
     mode = _MODE.get()
-    if mode == "sync" or (mode is not None and not mode.is_over()):
-        return call()
-    return await io(call)
+    if mode is None or (mode != "sync" and mode.cancelled):
+        return await io(call)
+    return call()
 
 
 async def pause(seconds: float) -> None:
@@ -192,10 +193,6 @@ class _Beside:
         with self._turn:
             return _stepped(body)
 
-    def is_over(self) -> bool:
-        """Tell whether nobody waits for the work any more."""
-        return self.cancelled or self.loop.is_closed()
-
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Let others compute while this thread waits."""
@@ -206,19 +203,18 @@ class _Beside:
             self._turn.acquire()
 
     def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
-        if self.is_over():
+        if self.cancelled:
             raise asyncio.CancelledError
         with self.waiting():
             if acall is None:
                 return within(call, timeout)
-            made = asyncio.run_coroutine_threadsafe(_below(_ado(call, acall, timeout)), self.loop)
+            # In a task with a context of its own.
+            made = asyncio.run_coroutine_threadsafe(arun(_ado(call, acall, timeout)), self.loop)
             self.calls.add(made)
             made.add_done_callback(self.calls.discard)
             if self.cancelled:  # since it was looked at
                 made.cancel()
-            while not wait([made], LOOK).done:
-                if self.loop.is_closed():  # nobody will ever answer
-                    raise asyncio.CancelledError
+            wait([made])
         if made.cancelled():
             raise asyncio.CancelledError
         return made.result()
@@ -232,12 +228,6 @@ def _stepped(body: Awaitable[T]) -> T:
         return cast("T", end.value)
     steps.close()
     raise RuntimeError("a coroutine suspended in sync mode; await it on an event loop instead")
-
-
-async def _below(body: Awaitable[T]) -> T:
-    """Await on the loop what work beside it asks for, in a task with a context of its own."""
-    _MODE.set(None)
-    return await body
 
 
 async def _ado(call: Call, acall: ACall | None, timeout: float | None) -> Any:

@@ -68,34 +68,22 @@ WRITINGS = (
         rf"(?:{_QS}type{_QS}\s?[:=]\s?{_QS}\w{{1,20}}{_QS},?\s{{0,40}})?"
         rf"{_QS}(?:[Pp]arameter_?)?(?:[Vv]alue|VALUE)(?P<close>{_Q})?\s{{0,4}}[:=][ \t]{{0,4}}"
     ),
-    # <password>..., <property name="password">..., <key>password</key><string>...
+    # <password>..., <property name="password">...
     _writing(r"<(?P<name>[A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?"),
     _writing(
         rf"<\w{{1,40}}\s[^<>]{{0,200}}?\b(?:name|key|id)={_Q}{_NAME}{_Q}[^<>]{{0,200}}>\s{{0,40}}"
     ),
-    _writing(rf">\s{{0,8}}{_NAME}:?\s{{0,8}}</\w{{1,20}}>\s{{0,40}}<\w{{1,20}}>\s{{0,8}}"),
     # | Password | ... |
     _writing(
         r"\|[ \t]{0,40}[*_`]{0,3}(?P<name>[A-Za-z][\w.-]{1,40}(?: \w{1,20})?):?[*_`]{0,3}"
         r"[ \t]{0,40}\|[ \t]{0,40}[*_`]{0,3}"
     ),
-    # setPassword("..."), put("password", "..."), env.DB_PASSWORD || "..."
+    # setPassword("..."), put("password", "...")
     _writing(rf"\b(?P<name>[A-Za-z]\w{{1,60}})\(\s{{0,4}}[bBrRuU]?(?={_Q})", None, "bare"),
     _writing(
         rf"\({_Q}{_NAME}{_Q},\s{{0,4}}(?:default\s{{0,2}}[=:]\s{{0,2}})?[bBrRuU]?(?={_Q})",
         None,
         "bare",
-    ),
-    _writing(
-        rf"\b(?i:env)[.(\[]{{1,2}}{_QS}{_NAME}{_QS}[\])]{{0,2}}\s{{0,4}}"
-        rf"(?:\|\||\?\?|\?:|\bor\b)\s{{0,4}}(?={_Q})",
-        None,
-    ),
-    # variable "db_password" { default = "..." }
-    _writing(
-        rf"\bvariable\s{{1,4}}{_Q}{_NAME}{_Q}\s{{0,4}}\{{[^{{}}]{{0,400}}?"
-        rf"\bdefault\s{{0,8}}=\s{{0,4}}(?={_Q})",
-        None,
     ),
     # ENV DB_PASSWORD ..., aws configure set aws_secret_access_key ...
     _writing(
