@@ -9,7 +9,8 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from conspectus.errors import InputError
 
 ESCAPED = "backslashreplace"  # what becomes of characters that an encoding does not have
 STDOUT = Path("-")
+NUMERIC = "0123456789$–"  # what a number, or the sign for none, may begin with
 PATIENCE, PACE = 2.0, 5.0  # seconds until progress is said, and between two lines of it
 
 
@@ -42,15 +44,35 @@ def print_rows(rows: Sequence[Mapping[str, str | int | None]], otherwise: str = 
 
     Where there are none, print what is to be said `otherwise`.
     """
-    if not rows:
+    if rows:
+        values = (["" if v is None else str(v) for v in row.values()] for row in rows)
+        print_table([[*rows[0]], *values], tabs=not sys.stdout.isatty())
+    else:
         say(otherwise)
-        return
-    lines = [[*rows[0]], *(["" if v is None else str(v) for v in row.values()] for row in rows)]
+
+
+def print_table(
+    lines: Sequence[Sequence[str]], *, tabs: bool = False, bad: Collection[tuple[int, int]] = ()
+) -> None:
+    """Print lines of cells in columns, those of numbers flush right, or with tabs between them.
+
+    `bad` cells, by row below the first line and column, are red on a terminal. A line of one cell
+    is a heading.
+    """
     cells = [[printable(cell).replace("\t", " ") for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        print("  ".join(padded).rstrip() if sys.stdout.isatty() else "\t".join(line))
+    columns = list(zip_longest(*cells, fillvalue=""))
+    widths = [0 if tabs else max(map(len, column)) for column in columns]
+    right = [all(cell[:1] in NUMERIC for cell in column[1:]) for column in columns]
+    for row, line in enumerate(cells, -1):
+        padded = [
+            cell.rjust(width) if flush else cell.ljust(width)
+            for cell, width, flush in zip(line, widths, right, strict=False)
+        ]
+        if len(line) == 1:
+            padded = [typer.style(line[0], bold=True)]
+        for at in (at for at in range(len(line)) if (row, at) in bad):
+            padded[at] = typer.style(padded[at], fg="red", bold=True)
+        typer.echo(("\t" if tabs else "  ").join(padded).rstrip(" "))
 
 
 def print_json(data: Any) -> None:

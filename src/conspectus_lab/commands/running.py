@@ -201,7 +201,9 @@ def finish(
     if as_json:
         output.print_json(data)
         return
-    _print_tables(tables)
+    for table in tables:
+        output.print_table([table.columns, *table.rows], bad=table.bad)
+        output.say(f"{table.note}\n", dim=True)
     first = replays[0]
     output.say(
         f"Window {first.window:,} tokens, trigger {first.trigger}, keep {first.keep}, "
@@ -212,31 +214,6 @@ def finish(
         output.say(f"Note: {note}", fg="yellow")
     if report is not None:
         output.say(f"Report: {report}", bold=True)
-
-
-def _print_tables(tables: Iterable[Table]) -> None:
-    """Print tables with their notes; no cell is shortened."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Drawn
-    from rich.text import Text
-
-    screen = Console(markup=False, emoji=False, highlight=False)
-    for table in tables:
-        drawn = Drawn(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        for place, name in enumerate(table.columns):
-            drawn.add_column(
-                output.printable(name), justify="right" if place else "left", no_wrap=True
-            )
-        for row, cells in enumerate(table.rows):
-            plain = "bold" if len(cells) == 1 else ""
-            styles = ("bold red" if (row, at) in table.bad else plain for at in range(len(cells)))
-            drawn.add_row(*map(Text, map(output.printable, cells), styles))
-        width, screen.width = screen.width, 10_000
-        screen.print(drawn, crop=False)
-        screen.width = width
-        if table.note:
-            screen.print(table.note, style="dim")
 
 
 @contextmanager
