@@ -78,7 +78,7 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
         return ended.result()
     finally:
         if not ended.done():
-            work.cancelled = True
+            work.cancelled.set()
             for call in list(work.calls):
                 call.cancel()
             await _leave(ended)
@@ -101,7 +101,7 @@ async def io(call: Call, acall: ACall | None = None, timeout: float | None = Non
 async def in_turn(call: Call) -> Any:
     """Make a call that computes more than it waits, such as one of a file."""
     mode = _MODE.get()
-    if mode is None or (mode != "sync" and mode.cancelled):
+    if mode is None or (mode != "sync" and mode.cancelled.is_set()):
         return await io(call)
     return call()
 
@@ -185,7 +185,7 @@ class _Beside:
         # One computes at a time: the loop would have to wait for its turn behind them all.
         self._turn = _TURNS.setdefault(self.loop, threading.RLock())
         self.calls: set[Future[Any]] = set()
-        self.cancelled = False
+        self.cancelled = threading.Event()
 
     def stepped(self, body: Awaitable[T]) -> T:
         """Run a coroutine to its end, while no other one computes beside this loop."""
@@ -203,7 +203,7 @@ class _Beside:
             self._turn.acquire()
 
     def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
-        if self.cancelled:
+        if self.cancelled.is_set():
             raise asyncio.CancelledError
         with self.waiting():
             if acall is None:
@@ -212,7 +212,7 @@ class _Beside:
             made = asyncio.run_coroutine_threadsafe(arun(_ado(call, acall, timeout)), self.loop)
             self.calls.add(made)
             made.add_done_callback(self.calls.discard)
-            if self.cancelled:  # since it was looked at
+            if self.cancelled.is_set():  # since it was looked at
                 made.cancel()
             wait([made])
         if made.cancelled():

@@ -24,8 +24,6 @@ from conspectus_lab.questions import Question, plain
 from conspectus_lab.recording import Recording, broken_pairs
 from conspectus_lab.results import Compaction, Lost, Original, Step
 
-OnEvent = Callable[[str, Mapping[str, Any]], None]
-
 STEP_SECONDS, TURN_SECONDS = 15.0, 60.0
 """Assumed time from one request to the next, and what a user takes longer, for caches."""
 
@@ -114,10 +112,10 @@ class Measure:
         account: Account,
         memory: Memory,
         trigger: str,
-        notify: OnEvent,
+        on_compaction: Callable[[Compaction], object] | None = None,
     ) -> None:
         self._recording, self._sizes, self._account = recording, sizes, account
-        self._memory, self._trigger, self._notify = memory, trigger, notify
+        self._memory, self._trigger, self._on_compaction = memory, trigger, on_compaction
         self.setting: Setting
         self.steps: list[Step] = []
         self.compactions: list[Compaction] = []
@@ -165,10 +163,10 @@ class Measure:
         )
         if compaction is not None:
             self.compactions.append(compaction)
-            self._notify("compaction", {"compaction": compaction})
+            if self._on_compaction is not None:
+                self._on_compaction(compaction)
         self.steps.append(step)
         self.last = messages
-        self._notify("step", {"step": step})
         return sent
 
     def _compared(self, messages: Sequence[BaseMessage], position: int) -> Compaction | None:

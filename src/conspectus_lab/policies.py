@@ -10,6 +10,7 @@ from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, get_buffer_string, messages_from_dict
+from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 
 from conspectus import Compactor, ContextGuard
@@ -19,7 +20,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import is_summary_message, read_messages
-from conspectus.model import Summarizer
+from conspectus.model import ChatModelSummarizer, Summarizer
 from conspectus.model.calls import reported
 
 Middleware = AgentMiddleware[Any, Any, Any]
@@ -40,7 +41,6 @@ class Setting:
     trigger: Any  # as LangChain's users write them
     keep: Any
     summarizer: Summarizer  # writes the summaries
-    chat_model: BaseChatModel | None  # behind it, for a policy that asks it in its own way
     summary_tokens: int  # maximum tokens of a summary's text
     count: Callable[[Any], int]  # tokens of messages, in the form of LangChain's `token_counter`
     characters: dict[str, int] = field(default_factory=dict)  # read of each message, by its id
@@ -127,7 +127,7 @@ def _langchain(setting: Setting) -> list[Middleware]:
     writes as it does for us.
     """
 
-    def ask(model: BaseChatModel, messages: Sequence[BaseMessage]) -> str:
+    def ask(model: Runnable[Any, Any], messages: Sequence[BaseMessage]) -> str:
         text = get_buffer_string(messages, format="xml")
         prompt = DEFAULT_SUMMARY_PROMPT.format(messages=text).rstrip()
         answer = model.invoke(prompt)
@@ -153,7 +153,8 @@ def _langchain(setting: Setting) -> list[Middleware]:
         return result.summary
 
     def write(messages: Sequence[BaseMessage]) -> str:
-        model = setting.chat_model
+        writer = setting.summarizer
+        model = writer.model if isinstance(writer, ChatModelSummarizer) else None
         text = compact(messages) if model is None else ask(model, messages)
         originals = [message for message in messages if not is_summary_message(message)]
         setting.characters.update((one.id, len(one.reading)) for one in read_messages(originals))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from conspectus.observe import Price
 from conspectus.observe.prices import checked
 from conspectus_lab.agent import RecordedModel, TurnEnds, recorded_tools
 from conspectus_lab.billing import Bill, Till, is_priced
-from conspectus_lab.measure import Account, Measure, OnEvent, Sizes
+from conspectus_lab.measure import Account, Measure, Sizes
 from conspectus_lab.needs import Memory
 from conspectus_lab.policies import POLICIES, SCOPE, Policy, Setting, ours
 from conspectus_lab.questions import Question, read_questions
@@ -71,7 +72,7 @@ def replay(
     policies: str | Sequence[str | Policy] = tuple(POLICIES),
     questions: Sequence[Question] = (),
     recall_tokens: int = 512,
-    on_event: OnEvent | None = None,
+    on_compaction: Callable[[str, Compaction], object] | None = None,
     priced_as: str | None = None,
     prices: Mapping[str, Price] | None = None,
 ) -> Replay:
@@ -96,9 +97,7 @@ def replay(
             Default: these three.
         questions: about the end; their evidence is looked for in the last request.
         recall_tokens: of what a question may recall.
-        on_event: called with a name and data while it runs: `start` (`policy`, `title`,
-            `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
-            (`policy`, `run`).
+        on_compaction: called with the title of a policy and each compaction, as it happens.
         priced_as: the model whose prices and cache count for the bill. Default: `PRICED_AS`; no
             bill where its price is not known.
         prices: your own, by model; others are looked up in `genai-prices`, where it is installed.
@@ -125,7 +124,7 @@ def replay(
         raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
     in_words = " or ".join(map(str, clauses))
     chosen = _policies([policies] if isinstance(policies, str) else policies)
-    model, writer = _summarizer(summarizer)
+    writer = _summarizer(summarizer)
     prices = checked({} if prices is None else prices)
     if priced_as is None and is_priced(PRICED_AS, prices):
         priced_as = PRICED_AS
@@ -137,12 +136,8 @@ def replay(
         return Account(recording, sizes, None if priced_as is None else Till(priced_as, prices))
 
     def run(policy: Policy) -> PolicyRun:
-        def notify(event: str, data: Mapping[str, Any]) -> None:
-            if on_event is not None:
-                on_event(event, {"policy": policy.name, **data})
-
-        notify("start", {"title": policy.title, "requests": recording.requests})
         paid = account()
+        notify = partial(on_compaction, policy.title) if on_compaction else None
         measure = Measure(recording, sizes, paid, memory, in_words, notify)
         answering = RecordedModel(
             recording=recording,
@@ -152,7 +147,7 @@ def replay(
         )
         with _storage() as (saver, store):
             setting = measure.setting = Setting(
-                answering, store, window, trigger, keep, writer, model, limit, sizes.messages
+                answering, store, window, trigger, keep, writer, limit, sizes.messages
             )
             graph = create_agent(
                 answering,
@@ -165,7 +160,7 @@ def replay(
             state, stopped = _play(graph, recording)
             missing = measure.missing(state, policy.archived(setting))
             lost = measure.answers(policy, questions, recall)
-        done = PolicyRun(
+        return PolicyRun(
             policy=policy.name,
             title=policy.title,
             steps=tuple(measure.steps),
@@ -179,8 +174,6 @@ def replay(
             lost=lost,
             ours=policy.ours,
         )
-        notify("end", {"run": done})
-        return done
 
     return Replay(
         name=name,
@@ -214,21 +207,10 @@ def _policies(names: Sequence[str | Policy]) -> list[Policy]:
     return [own.get(name) or POLICIES[name] for name in wanted]
 
 
-def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
-    """Return the chat model behind a summariser, if there is one, and the summariser."""
-    if given is None or (isinstance(given, str) and names_embedded(given)):
-        return None, EmbeddedSummarizer()
-    if isinstance(given, str):
-        asked: Any = ChatModelSummarizer(given)  # says what is wrong with the name
-        return asked.model, asked
-    if isinstance(given, BaseChatModel):
-        return given, ChatModelSummarizer(given)
-    if isinstance(given, Summarizer):
-        return None, given
-    raise PolicyError(
-        f"{given!r} cannot summarise: give a chat model, a 'provider:model' string, 'embedded', or "
-        "an object with name, identity, summarize and asummarize"
-    )
+def _summarizer(given: Summarizer | BaseChatModel | str | None) -> Summarizer:
+    if given is None or names_embedded(given):
+        return EmbeddedSummarizer()
+    return ChatModelSummarizer(given) if isinstance(given, (str, BaseChatModel)) else given
 
 
 @contextmanager

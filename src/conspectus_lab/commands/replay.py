@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
@@ -83,7 +82,7 @@ def replay(
         recall_tokens=recall_tokens,
         priced_as=priced_as,
         prices=None if prices is None else running.read_prices(prices),
-        on_event=_live(live),
+        on_compaction=_say if (sys.stderr.isatty() if live is None else live) else None,
     )
     notes[:0] = configured.values()
     if retention and before is None:
@@ -102,25 +101,9 @@ def replay(
     raise Exit(WORSE if fallen else STUCK if wrong else DONE)
 
 
-def _live(wanted: bool | None) -> Any:
-    """Return a listener that prints each compaction as it happens; by default on a terminal."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
-        return None
-
-    def listen(event: str, data: Mapping[str, Any]) -> None:
-        if event == "start":
-            output.say(
-                f"{data['title']}: {data['requests']:,} requests", fg="cyan", bold=True, err=True
-            )
-        elif event == "compaction":
-            output.say(in_words(data["compaction"]), err=True)
-
-    return listen
-
-
-def in_words(done: Compaction) -> str:
-    """Describe one compaction in one line."""
-    text = f"  request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"
+def _say(title: str, done: Compaction) -> None:
+    """Describe a compaction in one line on standard error."""
+    text = f"{title}, request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"
     if done.left:
         text += f"; {output.many(len(done.left), 'message')} evicted"
-    return f"{text}; {done.shortened:,} truncated" if done.shortened else text
+    output.say(f"{text}; {done.shortened:,} truncated" if done.shortened else text, err=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from logging.handlers import QueueHandler
+from logging.handlers import BufferingHandler
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from conspectus.cli import output
@@ -113,7 +113,8 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
         for run in one.runs
         if run.stopped
     ]
-    return replays, [*stops, *notes, *list(warnings)[:MOST_WARNINGS]]
+    each = dict.fromkeys(one.getMessage() for one in warnings)
+    return replays, [*stops, *notes, *list(each)[:MOST_WARNINGS]]
 
 
 def lacking(replays: Sequence[Replay]) -> list[str]:
@@ -217,16 +218,12 @@ def finish(
 
 
 @contextmanager
-def _kept_warnings() -> Iterator[dict[str, None]]:
-    """Keep the library's warnings for the end, each once, so that they do not run into tables."""
-    kept: dict[str, None] = {}
-    records: SimpleQueue[logging.LogRecord] = SimpleQueue()
-    handler, logger = QueueHandler(records), logging.getLogger("conspectus")
+def _kept_warnings() -> Iterator[list[logging.LogRecord]]:
+    """Keep the library's warnings for the end, so that they do not run into tables."""
+    handler, logger = BufferingHandler(sys.maxsize), logging.getLogger("conspectus")
     handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
     try:
-        yield kept
+        yield handler.buffer
     finally:
         logger.removeHandler(handler)
-        while not records.empty():
-            kept[records.get().getMessage()] = None
