@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import reduce
 from itertools import accumulate, takewhile
 from operator import add
@@ -20,7 +19,6 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from conspectus.core.records import Cost
 from conspectus.errors import PolicyError, install_command
 from conspectus.observe import Price, price_of
-from conspectus.observe.prices import checked
 
 FIVE_MINUTES, HALF_HOUR = 300.0, 1_800.0
 """Lifetimes of entries, in seconds."""
@@ -189,7 +187,8 @@ class Till:
     """Add up the cost of a session with one model, request by request.
 
     Args:
-        prices: your own, by model; others are looked up in `genai-prices`.
+        prices: your own, by model, by default those of `set_prices`; others are looked up in
+            `genai-prices`.
 
     Raises:
         PolicyError: the model has no price, or `prices` are none.
@@ -203,15 +202,13 @@ class Till:
     """
 
     def __init__(self, model: str, prices: Mapping[str, Price] | None = None) -> None:
-        self._prices = checked({} if prices is None else prices)
-        if not is_priced(model, self._prices):
-            near = get_close_matches(model, list(self._prices), n=3)
+        if not is_priced(model, prices):
             raise PolicyError(
-                f"no price is known for {model!r}; "
-                + (f"name another, such as {', '.join(near)}, or " if near else "")
-                + "give prices of your own (prices=, on the command line --prices FILE), or "
-                f"install those of the providers: {install_command('prices')}"
+                f"no price is known for {model!r}; give prices of your own (prices=, on the "
+                "command line --prices FILE), or install those of the providers: "
+                f"{install_command('prices')}"
             )
+        self._prices = prices
         self._rules = rules_for(model)
         self._cache = PrefixCache(self._rules)
         self._bill = Bill(model)
@@ -257,7 +254,7 @@ class Till:
         return price_of(cost.asked_of(model), self._prices) or 0.0
 
 
-def is_priced(model: str, prices: Mapping[str, Price]) -> bool:
+def is_priced(model: str, prices: Mapping[str, Price] | None) -> bool:
     """Return whether the price of a model is known."""
     return price_of(Cost(1).asked_of(model), prices) is not None
 

@@ -23,7 +23,6 @@ from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.model import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
 from conspectus.observe import Price
-from conspectus.observe.prices import checked
 from conspectus_lab.agent import RecordedModel, TurnEnds, recorded_tools
 from conspectus_lab.billing import Bill, Till, is_priced
 from conspectus_lab.measure import Account, Measure, Sizes
@@ -100,8 +99,9 @@ def replay(
         on_compaction: called with the title of a policy and each compaction, as it happens.
         priced_as: the model whose prices and cache count for the bill. Default: `PRICED_AS`; no
             bill where its price is not known.
-        prices: your own, by model; others are looked up in `genai-prices`, where it is installed.
-            A summariser whose model has one is paid at that, another at the agent's.
+        prices: your own, by model, by default those of `set_prices`; others are looked up in
+            `genai-prices`, where it is installed. A summariser whose model has one is paid at that,
+            another at the agent's.
 
     Returns:
         Figures and compactions of each run. `stopped` has the reason of a run that cannot go on.
@@ -125,7 +125,6 @@ def replay(
     in_words = " or ".join(map(str, clauses))
     chosen = _policies([policies] if isinstance(policies, str) else policies)
     writer = _summarizer(summarizer)
-    prices = checked({} if prices is None else prices)
     if priced_as is None and is_priced(PRICED_AS, prices):
         priced_as = PRICED_AS
     recall = whole(recall_tokens, "recall_tokens")

@@ -24,7 +24,6 @@ LONG, QUOTED = 2_000, 60  # characters that are shown of a mistake, and of a wro
 
 Location = tuple[str | int, ...]  # keys, and indexes of lists, from the section on
 
-Refused = yaml.MarkedYAMLError  # what YAML itself cannot read is of a class below it
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 
 
@@ -74,9 +73,10 @@ class Source:
         found: dict[Location, str] = {}
         for mistake in error.errors(include_url=False):
             at: Location = ()
-            for step in mistake["loc"]:  # what is in no file is pydantic's name of an alternative
-                known = not at or (self.section, *at, step) in self.lines
-                at = (*at, step) if known else at
+            for step in mistake["loc"]:
+                # What is in no file is pydantic's name of an alternative.
+                if not at or (self.section, *at, step) in self.lines:
+                    at = (*at, step)
             found.setdefault(at, self._sentence(mistake, *models))
         around = {at[:end] for at in found for end in range(len(at))}
         return {at: text for at, text in found.items() if at not in around}
@@ -147,11 +147,11 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         root = loader.get_single_node() or yaml.MappingNode("", [])
         if not isinstance(root, yaml.MappingNode):
             text = f"a configuration is made of sections, such as '{SECTION}:'"
-            raise Refused(problem=text, problem_mark=root.start_mark)
+            raise yaml.MarkedYAMLError(problem=text, problem_mark=root.start_mark)
         for at, mark in _marks(root, name):
             if at in lines:
-                text = f"'{at[-1]}' is there twice, first in line {lines[at]}"
-                raise Refused(problem=f"{text}; delete one, or join them", problem_mark=mark)
+                text = f"'{at[-1]}' is there twice, first in line {lines[at]}; delete one, or join"
+                raise yaml.MarkedYAMLError(problem=f"{text} them", problem_mark=mark)
             lines[at] = mark.line + 1
         for key, node in root.value:
             if key.value == name:
@@ -167,7 +167,7 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
     except Exception as error:  # a tag may not suit its value, and fails in many ways
         mark = getattr(error, "problem_mark", None)
         what = str(getattr(error, "problem", None) or error)
-        if type(error) is not Refused:
+        if type(error) is not yaml.MarkedYAMLError:  # but of YAML's own, which are below it
             what = f"YAML cannot read this ({' '.join(what.split())}); check the indentation "
             what += "(spaces, no tabs), colons, quotes, brackets and aliases, and save it as UTF-8"
         line = mark.line + 1 if mark else lines.get((name,), 1)

@@ -278,11 +278,7 @@ def load_config(path: str | Path, *, unused: Collection[str] = ()) -> Summarizat
         >>> load_config("config.yaml").trigger
         [{'tokens': 6000}]
     """
-    try:
-        file = Path(path).expanduser()
-    except TypeError:
-        fix = "for values in Python write SummarizationConfig(enabled=True, trigger=...)"
-        raise ConfigError((f"load_config reads a file, not {path!r:.200}; {fix}",)) from None
+    file = Path(path).expanduser()
     section, source = read_section(file)
     section = {} if section is None else section
     _check_form(section, source)

@@ -39,8 +39,8 @@ class Price:
     written_hour: float | None = None
 
     def __post_init__(self) -> None:
-        cache = (self.cached, self.written, self.written_hour)
-        for price in (self.input, self.output, *(one for one in cache if one is not None)):
+        cache = (self.cached or 0, self.written or 0, self.written_hour or 0)
+        for price in (self.input, self.output, *cache):
             if type(price) not in (int, float) or not price >= 0:
                 raise PolicyError(
                     f"a price must be a number of at least 0, for a million tokens, not {price!r}"
@@ -74,7 +74,7 @@ def set_prices(prices: Mapping[str, Price] | None, currency: str = USD) -> None:
         PolicyError: it is not a mapping from names to `Price`.
     """
     global _prices, _currency
-    _prices, _currency = checked({} if prices is None else prices), currency
+    _prices, _currency = dict(_checked(prices or {})), currency
 
 
 def currency() -> str:
@@ -82,13 +82,13 @@ def currency() -> str:
     return _currency
 
 
-def checked(prices: object) -> Mapping[str, Price]:
-    """Return a copy of prices by model, or raise a `PolicyError` with what is wrong."""
+def _checked(prices: object) -> Mapping[str, Price]:
+    """Return prices by model, or raise a `PolicyError` with what is wrong."""
     if not isinstance(prices, Mapping) or not all(isinstance(p, Price) for p in prices.values()):
         raise PolicyError(
             f'prices stand by model, as in {{"gpt-5-mini": Price(0.25, 2.0)}}, not {prices!r}'
         )
-    return dict(prices)
+    return prices
 
 
 def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | None:
@@ -103,7 +103,7 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
     """
     if sum(spent.calls for spent in cost.models.values()) != cost.calls:
         return None
-    known, total = _prices if prices is None else checked(prices), 0.0
+    known, total = _prices if prices is None else _checked(prices), 0.0
     for model, spent in cost.models.items():
         money = known[model].of(spent) if model in known else _listed_price(model, spent)
         if money is None:
