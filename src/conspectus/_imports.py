@@ -7,25 +7,18 @@ conspectus.sections    sections beside `summarization:` that `config check` chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from typing import Any
 
 
-def points(group: str, **chosen: Any) -> Iterator[EntryPoint]:
-    """Yield a group's entry points whose modules exist: some outlive their package."""
+def names(group: str) -> list[str]:
+    """Return the names of a group's entry points."""
     from importlib.metadata import entry_points
 
-    for point in entry_points(group=group, **chosen):
-        with suppress(ModuleNotFoundError):  # of a package around the module
-            if find_spec(point.module) is not None:
-                yield point
+    return sorted(entry_points(group=group).names)
 
 
 def plugged(group: str, name: str) -> Any | None:
     """Import an entry point; return None if no package has it."""
-    return next((point.load() for point in points(group, name=name)), None)
+    from importlib.metadata import entry_points
+
+    return next((point.load() for point in entry_points(group=group, name=name)), None)

@@ -67,9 +67,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     size = "unknown: the profile of the agent's own model counts; else set 'window'"
     size = size if limit is None else f"{limit:,} tokens"
     rows = [("window in force", size), *((key, json.dumps(one)) for key, one in settings.items())]
-    width = max(len(key) for key, _ in rows) + 2
-    for key, text in rows:
-        output.say(f"{key:{width}}{text}")
+    output.print_table(rows)
     for note in notes:
         output.say(f"Note: {note}", fg="yellow")
 

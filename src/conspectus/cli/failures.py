@@ -54,8 +54,7 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List all commands: own, then joined."""
-        joined = dict.fromkeys(point.name for point in _imports.points(COMMANDS))
-        return [*super().list_commands(ctx), *joined]
+        return list(dict.fromkeys([*super().list_commands(ctx), *_imports.names(COMMANDS)]))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name, or None."""
