@@ -64,20 +64,10 @@ def recall(
     if as_json:
         output.print_json(asdict(result))
         return
-    for hit in result.hits:
-        note = f"({hit.note})" if hit.note else ""
-        parts = (f"[{hit.name_in_order}]", hit.role, hit.name, hit.date, note)
-        output.say(" ".join(part for part in parts if part), bold=True)
-        output.say(f"{hit.text}\n")
+    nothing = "Nothing was found; try other words, or recall by --id."
+    output.say(result.text if result.hits or result.truncated else nothing)
     if result.truncated:
-        last = result.text.rpartition("\n")[2]
-        rest = f" {last}" if last.startswith("(") else ""
-        more = "More was found than fits; raise --tokens."
-        if any(hit.short for hit in result.hits):
-            more = "Only parts are shown; read on with --id and --at, or raise --tokens."
-        output.say(more + rest)
-    elif not result.hits:
-        output.say("Nothing was found; try other words, or recall by --id.")
+        output.say("Not all is shown: raise --tokens, or read on with --id and --at.", bold=True)
 
 
 @app.command("list", epilog=EXIT_CODES)
