@@ -98,7 +98,6 @@ def alone() -> Iterator[None]:
         patch.setattr(events, "_listeners", ())
         patch.setattr(events, "_failed", set())
         patch.setattr(prices, "_prices", {})
-        patch.setattr(prices, "_currency", "USD")
         yield
 
 

@@ -23,8 +23,6 @@ from conspectus.observe import Price, price_of
 FIVE_MINUTES, HALF_HOUR = 300.0, 1_800.0
 """Lifetimes of entries, in seconds."""
 
-CURRENCY = "USD"
-
 TOOLS, SYSTEM = "tools", "system"
 """Kinds of blocks that stay the same for a whole session."""
 
@@ -169,8 +167,8 @@ class Bill:
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain JSON data."""
-        derived = {"cached_share": self.cached_share, "currency": CURRENCY}
-        return {**asdict(self), "summarizer": self.summarizer.to_json(), **derived}
+        plain = {**asdict(self), "summarizer": self.summarizer.to_json()}
+        return {**plain, "cached_share": self.cached_share}
 
     def __add__(self, other: Bill) -> Bill:
         names = [one.name for one in fields(self) if one.name != "model"]

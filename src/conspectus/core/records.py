@@ -126,7 +126,7 @@ class Record:
         foreign: it covers a summary whose originals the archive does not hold, as of another
             library, or of a time without an archive.
         bill: its costs beside tokens: `seconds` in all, those that the caller `waited`, and, with
-            known prices, `money` and its `currency`. Records are compared without it.
+            known prices, `money` in US dollars. Records are compared without it.
     """
 
     id: str

@@ -21,7 +21,6 @@ from conspectus.errors import ArchiveOvertaken, ConspectusError, SummaryError
 from conspectus.messages import Source, read_messages
 from conspectus.observe import emit, observing, price_of
 from conspectus.observe.events import error_fields
-from conspectus.observe.prices import currency
 
 ATTEMPTS = 4  # Most reads of a history that other workers compact meanwhile
 
@@ -143,7 +142,7 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
     if material.ready is not None:
         bill["seconds"] = round(seconds + material.ready.seconds, 3)
     if made.cost.calls and (money := price_of(made.cost)) is not None:
-        bill |= {"money": money, "currency": currency()}
+        bill["money"] = money
     return Record.make(
         parent=material.history.head_id,
         covers=material.keys,

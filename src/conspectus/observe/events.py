@@ -29,8 +29,8 @@ class Event:
     """What happened. It holds no text of a message, but `error_message` may quote one.
 
     `docs/operations.md` lists the kinds with their names, outcomes and `extra`. `messages` and
-    sizes of the view are None where they have no meaning, `money` where a price is unknown;
-    `seconds` is 0 for an event without a length.
+    sizes of the view are None where they have no meaning, `money`, in US dollars, where a price is
+    unknown; `seconds` is 0 for an event without a length.
     """
 
     kind: str
@@ -43,7 +43,6 @@ class Event:
     messages: int | None = None
     cost: Cost = field(default_factory=Cost)
     money: float | None = None
-    currency: str = ""
     error: str = ""
     error_message: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -167,12 +166,10 @@ class Observation:
         facts = {"cost": self.spent, **ended, **self._facts}
         if ended.get("outcome", "error") != "error":
             facts["outcome"] = ended["outcome"]
-        if facts["cost"].calls or facts.get("money") is not None:
-            from conspectus.observe.prices import currency, price_of  # which log
+        if facts["cost"].calls and facts.get("money") is None:
+            from conspectus.observe.prices import price_of  # which logs
 
-            if facts.setdefault("money") is None:
-                facts["money"] = price_of(facts["cost"])
-            facts["currency"] = currency() if facts["money"] is not None else ""
+            facts["money"] = price_of(facts["cost"])
         known = {name: facts.pop(name) for name in FIELDS & facts.keys()}
         return Event(kind=self._kind, scope=self._scope, extra=facts, **known)
 
@@ -319,5 +316,4 @@ def _money(event: Event) -> str:
     if event.money is None:
         return "price unknown"
     whole = event.money >= 1 or not event.money
-    text = f"{event.money:.2f}" if whole else f"{max(event.money, 1e-6):.2g}"
-    return f"${text}" if event.currency == "USD" else f"{text} {event.currency}"
+    return f"${event.money:.2f}" if whole else f"${max(event.money, 1e-6):.2g}"

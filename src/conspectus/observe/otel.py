@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
 """Outcomes that are errors of their span."""
 
-PLAIN = "name error outcome seconds tokens_before tokens_after messages money currency".split()
+PLAIN = "name error outcome seconds tokens_before tokens_after messages money".split()
 
 GEN_AI = {
     "name": "gen_ai.request.model",
@@ -55,7 +55,7 @@ METRICS = {
     "secrets.redacted": Metric("compaction", "cause", "redacted", "compacted"),
     "summarizer.calls": Metric("model_call", "summarizer outcome", "calls"),
     "summarizer.tokens": Metric("model_call", "summarizer type", TOKENS),
-    "summarizer.cost": Metric("model_call", "summarizer currency", "money"),
+    "summarizer.cost": Metric("model_call", "summarizer", "money"),
     "archive.failures": Metric("archive", outcomes="error"),
     "guard.fits": Metric("guard", "reason outcome"),
     "stuck": Metric("stuck"),

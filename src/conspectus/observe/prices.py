@@ -13,15 +13,14 @@ from conspectus.core.records import COUNTS, Cost
 from conspectus.errors import PolicyError
 from conspectus.observe.events import log
 
-MILLION, USD = 1_000_000, "USD"
+MILLION = 1_000_000
 
 _prices: Mapping[str, Price] = {}
-_currency = USD
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of a model for a million tokens.
+    """Prices of a model for a million tokens, in US dollars.
 
     `cached` is input read from the provider's cache, `written` what is written to it, both by
     default as `input`; `written_hour` what is written for an hour, by default as `written`. What is
@@ -64,22 +63,17 @@ def _parts(cost: Cost) -> tuple[int, int, int]:
     return cached, written, min(cost.hour_tokens, written)
 
 
-def set_prices(prices: Mapping[str, Price] | None, currency: str = USD) -> None:
+def set_prices(prices: Mapping[str, Price] | None) -> None:
     """Set your own prices of models for this process, by the name of the model; None for none.
 
-    Models without one are looked up in `genai-prices`, where that is installed and `currency` is
-    US dollars. A model whose price is not known at all is logged once, and named no money.
+    Models without one are looked up in `genai-prices`, where that is installed. A model whose price
+    is not known at all is logged once, and named no money.
 
     Raises:
         PolicyError: it is not a mapping from names to `Price`.
     """
-    global _prices, _currency
-    _prices, _currency = dict(_checked(prices or {})), currency
-
-
-def currency() -> str:
-    """Return the currency of all money."""
-    return _currency
+    global _prices
+    _prices = dict(_checked(prices or {}))
 
 
 def _checked(prices: object) -> Mapping[str, Price]:
@@ -115,8 +109,6 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
 
 def _listed_price(model: str, cost: Cost) -> float | None:
     """Return what calls of a model cost by `genai-prices`; None if it does not know that."""
-    if _currency != USD:
-        return None
     try:
         listed, count = import_module("genai_prices"), max(1, cost.calls)
     except ImportError:
