@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from conspectus_secrets.values import Secret
 
@@ -40,7 +41,7 @@ def private_keys(text: str) -> Iterator[Secret]:
     if "PRIVATE KEY" not in text and "PuTTY-User-Key" not in text:
         return
     begins = [match.span() for match in _BEGIN.finditer(text)]
-    for (begin, body), (following, _) in zip(begins, [*begins[1:], (len(text), 0)], strict=True):
+    for (begin, body), (following, _) in pairwise([*begins, (len(text), 0)]):
         limit = min(following, body + LONGEST)
         end = _END.search(text, body, limit)
         if end is None or '"' in re.sub(_JOINT, "", text[body : end.end()]):

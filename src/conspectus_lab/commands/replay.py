@@ -63,7 +63,6 @@ def replay(
     machine unless --summarizer names a model, and nothing is kept.
     """
     running.check_files(report, out)
-    from conspectus.core.policy import names_embedded
     from conspectus_lab.policies import POLICIES
     from conspectus_lab.replay import TRIGGER as USUAL
     from conspectus_lab.report import replay_tables, retention_tables
@@ -77,7 +76,7 @@ def replay(
         trigger=options.triggers(trigger or []) or USUAL,
         keep=options.size(keep, "--keep"),
         policies=[*(policy or ([] if config else list(POLICIES))), *configured],
-        summarizer=None if names_embedded(summarizer) else summarizer,
+        summarizer=summarizer,
         summary_tokens=summary_tokens,
         recall_tokens=recall_tokens,
         priced_as=priced_as,
