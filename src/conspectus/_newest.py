@@ -29,12 +29,11 @@ class Newest(Generic[K, V]):
         with self._lock:
             self._values.pop(key, None)
             self._values[key] = value
-            while len(self._values) > (1 if self._is_too_large() else self._most):
+            size, kept = self._size, self._values.values()
+            while len(kept) > 1 and (
+                len(kept) > self._most or (size and sum(map(size, kept)) > self._largest)
+            ):
                 del self._values[next(iter(self._values))]
-
-    def _is_too_large(self) -> bool:
-        size = self._size
-        return size is not None and sum(map(size, self._values.values())) > self._largest
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if there is none, as the newest."""

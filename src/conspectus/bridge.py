@@ -33,16 +33,6 @@ _MODE: ContextVar[_Beside | Literal["sync"] | None] = ContextVar("conspectus_mod
 """None on an event loop."""
 
 
-@contextmanager
-def _mode(mode: Literal["sync"] | None) -> Iterator[None]:
-    before = _MODE.get()
-    _MODE.set(mode)
-    try:
-        yield
-    finally:
-        _MODE.set(before)
-
-
 def is_async(call: Callable[..., object]) -> bool:
     """Return whether what a caller gave, a function or an object, has to be awaited."""
     return any(map(iscoroutinefunction, (call, type(call).__call__)))
@@ -54,14 +44,22 @@ class StepTimeout(TimeoutError):
 
 def run(body: Awaitable[T]) -> T:
     """Run a coroutine to its end without an event loop, in the thread of the caller."""
-    with _mode("sync"):
+    before = _MODE.get()
+    _MODE.set("sync")
+    try:
         return _stepped(body)
+    finally:
+        _MODE.set(before)
 
 
 async def arun(body: Awaitable[T]) -> T:
     """Run a coroutine on the running event loop, also below a sync call."""
-    with _mode(None):
+    before = _MODE.get()
+    _MODE.set(None)
+    try:
         return await body
+    finally:
+        _MODE.set(before)
 
 
 async def aside(body: Coroutine[Any, Any, T]) -> T:
