@@ -45,8 +45,8 @@ class Recording:
     results: Mapping[tuple[str, str], ToolMessage] = field(repr=False)
 
     @classmethod
-    def of(cls, messages: Sequence[Source]) -> Recording:
-        """Read a transcript.
+    def of(cls, messages: Sequence[Source], name: str = "transcript") -> Recording:
+        """Read a transcript, which has a name in errors.
 
         Ids stay; a message without one is named `m0`, `m1` and so on by its place.
 
@@ -72,8 +72,8 @@ class Recording:
                 made.append(part)
         if not any(isinstance(message, AIMessage) for message in made):
             raise InputError(
-                "no assistant speaks in this transcript, so there is nothing to replay; give one "
-                "with the agent's answers"
+                f"{name}: no assistant speaks in it, so there is nothing to replay; give a "
+                "transcript with the agent's answers"
             )
         turns, results = _turns(made)
         return cls(_joined(system), tuple(made), place, turns, results)

@@ -128,7 +128,7 @@ def replay(
     if priced_as is None and is_priced(PRICED_AS, prices):
         priced_as = PRICED_AS
     recall = whole(recall_tokens, "recall_tokens")
-    recording, sizes = Recording.of(messages), Sizes()
+    recording, sizes = Recording.of(messages, name), Sizes()
     memory = Memory(recording.messages)
 
     def account() -> Account:

@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,7 @@ from conspectus.errors import InputError, MessageError, PolicyError
 
 if TYPE_CHECKING:
     from conspectus.observe import Price
-    from conspectus.transcripts import HistoryFile
-    from conspectus_lab.replay import Policy, Question, Replay
+    from conspectus_lab.replay import Policy, Replay
     from conspectus_lab.report import Table
 
 QUESTIONS = ".exam.json"
@@ -34,47 +32,14 @@ CONFIGURED = """trigger keep token_counter pin skills stale_results history max_
 """Settings of a YAML section that count for a recording, in which no model is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """One transcript, its questions, and whether the caller named its file."""
-
-    name: str
-    history: HistoryFile
-    questions: Sequence[Question]
-    named: bool
-
-
-def read_transcripts(paths: Sequence[str]) -> tuple[list[Transcript], list[str]]:
-    """Read transcripts from files and folders; say which files in folders are none."""
-    from conspectus.transcripts import read_history
-    from conspectus_lab.replay import read_questions
-
-    transcripts: list[Transcript] = []
-    notes: list[str] = []
-    for name, file, named in _files(paths):
-        asked = Path(file).with_name(Path(file).stem + QUESTIONS)
-        questions = read_questions(asked) if file != STDIN and asked.is_file() else ()
-        try:
-            with output.working(f"Reading {output.printable(name)} …"):
-                history = read_history(file)
-        except (InputError, MessageError) as error:
-            if named:
-                raise
-            notes.append(f"{name} is left out: {error}")
-            continue
-        transcripts.append(Transcript(name, history, questions, named))
-        notes += (f"{name}: {remark}" for remark in history.remarks)
-    if not transcripts and not notes:
-        raise InputError(f"there are no transcripts in {', '.join(paths)}: no .json, no .jsonl")
-    return transcripts, notes
-
-
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
     """Yield name and path of each file once, and whether the caller named it."""
     seen: set[Path] = set()
     names: set[str] = set()
     for path in dict.fromkeys(paths):
         root = Path(path)
+        if path != STDIN and not root.exists():
+            raise InputError(f"{path} cannot be read: there is no such file; check its path")
         inside = {path: "standard input" if path == STDIN else root.name}
         if root.is_dir():
             files = sorted(p for p in root.rglob("*") if p.suffix in ENDINGS and p.is_file())
@@ -90,21 +55,33 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
 
 
 def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]:
-    """Replay transcripts; return the replays, and notes for the end, each once."""
+    """Replay transcripts; return the replays, and notes for the end, each once.
+
+    What is no transcript in a folder is left out, and noted.
+    """
+    from conspectus.transcripts import read_history
+    from conspectus_lab.questions import read_questions
     from conspectus_lab.replay import replay
 
-    transcripts, notes = read_transcripts(paths)
     replays: list[Replay] = []
+    notes: list[str] = []
     with _kept_warnings() as warnings:
-        for one in transcripts:
+        for name, file, named in list(_files(paths)):
+            asked = Path(file).with_name(Path(file).stem + QUESTIONS)
+            questions = read_questions(asked) if asked.is_file() else ()
             try:
-                with output.working(f"Replaying {output.printable(one.name)} …"):
-                    given = {"name": one.name, "questions": one.questions, **settings}
-                    replays.append(replay(one.history.messages, **given))
-            except InputError as error:
-                if one.named:
-                    raise InputError(f"{one.name}: {error}") from error
-                notes.append(f"{one.name} is left out: {error}")
+                with output.working(f"Replaying {output.printable(name)} …"):
+                    history = read_history(file)
+                    given = {"name": name, "questions": questions, **settings}
+                    replays.append(replay(history.messages, **given))
+            except (InputError, MessageError) as error:
+                if named:
+                    raise
+                notes.append(f"{name} is left out: {error}")
+            else:
+                notes += (f"{name}: {remark}" for remark in history.remarks)
+    if not replays and not notes:
+        raise InputError(f"there are no transcripts in {', '.join(paths)}: no .json, no .jsonl")
     if not replays:
         raise InputError(f"nothing can be replayed: {notes[0]}")
     stops = [
