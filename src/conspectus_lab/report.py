@@ -159,7 +159,7 @@ def replay_page(replays: Sequence[Replay]) -> str:
     """
     tables = [*replay_tables(replays), *retention_tables(replays)] if replays else []
     text: str = (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             width=WIDTH,
@@ -192,12 +192,8 @@ def _chart(replay: Replay) -> dict[str, Any]:
     return {"title": replay.name, "lines": lines, "window": window}
 
 
-def check_installed() -> None:
-    """Raise an `InputError` that says what to install where the extra `report` is missing."""
-    _environment()
-
-
-def _environment() -> Any:
+def environment() -> Any:
+    """Return what renders a page; an `InputError` says that the extra `report` is missing."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:

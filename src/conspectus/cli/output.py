@@ -133,21 +133,20 @@ def write_file(path: Path, text: str) -> None:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8", errors=ESCAPED)
             return
-        try:
-            with written.open("x", encoding="utf-8", errors=ESCAPED, newline="\n") as file:
-                if target.exists():
-                    shutil.copymode(target, written)
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            written.replace(target)
-        finally:
-            written.unlink(missing_ok=True)
+        with written.open("x", encoding="utf-8", errors=ESCAPED, newline="\n") as file:
+            if target.exists():
+                shutil.copymode(target, written)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        written.replace(target)
     except BrokenPipeError:
         raise
     except OSError as error:
         said = f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
         raise InputError(said) from error
+    finally:
+        written.unlink(missing_ok=True)
 
 
 def write_text(out: Path | None, text: str) -> None:

@@ -155,9 +155,9 @@ def check_files(report: Path | None, out: Path | None) -> None:
     for file in (report, out):
         output.check_output(file)
     if report is not None:
-        from conspectus_lab.report import check_installed
+        from conspectus_lab.report import environment
 
-        check_installed()
+        environment()
 
 
 def finish(
