@@ -217,7 +217,9 @@ def test_two_conversations_in_one_thread_are_not_passed_over(history, tmp_path):
     path = write_json(tmp_path / "other.json", other)
     [note] = report(path, *SMALL, "--thread", "t")["notes"]
     assert "the thread t holds another conversation" in note
-    assert not report(path, *SMALL, "--thread", "t2")["notes"]
+    out = tmp_path / "out.json"
+    assert not report(path, *SMALL, "--thread", "t2", "-o", out)["notes"]
+    assert not report(out, *SMALL, "--thread", "t2", "--force")["notes"]  # it goes on from there
 
 
 def test_the_model_of_the_file_gives_the_window(tmp_path, monkeypatch):

@@ -69,7 +69,7 @@ def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
     graph.invoke(said("go"), thread("7"))
     [line] = lines_of(caplog)
     assert re.fullmatch(
-        r"INFO thread 7: compacted [\d,]+ → [\d,]+ tokens, \d+ messages archived, "
+        r"INFO thread 7: compacted [\d,]+ → [\d,]+ tokens \(trigger\), \d+ messages archived, "
         r"by gpt-5-mini in \d+\.\d s, \$0\.0038",
         line,
     )

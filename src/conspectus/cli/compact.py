@@ -102,7 +102,8 @@ def compact(
         output.write_text(out, write_history(written, history))
     caveats = dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning)
     notes = [*caveats, *mended.notes, *history.remarks]
-    if not is_new and not result.dropped:
+    goes_on = result.record.parent if result.record is not None else result.summary
+    if not is_new and not goes_on:
         notes.append(
             f"the thread {name} holds another conversation already; recall searches the one that "
             "was compacted last; to search both, give each a --thread of its own"

@@ -302,7 +302,7 @@ def _compacted(event: Event) -> str:
     gone = "archived" if extra.get("archived") else "out of view, not archived"
     tries = extra.get("tries_failed")
     parts = [
-        f"compacted {event.tokens_before:,} → {event.tokens_after:,} tokens",
+        f"compacted {event.tokens_before:,} → {event.tokens_after:,} tokens ({extra.get('cause')})",
         f"{event.messages:,} messages {gone}" if event.messages else "",
         f"{extra['clipped']:,} truncated" if extra.get("clipped") else "",
         f"{by}in {extra.get('waited', event.seconds):.1f} s",
