@@ -231,6 +231,15 @@ def test_an_exchange_larger_than_a_reading_is_shown_as_text():
         assert not torn(call)
 
 
+def test_a_new_message_under_an_id_that_was_summarised_is_refused():
+    first = plainly(talk(8))
+    assert first.running_summary is not None
+    gone = min(summarised(first.running_summary))
+    new = [HumanMessage("Delete nothing.", id=gone), HumanMessage("Go on.", id="new")]
+    with pytest.raises(ValueError, match=f"ID {gone} has already been summarized"):
+        plainly([*first.messages, *new], first.running_summary)
+
+
 def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
     model = PlainModel()
     with pytest.raises(ValueError, match="Messages are required to have ID field"):

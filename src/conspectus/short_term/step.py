@@ -234,6 +234,14 @@ def divide(
     rest = [m for m in rest if _words(m) not in known]
     # A client has gone back to the newest, or another library's summary has it.
     newest = next((m for m in reversed(rest) if is_users(m)), None)
+    # Behind the last that was summarised, and behind a new one, only a new one may have such an id.
+    ids, end = [m.id for m in rest], running.last_summarized_message_id if running else None
+    new = next((at for at, name in enumerate(ids) if name not in covered), len(ids))
+    for m in rest[max(new, ids.index(end) if end in ids else 0) + 1 :]:
+        if m.id in covered and m is not newest:
+            raise InputError(
+                f"Message with ID {m.id} has already been summarized; give a new one its own id"
+            )
     rest = [m for m in rest if m is newest or m.id not in covered]
     if any(m.id is None for m in rest):
         raise InputError(
