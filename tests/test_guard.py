@@ -77,6 +77,14 @@ def test_a_window_that_nobody_knows_is_said_once(caplog):
         assert caplog.text.count("window=") == 1
 
 
+def test_a_guard_that_does_not_stand_last_is_said_once(caplog):
+    for first in (False, True):
+        middle = summarization()
+        stack = [middle, ContextGuard(middle, window=WINDOW)]
+        talk(reading(*(stack[::-1] if first else stack)), 3)
+        assert caplog.text.count("put it last") == first
+
+
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 def test_what_cannot_fit_is_said_with_the_numbers(on_stuck):
     middle = summarization()

@@ -97,21 +97,10 @@ def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
     assert kept(step(own)) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "error", "says"),
-    [
-        ("history", "preserve", PolicyError, "history cannot change"),
-        ("recall", "tool", PolicyError, "recall cannot change"),
-        ("recall_tokens", 900, PolicyError, "recall_tokens cannot change"),
-        ("compact_tool", True, PolicyError, "compact_tool cannot change"),
-        ("archive", "memory:", PolicyError, "archive cannot change"),
-        ("keeep", ("messages", 5), AttributeError, "no setting 'keeep'; did you mean 'keep'"),
-    ],
-)
-def test_what_agents_depend_on_and_what_is_misspelt_is_refused_at_once(name, value, error, says):
+def test_what_is_misspelt_is_refused_at_once():
     own = made()
-    with pytest.raises(error, match=says):
-        setattr(own, name, value)
+    with pytest.raises(AttributeError, match="no setting 'keeep'; did you mean 'keep'"):
+        own.keeep = ("messages", 5)  # type: ignore[attr-defined]
     assert kept(step(own)) == 3
     with pytest.raises(AttributeError, match="did you mean 'window'"):
         ContextGuard(own).windw = 9_000  # type: ignore[attr-defined]
@@ -125,6 +114,7 @@ class Notes(SummarizationMiddleware):
 WARNS: list[Callable[[], Any]] = [
     lambda: SummarizationMiddleware(None, max_tokens_before_summary=70),
     lambda: SummarizationMiddleware(None, trigger=("messages", 3), keep=("messages", 9)),
+    lambda: SummarizationMiddleware(None, token_counter=len),
     lambda: Compactor(trigger=("messages", 3), keep=("messages", 9)),
 ]
 

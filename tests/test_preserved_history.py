@@ -108,7 +108,8 @@ def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store):
 
 
 def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
-    own = [HumanMessage(f"m{n}", id=f"m{n}") for n in range(6)]
+    own: list[BaseMessage] = [HumanMessage(f"m{n}", id=f"m{n}") for n in range(6)]
+    own[0] = SystemMessage("m0", id="m0")
     summary = HumanMessage("summary", id="s")
     clip = HumanMessage("clip", id="m4")
     view = [own[0], summary, clip, own[5]]
@@ -158,5 +159,5 @@ def test_a_history_that_was_shorter_once_is_seen_as_in_another_process():
         state["messages"] = said[:end]
         state |= made[0].before_model(state, Runtime())
     made[0].before_model({**state, "messages": said[:18]}, Runtime())
-    views = [run(Channel(one._setup, state, Runtime()).folded()).view for one in made]
+    views = [run(Channel(one._setup, state, Runtime()).view()).messages for one in made]
     assert views[0] == views[1]

@@ -5,13 +5,11 @@ import itertools
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from conspectus import ContextGuard, SummarizationMiddleware, is_summary_message
+from conspectus import SummarizationMiddleware, is_summary_message
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.messages.requests import RECALLED, without_recalled
@@ -36,15 +34,6 @@ def ids(agent: RecallingAgent) -> list[str]:
     """Ids of archived messages, in order."""
     archive = Archive(agent.store)
     return [row["id"] for row in archive.export(Scope("local", "t"))]
-
-
-def test_a_model_that_takes_no_tools_is_given_none_and_the_log_says_so(caplog):
-    model = FakeListChatModel(responses=["Seen."])
-    own = SummarizationMiddleware(model, trigger=("tokens", 4_000), recall="auto")
-    made: Any = create_agent(model, middleware=[own, ContextGuard(own, window=8_000)])
-    for _ in range(2):
-        assert made.invoke({"messages": [("user", "hi")]})["messages"][-1].text == "Seen."
-    assert sum("takes no tools" in one.message for one in caplog.records) == 1
 
 
 @pytest.mark.sampled(2)

@@ -7,24 +7,25 @@ thread goes back, over to another branch, or is copied.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import is_
 from typing import Any, NamedTuple, cast
-from weakref import ref
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain.agents.middleware.types import ModelRequest
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain, Record
+from conspectus.engine.cached_request import sending
 from conspectus.engine.settings import LOCAL, scope_of
 from conspectus.engine.thread import Memory, Thread
 from conspectus.errors import ArchiveError
-from conspectus.langchain.history import History
+from conspectus.langchain.cache import SessionCache
 from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
     DERIVED,
@@ -36,9 +37,12 @@ from conspectus.langchain.state import (
     read_head,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
-from conspectus.messages.requests import newest_user, without_stale_thoughts
-from conspectus.model.base import EmbeddedSummarizer
+from conspectus.messages.requests import newest_user, refuses_thoughts, without_stale_thoughts
+from conspectus.model.base import EmbeddedSummarizer, LastRequest
+from conspectus.model.calls import profile_window
 from conspectus.observe import log
+
+Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
 
 EVENT = "conspectus.compaction"
 """The `type` of our custom stream events."""
@@ -54,11 +58,10 @@ UNNAMED = (
 )
 
 
-class Folded(NamedTuple):
-    """What the records in force make of the channel."""
+class View(NamedTuple):
+    """What the model sees: what the records in force make of the channel."""
 
-    held: HeadState  # without the records that an edit has made unfit
-    view: list[BaseMessage]
+    messages: list[BaseMessage]
     chain: Chain = ()
     keys: frozenset[str] = frozenset()  # of the messages that the records cover
 
@@ -104,19 +107,19 @@ class Channel:
         return Scope(self._tenant, self.held.thread, self.held.session)
 
     @property
-    def history(self) -> History:
+    def cache(self) -> SessionCache:
         name = self._tenant, self.held.thread, self.held.session
-        return self.setup.histories.get_or_make(name, History)
+        return self.setup.sessions.get_or_make(name, SessionCache)
 
     # Compacting
 
     def thread(self, room: Window | None, ratio: float | None = None) -> Thread:
         """Make the thread of the history; `ratio` corrects the estimate."""
         setup, scope, archive = self.setup, self.scope, self.archive
-        if archive is not None and scope.thread.startswith(DERIVED):
-            setup.say_once(UNNAMED)
         if archive is None:
             setup.say_once(NO_ARCHIVE)
+        elif scope.thread.startswith(DERIVED):
+            setup.say_once(UNNAMED)
         kept_in = setup.kept_in(scope) if setup.preserve else None
         engine = replace(setup.engine, archive=archive, on_event=self._tell, kept_in=kept_in)
         head = self.held.head if isinstance(self.held.head, str) else self.held.records
@@ -160,35 +163,38 @@ class Channel:
 
     # What the model sees
 
-    async def folded(self) -> Folded:
-        """Fold the records in force over the channel; kept while the channel only grows."""
-        held, messages = self.held, self.messages
-        if held.head is None:
-            return Folded(held, messages)
-        count, known = self.history.folded(held.head_id, messages)
+    async def view(self) -> View:
+        """Fold the records in force over the channel; those that an edit has made unfit go.
+
+        The view is kept while the channel only grows.
+        """
+        head, messages = self.held.head_id, self.messages
+        if not head:
+            return View(messages)
+        count, known = self.cache.view(head, messages)
         if known is not None:
             parts, chain, keys = known
-            view = [messages[one] if isinstance(one, int) else one for one in parts]
-            return Folded(held, [*view, *messages[count:]], chain, keys)
+            seen = [messages[one] if isinstance(one, int) else one for one in parts]
+            return View([*seen, *messages[count:]], chain, keys)
         thread = self.thread(None)
         history = await thread.fold(read_messages(messages))
-        view = [one for one in history.sources if isinstance(one, BaseMessage)]
-        keys = frozenset(manifest(history.chain))
-        if (history.head_id or "") != held.head_id:
-            chain, fits = await thread.chain(), len(history.chain)
+        seen = [one for one in history.sources if isinstance(one, BaseMessage)]
+        keys, fits = frozenset(manifest(history.chain)), len(history.chain)
+        if (history.head_id or "") != head:
+            chain = await thread.chain()
             # By their ids: of a chain only the newest record is sure to be whole.
             if fits < len(chain) and (not fits or chain[fits - 1].id == history.head_id):
-                held = held.with_chain(history.chain, None, pending=held.pending)
-                return Folded(held, view, history.chain, keys)
+                after = self.size_of(seen) if fits else None
+                self.held = self.held.with_chain(history.chain, after, pending=self.held.pending)
         places = {id(message): place for place, message in enumerate(messages)}
-        parts = [places.get(id(one), one) for one in view]
-        self.history.keep(held.head_id, messages, (parts, history.chain, keys))
-        return Folded(held, view, history.chain, keys)
+        parts = [places.get(id(one), one) for one in seen]
+        self.cache.keep_view(self.held.head_id, messages, (parts, history.chain, keys))
+        return View(seen, history.chain, keys)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Return the view with others' changes laid over it; `sent` if it cannot be read."""
         try:
-            view = (await self.folded()).view
+            return laid_over((await self.view()).messages, self.messages, sent)
         except ArchiveError as error:
             # What does not fit now is the guard's to bridge.
             if self.setup.engine.settings.on_failure == "raise":
@@ -196,18 +202,34 @@ class Channel:
             said = "the records of this history cannot be read now: %s"
             log("records_unreadable", said, await self.redacted(error))
             return sent
-        return laid_over(view, self.messages, sent)
 
-    async def thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    # Calling the model
+
+    async def send(
+        self, request: ModelRequest[Any], messages: Sequence[BaseMessage], send: Send
+    ) -> Any:
+        """Send messages without stale thoughts; without any if the provider refuses the others."""
+        messages = await self._thoughtful(messages)
+        if messages is not request.messages:
+            request = request.override(messages=cast("list[AnyMessage]", [*messages]))
+        if self.setup.engine.cached:
+            send = self._remembering(send)
+        try:
+            return await send(request)
+        except Exception as error:
+            fresh = without_stale_thoughts(messages, 0, all_of_them=True)
+            if not refuses_thoughts(error) or all(map(is_, fresh, messages)):
+                raise
+        log("thoughts_refused", "the provider refused thoughts of the model: sent without them")
+        return await send(request.override(messages=cast("list[AnyMessage]", fresh)))
+
+    async def _thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Leave out the thoughts of messages that the latest compaction has kept."""
-        held, view = self.held, self.messages
+        held, view = self.held, cast("Sequence[BaseMessage]", self.messages)
         if held.head is None or not any(isinstance(one.content, list) for one in messages):
             return messages
         if self.preserve or held.pending:
-            try:
-                view = (await self.folded()).view
-            except ArchiveError:
-                return messages
+            view = await self.shown(view)
         kept = {message.id for message in view[: held.messages_after]}
         last = max((n for n, message in enumerate(messages) if message.id in kept), default=-1)
         # Most models ask for the newest thoughts beside their calls, until there are newer ones.
@@ -215,6 +237,30 @@ class Channel:
         fresh = without_stale_thoughts(messages[: last + 1], last + 1, all_of_them=newer)
         fresh += messages[last + 1 :]
         return messages if all(map(is_, fresh, messages)) else fresh
+
+    def _remembering(self, send: Send) -> Send:
+        """Remember the request that is sent, for a summary that uses its cache."""
+
+        async def remembered(request: ModelRequest[Any]) -> Any:
+            last: LastRequest | None = None
+            # A model that must answer in a form, or must call a tool, would do so again, and
+            # without that the provider's cache does not know the request.
+            settings = request.model_settings
+            forced = request.tool_choice not in (None, "auto") or "tool_choice" in settings
+            if request.response_format is None and not forced:
+                system = [] if request.system_message is None else [request.system_message]
+                last = LastRequest(
+                    model=request.model,
+                    messages=(*system, *request.messages),
+                    tools=tuple(request.tools),
+                    tool_choice=request.tool_choice,
+                    settings=dict(settings),
+                    window=self.setup.window or profile_window(request.model),
+                )
+            with sending(self.setup.engine.memory.of(self.scope), last):
+                return await send(request)
+
+        return remembered
 
     # Records that the state does not name
 
@@ -230,12 +276,9 @@ class Channel:
 
     @property
     def brings_summary(self) -> bool:
-        """Whether a turn begins with a history whose summary came without its record."""
-        messages = self.messages
-        if self.held.head is not None or not messages or not isinstance(messages[-1], HumanMessage):
-            return False
-        first = next((one for one in messages if one.type != "system"), messages[-1])
-        return is_summary_message(first)
+        """Whether a history begins with a summary that came without its record."""
+        first = next((one for one in self.messages if one.type != "system"), None)
+        return self.may_be_known() and first is not None and is_summary_message(first)
 
     async def inherit(self) -> None:
         """Put the record of an earlier run in force, as far as it fits messages that came alone."""
@@ -258,32 +301,35 @@ class Channel:
 
     # The archive's pointer
 
+    @property
+    def _is_copied(self) -> bool:
+        """Whether the state was copied from another thread, with the record in force there."""
+        return self.held.head is not None and self.run.thread != self.held.thread
+
     def may_be_ahead(self, *, turn: bool) -> bool:
         """Return whether the archive may have to follow, also as a `turn` of the user begins."""
         if not self.run.thread or not self.run.saved:  # nothing is kept between runs, or goes back
             return False
-        held, archive = self.held, self.archive
-        if held.head is not None and self.run.thread != held.thread:
+        if self._is_copied:
             return True
-        if archive is None or isinstance(held.head, list):
+        if self.archive is None or isinstance(self.held.head, list):
             return False
-        if turn and (not self.messages or isinstance(self.messages[-1], HumanMessage)):
-            return True
-        return self.history.pointed != (ref(archive), held.head_id)
+        begins = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
+        return begins or self.cache.pointer != self.held.head_id
 
     async def follow(self, *, turn: bool) -> None:
         """Move the archive's pointer with the state, and originals with a copied thread."""
         if not self.may_be_ahead(turn=turn):
             return
-        held, archive = self.held, self.archive
+        held, archive, source = self.held, self.archive, self.scope
         try:
-            if held.head is not None and self.run.thread != held.thread:
-                source, self.held = self.scope, replace(held, thread=self.run.thread)
+            if self._is_copied:
+                self.held = replace(held, thread=self.run.thread)
                 if archive is not None and isinstance(held.head, str):
                     await archive.flow(archive.copy, source, self.scope, held.head)
             elif archive is not None:
                 await self._point(archive)
-                self.history.pointed = (ref(archive), held.head_id)
+                self.cache.pointer = held.head_id
         except ArchiveError as error:
             self.held = held
             said = "the archive could not follow the record in force, or copy a thread's: %s"
@@ -312,16 +358,12 @@ def laid_over(
     out = []
     for message in sent:
         original, short = own.get(message.id), kept.get(message.id)
-        if message.id is not None and original is not None and short is None:
-            continue  # it has left
         changed = original is None or (message is not original and message != original)
-        out.append(message if short is None or short is original or changed else short)
+        if original is None or (short is not None and changed):
+            out.append(message)
+        elif short is not None:  # else it has left
+            out.append(short)
     there = {message.id for message in sent}  # it may be a view already
-    before: list[str | None] = []
-    for message in view:
-        if message.id not in own and message.id not in there:
-            last = next((n for n, m in enumerate(out) if before and m.id == before[-1]), -1)
-            first = next((n for n, m in enumerate(out) if m.type != "system"), len(out))
-            out.insert(max(last + 1, first), message)
-        before.append(message.id)
-    return out
+    summary = [one for one in view if one.id not in own and one.id not in there]
+    first = next((n for n, one in enumerate(out) if one.type != "system"), len(out))
+    return [*out[:first], *summary, *out[first:]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 
@@ -24,10 +24,9 @@ from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
 from conspectus.errors import ArchiveError, PolicyError
-from conspectus.langchain.channel import Channel, laid_over
-from conspectus.langchain.middleware import SummarizationMiddleware
+from conspectus.langchain.channel import Channel, Send, laid_over
+from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong
-from conspectus.langchain.requests import Send, WrapsCalls, deliver
 from conspectus.langchain.settings import Setup, model_name
 from conspectus.langchain.state import Recalled, Requested, name_messages
 from conspectus.messages.requests import with_recalled, without_recalled
@@ -108,9 +107,12 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         self.summarization = summarization or SummarizationMiddleware(None, **settings)
         self._name, self._is_built = str(name), True
 
-    def _called(self, request: ModelRequest[Any], send: Send) -> Awaitable[Any]:
-        call = Call(self, request)
-        return heard_by(call.setup.engine.listeners, call.answered(send))
+    async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
+        call, outer = Call(self, request), GUARDED.set(True)
+        try:
+            return await heard_by(call.setup.engine.listeners, call.answered(send))
+        finally:
+            GUARDED.reset(outer)
 
 
 class Call:
@@ -184,7 +186,7 @@ class Call:
             window=window,
             model=model_name(request.model),
         )
-        sizes = channel.history.follow("request", self._whole, meter.message)
+        sizes = channel.cache.sizes("request", self._whole, meter.message)
         # Each turn was sent with about as much recalled as this one.
         recalled = 0 if self._recalled is None else self._count(self._recalled)
         reports = sizes.reports(self._first.messages_after, 0)
@@ -221,7 +223,7 @@ class Call:
             emit("request", channel.scope, tokens_after=tokens, window=window, share=share)
         if self._recalled is not None:
             messages = with_recalled(messages, self._recalled)
-        return await deliver(channel, self._request, messages, send)
+        return await channel.send(self._request, messages, send)
 
     async def _make_fit(self, room: Window) -> None:
         # What was learned is an estimate: where it alone says no, the provider is asked.
@@ -305,7 +307,7 @@ class Call:
 
     async def _compact(self, room: Window | None) -> None:
         """Compact the history in the state; without a room, all but what `keep` asks for."""
-        channel, view = self._channel, (await self._channel.folded()).view
+        channel, view = self._channel, (await self._channel.view()).messages
         if room is not None:
             added = max(0, self._size - self._tokens_of(view))
             room = replace(room, reserved=room.reserved + added)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
+from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, cast
 
-from langchain.agents.middleware.types import ContextT, ModelRequest, ResponseT
+from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    ContextT,
+    ModelRequest,
+    ResponseT,
+    TracePolicy,
+    omit_payload,
+)
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.archive import Scope
-from conspectus.bridge import arun, run
+from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure, names_embedded, plain_words
 from conspectus.engine.background import Closing, Preparations
 from conspectus.engine.hooks import BeforeSummarization
@@ -27,26 +37,66 @@ from conspectus.engine.settings import (
     Settings,
     model_of,
 )
-from conspectus.errors import PolicyError
-from conspectus.langchain.channel import Channel
+from conspectus.errors import Attributes, PolicyError
+from conspectus.langchain.channel import Channel, Send
 from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
-    offered,
     recall_tool,
     recalled_for_turn,
     shown_in_turn,
     tool_to_compact,
 )
-from conspectus.langchain.requests import Send, WrapsCalls, deliver, is_sent_as_it_is
 from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup, deprecated
-from conspectus.langchain.state import Asked, Tenant, name_messages
+from conspectus.langchain.state import (
+    Asked,
+    CompactionState,
+    HeadState,
+    Run,
+    Tenant,
+    name_messages,
+)
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter
 
-FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
-"""Settings that states and agents depend on, so that they cannot change."""
+GUARDED = ContextVar("conspectus-guarded", default=False)
+"""Whether a guard has measured the request already, further out."""
+
+GUARD_IS_FIRST = (
+    "ContextGuard stands before SummarizationMiddleware and measures requests that are changed "
+    "after it: put it last in the list of middleware"
+)
+
+
+class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, ResponseT]):
+    """A middleware around each call of the model, the same with and without an event loop."""
+
+    state_schema = CompactionState
+    transformers = (InternalCallTransformer,)
+    trace_policy = TracePolicy(process_inputs=omit_payload)
+
+    _name: str
+    _called: Callable[[ModelRequest[Any], Send], Awaitable[Any]]
+
+    @property
+    def name(self) -> str:
+        """The name of this instance, unique in its agent."""
+        return self._name
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        """Call the model with what this middleware makes of its request."""
+        return run(self._called(request, lambda sent: io(lambda: handler(sent))))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]
+    ) -> Any:
+        """`wrap_model_call` on an event loop."""
+
+        def send(sent: ModelRequest[Any]) -> Awaitable[Any]:
+            return io(lambda: None, lambda: handler(sent))  # the first is for no loop
+
+        return await arun(self._called(request, send))
 
 
 class SummarizationMiddleware(
@@ -111,7 +161,7 @@ class SummarizationMiddleware(
 
     Each is an attribute, read at each step: `middleware.keep = ("messages", 5)` counts from the
     next one on. Agents and their states depend on `archive`, `history`, `recall`, `recall_tokens`,
-    `compact_tool` and `name`, which cannot change. `copy.deepcopy` shares the archive; `pickle`
+    `compact_tool` and `name`: build both anew instead. `copy.deepcopy` shares the archive; `pickle`
     opens it again. As a context manager, or with `close()`, it stops preparing notes at the end,
     and closes an archive that it has opened.
 
@@ -184,42 +234,30 @@ class SummarizationMiddleware(
         given["model"] = None if names_embedded(model) else model_of(model, summarizer)
         self._parameters = tuple(given)
         vars(self).update(given)
-        self._begin()
-        for caveat in self._setup.engine.policy.caveats(window):
+        self._open()
+        for caveat in self._setup.caveats():
             warnings.warn(caveat, UserWarning, stacklevel=2)
 
-    def _begin(self) -> None:
-        own, self._made = vars(self), cast("Setup | None", None)
-        self._address: AnyArchive | None = own["archive"]
-        setup = self._setup
-        self._opened = setup.engine.archive if isinstance(self._address, (str, Path)) else None
-        own["archive"] = setup.given["archive"] = setup.engine.archive
+    def _open(self) -> None:
+        """Make what no copy has: the archive of an address, and the tools."""
+        own, self._made, self._address = vars(self), cast("Setup | None", None), self.archive
+        own["archive"] = self._setup.given["archive"] = self._setup.engine.archive
+        self._opened = self.archive if isinstance(self._address, (str, Path)) else None
         tools = [tool_to_compact()] if self.compact_tool else []
         if self.recall != "off":
             tools = [recall_tool(lambda: self._setup, 2 * self.recall_tokens), *tools]
-        own["tools"] = tools
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        made = vars(self).get("_made")
-        if made is not None and name in FIXED and value is not made.given[name]:
-            raise PolicyError(
-                f"{name} cannot change once the middleware is built, as agents and their states "
-                "go by it; build the middleware and the agent anew"
-            )
-        super().__setattr__(name, value)
-        if made is not None and name in made.given:
-            self._is_current = False
+        own.update(tools=tools, _is_built=True)
 
     @property
     def _setup(self) -> Setup:
-        """What the settings make as they are now."""
-        made, own = self._made, vars(self)
-        if made is not None and own["_is_current"]:
+        """What the parameters make as they are now."""
+        made, now = self._made, [*map(vars(self).__getitem__, self._parameters)]
+        if made is not None and all(map(is_, now, made.given.values())):
             return made
-        setup = Setup({name: own[name] for name in self._parameters}, self._kept_in)
+        setup = Setup(dict(zip(self._parameters, now, strict=True)), self._kept_in)
         if made is not None and setup.given["background"] is made.given["background"]:
             setup.engine = replace(setup.engine, background=made.engine.background)
-        own.update(_made=setup, _is_built=True, _is_current=True)
+        self._made = setup
         return setup
 
     @property
@@ -233,7 +271,7 @@ class SummarizationMiddleware(
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._begin()
+        self._open()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         memo[id(self)] = copy = type(self).__new__(type(self))
@@ -307,11 +345,15 @@ class SummarizationMiddleware(
         return Asked.of(focus)
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
-        request = offered(request, self.tools, self._setup)
-        if is_sent_as_it_is(request, self._setup):
-            return await send(request)
+        setup = self._setup
+        if GUARDED.get():
+            setup.say_once(GUARD_IS_FIRST)
+        setup.engine.tools.learn(request.tools)
+        saved = Run.of(request.runtime).saved
+        if not (saved or setup.engine.cached or request.state.get(HeadState.CHANNEL)):
+            return await send(request)  # no record to show or to follow
         channel, shown = await self._shown(request)
-        return await deliver(channel, shown, shown.messages, send)
+        return await channel.send(shown, shown.messages, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         channel = Channel(self._setup, request.state, request.runtime)

@@ -21,16 +21,12 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.state import FORKED, Asked, Recalled, name_messages
+from conspectus.langchain.state import FORKED, Asked, name_messages
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.observe import log
 from conspectus.tokens import correction
 
 Update = dict[str, Any]
-
-PART = 256
-"""After a try that changed nothing, a history is tried again once more than one in this many of its
-messages has come: a short one at the next step, a long one rarely enough to stay cheap."""
 
 NO_CHECKPOINTER = "preview=True needs a graph with checkpointer=...: no other can be resumed"
 NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
@@ -67,25 +63,20 @@ async def step(channel: Channel, focus: str | None) -> Update | None:
 
 
 async def _stepped(channel: Channel, focus: str | None) -> Update | None:
-    setup, begun, messages = channel.setup, channel.held, channel.messages
+    begun, messages = channel.held, channel.messages
     if channel.preserve:
         name_messages(messages)
     if channel.may_be_known():
         await channel.inherit()
-        if setup.preserve and channel.state.get(FORKED) and channel.held.head is not None:
-            return channel.held.update()  # it fits its parent's records
     await channel.follow(turn=True)
-    held, view = channel.held, messages
-    if held.head is not None and (channel.preserve or held.pending):
-        held, view, *_ = await channel.folded()
-        if held is not channel.held:  # an edit has dropped records
-            after = channel.size_of(view) if held.head is not None else None
-            channel.held = replace(held, after=after)
+    if (held := channel.held).head is not None and (channel.preserve or held.pending):
+        messages = (await channel.view()).messages
+        if channel.held is not held:
             # Whoever recalls without a state goes by the archive's pointer: it follows.
             await channel.follow(turn=False)
-    now = Step(channel, view)
+    now = Step(channel, messages)
     if now.is_due(focus):
-        result = await compact(now.thread(), messages, focus is not None, focus or "")
+        result = await compact(now.thread(), channel.messages, focus is not None, focus or "")
         return now.update(result, begun)
     now.prepare()
     return channel.held.update() if channel.held is not begun else None
@@ -97,11 +88,10 @@ class Step:
     def __init__(self, channel: Channel, view: list[BaseMessage]) -> None:
         setup, messages, meter = channel.setup, channel.messages, channel.setup.engine.meter
         self._channel, self._setup, self._view = channel, setup, view
-        self._policy, self._held, self._history = setup.engine.policy, channel.held, channel.history
-        room = setup.room(channel.state)
+        self._held, room = channel.held, setup.room(channel.state)
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = [meter.message] if room is not None and not meter.exact else []
-        self._sizes = sizes = self._history.follow("view", view, setup.counting.message, *metered)
+        self._sizes = sizes = channel.cache.sizes("view", view, setup.counting.message, *metered)
         if not channel.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages)
         # Reports of models are of this history from here on. Nobody knows which answers came after
@@ -111,16 +101,14 @@ class Step:
         self._size = Size(setup.counting.asked(sizes, self._since), len(view))
         self._tokens, self._ratio, self._over = sizes.total(), 1.0, False
         if room is not None:
-            known = Recalled.read(channel.state)
-            nothing = known is not None and known.turn == channel.turn and not known.text
-            most = 0 if nothing else setup.recalled  # of what the turn may be shown again
-            beside = setup.counting.base + setup.room_to_recall(channel.state, most)
+            # The turn may be shown originals again.
+            beside = setup.counting.base + setup.room_to_recall(channel.state, setup.recalled)
             room = replace(room, reserved=room.reserved + beside)
             if metered:
                 self._ratio = correction(sizes.reports(self._since, 1), room.reserved, room.limit)
                 self._tokens = math.ceil(sizes.total(1) * self._ratio)
             self._over = self._tokens > room.budget
-        self._room, self._limit = room, room.limit if room is not None else None
+        self._room = room
 
     def thread(self) -> Thread:
         ratio = None if self._room is None else self._ratio
@@ -137,30 +125,24 @@ class Step:
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
-        held, view, policy = self._held, self._view, self._policy
-        if self._setup.given["preview"] is True and not self._channel.run.saved:
-            self._setup.say_once(NO_CHECKPOINTER)
-        if focus is not None or held.pending:
+        setup, after = self._setup, self._held.after
+        if setup.given["preview"] is True and not self._channel.run.saved:
+            setup.say_once(NO_CHECKPOINTER)
+        if focus is not None or self._held.pending:
             return True
-        head, over, tried = self._history.tried
-        same = head == held.head_id and over == self._over
-        if same and 0 <= len(view) - tried < tried // PART:
+        if not setup.engine.policy.trigger:
+            setup.say_once(NO_TRIGGER)
             return False
-        if not policy.trigger:
-            self._setup.say_once(NO_TRIGGER)
-            return False
-        after = held.after
         if after is not None:
-            reached = self._setup.counting.reached(self._sizes, self._since)
-            after = after if after.tokens >= reached else replace(after, tokens=reached)
-        return self._over or policy.fired(self._size, self._limit, after) is not None
+            reached = setup.counting.reached(self._sizes, self._since)
+            after = replace(after, tokens=max(after.tokens, reached))
+        limit = None if self._room is None else self._room.limit
+        return self._over or setup.engine.policy.fired(self._size, limit, after) is not None
 
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""
         held, preserve = self._held, self._channel.preserve
         view = cast("list[BaseMessage]", result.messages)
-        if result.record is None and not result.preparing:
-            self._history.tried = (held.head_id, self._over, len(self._view))
         if result.outcome == "stuck":
             log("history_does_not_fit", "the history does not fit: %s", result.reason)
         # A caller may have sent the whole history with its summary: what that covers goes again.

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-from langchain.agents.middleware.types import ModelRequest
 from langchain.tools import ToolRuntime
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import Command
@@ -47,10 +45,6 @@ WILL_COMPACT = (
     "leave."
 )
 
-NO_TOOLS = (
-    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s%s"
-)
-
 Runtime = ToolRuntime[Any, Any]
 Query = Annotated[str, ABOUT["query"]]
 Id = Annotated[str, ABOUT["id"]]
@@ -69,7 +63,7 @@ async def recalled_for_turn(channel: Channel) -> Update:
         if known is not None and known.turn == turn and await _within_reach(known, channel):
             return {}
         if channel.archive is not None:
-            chain = (await channel.folded()).chain
+            chain = (await channel.view()).chain
             found = await unasked_flow(
                 channel.archive,
                 channel.scope,
@@ -106,19 +100,7 @@ async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Se
 
 async def _within_reach(known: Recalled, channel: Channel) -> bool:
     """Return whether all that was chosen is still of this branch; an edit may have left it."""
-    return not known.keys or (await channel.folded()).keys.issuperset(known.keys)
-
-
-def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:
-    """Learn the tools of a request, and leave ours out where the model takes none."""
-    setup.engine.tools.learn(request.tools)
-    if not own or getattr(type(request.model), "bind_tools", None) is not BaseChatModel.bind_tools:
-        return request
-    auto = "" if setup.recalled else "; recall='auto' shows what a turn needs without a call"
-    setup.say_once(NO_TOOLS % (", ".join(tool.name for tool in own), auto))
-    ours = set(map(id, own))
-    others = [one for one in request.tools if id(one) not in ours]
-    return request if len(others) == len(request.tools) else request.override(tools=others)
+    return not known.keys or (await channel.view()).keys.issuperset(known.keys)
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
@@ -133,20 +115,19 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
         if channel.archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
-            _, view, chain, _ = await channel.folded()
+            view = await channel.view()
             return await answer_flow(
                 channel.archive,
                 channel.scope,
-                chain,
+                view.chain,
                 **asked,
-                in_view=frozenset(str(one.id) for one in view),
+                in_view=frozenset(str(one.id) for one in view.messages),
                 tokens=own.room_to_recall(channel.state, tokens),
                 count=own.engine.meter.text,
             )
-        except ArchiveError as error:
-            raise ToolException(unreadable(error)) from error
         except ConspectusError as error:
-            raise ToolException(str(error)) from error
+            said = unreadable(error) if isinstance(error, ArchiveError) else str(error)
+            raise ToolException(said) from error
 
     def heard(runtime: Runtime, **asked: Any) -> Awaitable[str]:
         return heard_by(setup().engine.listeners, answered(runtime, asked))

@@ -21,7 +21,7 @@ from conspectus.core.policy import whole
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError, did_you_mean
-from conspectus.langchain.history import Counting, History
+from conspectus.langchain.cache import Counting, SessionCache
 from conspectus.langchain.state import Requested
 from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.messages.requests import LEAST_RECALL
@@ -39,6 +39,11 @@ CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")
 
 KEPT = "kept in the history"
 """Location of originals in a clip, where the channel keeps every message."""
+
+COUNTS_MESSAGES = (
+    "token_counter=len counts messages, not tokens: trigger and keep in `messages` say so, and "
+    "tokens are counted by LangChain's approximation if token_counter is left out"
+)
 
 TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 STORES = 8  # stores of graphs whose archives stay open for the next step
@@ -89,12 +94,18 @@ class Setup:
         engine = Engine.build(settings, policy, meter)
         count = counting.message if policy.keep[0] != "messages" else None
         self.engine = replace(engine, preview=_asked_of(given["preview"]), keep_count=count)
-        self.histories = Newest[tuple[str, str, str], History](
+        self.sessions = Newest[tuple[str, str, str], SessionCache](
             THREADS, CHARACTERS, attrgetter("characters")
         )
         self.tools = Newest[tuple[int, ...], Any](TOOL_SETS)
         self._said = set[str]()
         self._archives = Newest[int, tuple[BaseStore, Archive]](STORES)
+
+    def caveats(self) -> list[str]:
+        """Return warnings about legal settings that do not have their effect."""
+        counts: Any = self.given["token_counter"]
+        found = [COUNTS_MESSAGES] if counts is len else []
+        return [*self.engine.policy.caveats(self.given["window"]), *found]
 
     def room(self, state: Mapping[str, Any]) -> Window | None:
         """Return the room for messages; None if the window is unknown."""

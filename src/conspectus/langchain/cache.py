@@ -1,4 +1,4 @@
-"""Answer for each history: is this the one that was seen before, and how large is it now?
+"""What this process remembers of a session: is this the history it saw, and how large is it now?
 
 Most steps only add messages. What was computed of a history is kept while it only grows, so that a
 step looks at new messages alone: lists of the same objects compare at less than a nanosecond a
@@ -77,12 +77,12 @@ class Sizes(NamedTuple):
     fresh: int = 0  # the first message that is new; 0 after an edit
     characters: int = 0
 
-    def followed(self, messages: Sequence[BaseMessage]) -> Sizes:
-        """Return the sizes of a later history, whose new messages are still to be counted."""
+    def followed(self, messages: Sequence[BaseMessage], counts: Sequence[Count]) -> Sizes:
+        """Return the sizes of a later history; what is new is counted, all after an edit."""
         own, known, size, newest = self.messages, self.length, self.characters, self.newest
         own += messages[known:]  # two lists of one length are compared without a copy
         if len(own) != len(messages) or not are_equal(own, messages):
-            return Sizes([], [[0] for _ in self.sums], []).followed(messages)
+            return Sizes([], [[0] for _ in counts], []).followed(messages, counts)
         if known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
             own[:] = messages  # the same objects compare fastest
         for place in range(known, len(own)):
@@ -92,6 +92,8 @@ class Sizes(NamedTuple):
                 newest = Answer.of(message, place, newest)
                 if newest.total is not None or newest.input is not None:
                     self.answers.append(newest)
+            for sums, count in zip(self.sums, counts, strict=True):
+                sums.append(sums[-1] + count(message))
         return Sizes(own, self.sums, self.answers, newest, len(own), known, size)
 
     def upto(self, index: int, column: int = 0) -> int:
@@ -112,42 +114,37 @@ class Sizes(NamedTuple):
         return [Report(self.upto(a.place, column), a.input or 0, a.thinks) for a in known]
 
 
-class History:
-    """What this process knows of one session."""
+class SessionCache:
+    """What this process remembers of one session."""
 
     def __init__(self) -> None:
-        # The latest step that was due and changed nothing: its head, over the window, messages.
-        self.tried: tuple[str, bool, int] = ("", False, -1)
-        self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
+        self.pointer: str | None = None  # what the archive's pointer is known to name
         # What the records of a head make of messages.
-        self._folded: tuple[str, Sequence[BaseMessage], Any] = ("", (), None)
-        self._seen: dict[str, Sizes] = {}
+        self._view: tuple[str, Sequence[BaseMessage], Any] = ("", (), None)
+        self._sizes: dict[str, Sizes] = {}
         self._lock, self.characters = threading.Lock(), 0
 
-    def follow(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
-        """Return the sizes of the view, or of requests; count what is new, all after an edit."""
+    def sizes(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
+        """Return the sizes of the view, or of requests."""
         with self._lock:
-            sizes = self._seen.get(what)
-            if sizes is None or len(sizes.sums) != len(counts):
-                sizes = Sizes([], [[0] for _ in counts], [])
-            sizes = sizes.followed(messages)
-            for sums, count in zip(sizes.sums, counts, strict=True):
-                for message in sizes.messages[sizes.fresh :]:
-                    sums.append(sums[-1] + count(message))
-            self._seen[what], self.characters = sizes, sizes.characters
-            return sizes
+            known = self._sizes.get(what)
+            if known is None or len(known.sums) != len(counts):
+                known = Sizes([], [[0] for _ in counts], [])
+            self._sizes[what] = now = known.followed(messages, counts)
+            self.characters = now.characters
+            return now
 
-    def folded(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, Any]:
-        """Return what `keep` was given under this head, and for how many of the messages."""
-        kept, known, value = self._folded
+    def view(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, Any]:
+        """Return what `keep_view` was given under this head, and for how many of the messages."""
+        kept, known, value = self._view
         if kept != head or not are_equal(known, messages[: len(known)]):
             return 0, None
-        self._folded = (head, messages[: len(known)], value)
+        self._view = (head, messages[: len(known)], value)
         return len(known), value
 
-    def keep(self, head: str, messages: Sequence[BaseMessage], value: Any) -> None:
+    def keep_view(self, head: str, messages: Sequence[BaseMessage], value: Any) -> None:
         """Keep what the records of a head made of messages, while these only grow."""
-        self._folded = (head, messages[:], value)
+        self._view = (head, messages[:], value)
 
 
 def are_equal(one: object, other: object) -> bool:
