@@ -86,8 +86,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         model: whose window is managed, as a model or a `provider:model` string; it also writes
             the summaries unless `summarizer` does.
         backend: of Deep Agents; originals are written there as readable files, in a folder for
-            each session, for the agent's own file tools.
-        mirror: False leaves these files out.
+            each session, for the agent's own file tools. Default: no such files are written.
         window: input limit of the model in tokens, if its profile has none or a wrong one.
         options: further parameters of `SummarizationMiddleware`, such as `archive` or `trigger`;
             also Deep Agents' `truncate_args_settings`, of which `max_length` and None count.
@@ -111,7 +110,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         model: str | BaseChatModel,
         backend: BackendProtocol | None = None,
         *,
-        mirror: bool = True,
         window: int | None = None,
         **options: Any,
     ) -> None:
@@ -120,7 +118,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 "backend must be a backend of Deep Agents, such as "
                 f"deepagents.backends.StateBackend(), not {backend!r}"
             )
-        self._backend = backend if mirror else None
+        self._backend = backend
         model = cast("BaseChatModel", model_of(model, options.get("summarizer")))
         if "truncate_args_settings" in options:
             given = options.pop("truncate_args_settings"), options.get("stale_results")
@@ -128,7 +126,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         defaults: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
         defaults.update(summarization_defaults(model, window=window))
         for old in DEPRECATED.keys() & options.keys():
-            defaults.pop(DEPRECATED[old])
+            defaults.pop(DEPRECATED[old][0])
         super().__init__(model, **{**defaults, **options})
         self._options = {**options, "archive": self.archive, "window": window}
 

@@ -151,8 +151,8 @@ class Call:
                 refused = await self._rescue(refused, error)
         update, channel, requested = dict[str, Any](), self._channel, self._requested
         if channel.held is not self._first:
-            written = await self._guard.summarization._written(channel)
-            update = {**written, **channel.held.update()}
+            update = await self._guard.summarization._written(channel)
+            update |= channel.held.update()
         if self._dropped:
             update |= Recalled(turn=channel.turn).update()
         if refused.tries:
@@ -174,7 +174,7 @@ class Call:
         if channel.held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
             self._whole = await channel.shown(self._whole)
-        meter, self._count = setup.engine.meter, setup.engine.meter.message
+        meter = setup.engine.meter
         window = guard.window or setup.given["window"] or profile_window(request.model)
         answer = guard.reserved_tokens
         if answer is None:
@@ -188,14 +188,14 @@ class Call:
         )
         sizes = channel.cache.sizes("request", self._whole, meter.message)
         # Each turn was sent with about as much recalled as this one.
-        recalled = 0 if self._recalled is None else self._count(self._recalled)
+        recalled = 0 if self._recalled is None else meter.message(self._recalled)
         reports = sizes.reports(self._first.messages_after, 0)
         beside = self._requested.overhead + recalled
         self._ratio = 1.0 if meter.exact else correction(reports, beside, window)
         self._sent, self._size = self._whole, math.ceil(sizes.total() * self._ratio)
 
     def _tokens_of(self, messages: Sequence[BaseMessage]) -> int:
-        return math.ceil(sum(map(self._count, messages)) * self._ratio)
+        return math.ceil(self.setup.engine.meter.messages(messages) * self._ratio)
 
     @property
     def _tokens(self) -> int:
@@ -228,8 +228,9 @@ class Call:
     async def _make_fit(self, room: Window) -> None:
         # What was learned is an estimate: where it alone says no, the provider is asked.
         known = replace(self._requested, learned={}).room(self.setup.reserved)
-        stuck = await self._fit(room, most=math.inf if known is None else known.budget)
-        if stuck is None or known is None or self._tokens <= known.budget:
+        most = math.inf if known is None else known.budget
+        stuck = await self._fit(room, most=most)
+        if stuck is None or self._tokens <= most:
             return
         if self._guard.on_stuck == "send":
             log("sent_too_large", "sent although it does not fit: %s", stuck.reason)

@@ -29,9 +29,9 @@ RESCUE = 0.8
 """Share of a refused size that messages may take in the next try: the provider counts more than the
 estimate."""
 
-STEPS = (RESCUE, 0.4, 0.16, 0.05, 0.0)
-"""Shares of the first refused size for each further try. A bare "too long" leaves a guess, and a
-batch of results may be ten times too large. The last is the smallest possible."""
+STEPS = (RESCUE, 0.5, 0.4, 0.3, 0.0)
+"""Shares of the refused size for each further try. A bare "too long" leaves a guess, and a batch of
+results may be ten times too large. The last is the smallest possible."""
 
 TRIES = len(STEPS)
 """Most further tries."""
@@ -73,7 +73,6 @@ class Refused:
     """Requests that a provider has refused as too long, each smaller than the one before."""
 
     tries: int = 0
-    first: int = 0  # tokens of the first one's messages
     budget: int = 0  # most tokens of the next one's
     most: int = 0  # and of later requests'
     named: bool = False
@@ -81,17 +80,17 @@ class Refused:
     def and_again(self, size: int, beside: int, error: BaseException) -> Refused:
         """Add a refusal: the tokens of messages and of the rest, and what the provider said."""
         named, sent = read_overflow(error)
-        tries, first = self.tries + 1, self.first or size
+        tries = self.tries + 1
         if tries > TRIES:
             return replace(self, tries=tries)
-        budget = int(min(first * STEPS[self.tries], size * RESCUE))
+        budget = int(size * STEPS[self.tries])
         if named is not None:
             # The provider's tokens are not the estimate's: its limit in ours.
             limit = named * (size + beside) // max(sent or named, 1) - beside
             # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
             most = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
             budget = most if tries == 1 else min(budget, most)
-        return Refused(tries, first, max(1, budget), self.most, named is not None)
+        return Refused(tries, max(1, budget), self.most, named is not None)
 
     def having_tried(self, budget: int, refused: int) -> Refused:
         """Set the most for later requests, from the size sent and the size refused."""

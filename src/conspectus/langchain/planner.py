@@ -28,7 +28,6 @@ from conspectus.tokens import correction
 
 Update = dict[str, Any]
 
-NO_CHECKPOINTER = "preview=True needs a graph with checkpointer=...: no other can be resumed"
 NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
 
 
@@ -126,8 +125,6 @@ class Step:
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
         setup, after = self._setup, self._held.after
-        if setup.given["preview"] is True and not self._channel.run.saved:
-            setup.say_once(NO_CHECKPOINTER)
         if focus is not None or self._held.pending:
             return True
         if not setup.engine.policy.trigger:

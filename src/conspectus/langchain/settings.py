@@ -32,8 +32,11 @@ from conspectus.tokens import TokenMeter
 Model = BaseChatModel | Runnable[Any, Any]
 PreviewChoice = bool | Callable[[PreviewRequest], str | None]
 
-DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
-"""LangChain's old names of parameters, and the new ones."""
+DEPRECATED = {
+    "max_tokens_before_summary": ("trigger", "tokens"),
+    "messages_to_keep": ("keep", "messages"),
+}
+"""LangChain's old names of parameters, with the new ones and the kind of size that they meant."""
 
 CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")}
 
@@ -71,6 +74,12 @@ class Setup:
         for name, choices in CHOICES.items():
             if given[name] not in choices:
                 raise PolicyError(f"{name} must be one of {choices}, not {given[name]!r}")
+        preview = given["preview"]
+        if not (isinstance(preview, bool) or preview is None or callable(preview)):
+            raise PolicyError(
+                "preview must be True, False or a callable that takes the finished summary and "
+                f"returns a text or None, not {preview!r}"
+            )
         counter, model, window = given["token_counter"], given["model"], given["window"]
         self.given, self.kept_in, self.reserved = given, kept_in, given["reserved_tokens"]
         self.preserve = given["history"] == "preserve"  # the channel keeps every message
@@ -93,7 +102,8 @@ class Setup:
         meter = TokenMeter(None if counting.approximate else counter, model=model)
         engine = Engine.build(settings, policy, meter)
         count = counting.message if policy.keep[0] != "messages" else None
-        self.engine = replace(engine, preview=_asked_of(given["preview"]), keep_count=count)
+        asked = _interrupt if preview is True else preview or None
+        self.engine = replace(engine, preview=asked, keep_count=count)
         self.sessions = Newest[tuple[str, str, str], SessionCache](
             THREADS, CHARACTERS, attrgetter("characters")
         )
@@ -143,14 +153,14 @@ def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]
         name = min(unknown)
         meant = did_you_mean(name, known) or " help(SummarizationMiddleware) lists the known ones"
         raise TypeError(f"SummarizationMiddleware: unexpected keyword argument '{name}';{meant}")
-    kinds, read = {"trigger": "tokens", "keep": "messages"}, {}
-    for old, new in DEPRECATED.items():
+    read = {}
+    for old, (new, kind) in DEPRECATED.items():
         if old in given:
-            form = f"{new}=('{kinds[new]}', value)"
+            form = f"{new}=('{kind}', value)"
             # Of the line that builds the middleware.
             warnings.warn(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, 3)
             if given[old] is not None:
-                read[new] = (kinds[new], given[old])
+                read[new] = (kind, given[old])
     return read
 
 
@@ -161,17 +171,6 @@ def model_name(model: object) -> str:
 
 # A person reads the summary first: the graph is interrupted after the draft is stored. On resume
 # the node runs again, makes the same plan, finds the draft, gets the answer, and commits.
-
-
-def _asked_of(choice: PreviewChoice) -> Any:
-    if choice is False or choice is None:
-        return None
-    if choice is not True and not callable(choice):
-        raise PolicyError(
-            "preview must be True, False or a callable that takes the finished summary and "
-            f"returns a text or None, not {choice!r}"
-        )
-    return _interrupt if choice is True else choice
 
 
 def _interrupt(request: PreviewRequest) -> str | None:

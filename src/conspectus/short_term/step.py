@@ -218,20 +218,19 @@ def divide(
     for name, count in Counter(one.id for one in messages if one.id is not None).most_common(1):
         if count > 1:
             raise InputError(f"{count} messages have the ID {name}; give each its own")
-    known, system, rest = set(map(_words, standing)), list[BaseMessage](), list(messages)
+    known, system = set(map(_words, standing)), list[BaseMessage]()
     covered = running.summarized_message_ids if running else set[str]()
-    text = running.summary.strip() if running else ""
-    if text and any(m.id in covered or _words(m) in known for m in rest):
-        text = ""  # what stands for it is there
+    rest = [m for m in messages if _words(m) not in known]
+    # Another template may have shown the summary.
+    whole = len(rest) < len(messages) or any(m.id in covered for m in rest)
+    text = running.summary.strip() if running and not whole else ""
     while rest and isinstance(rest[0], SystemMessage):
-        said = str(rest[0].text)  # it may show the summary, by another template
-        shows = text and text in said and len(said) <= len(text) + AROUND
-        if not shows and _words(rest[0]) not in known:
-            if len(rest) < len(messages):
+        said = str(rest[0].text)
+        if not (text and text in said and len(said) <= len(text) + AROUND):
+            if system:
                 break
             system = [rest[0]]
         del rest[0]
-    rest = [m for m in rest if _words(m) not in known]
     # A client has gone back to the newest, or another library's summary has it.
     newest = next((m for m in reversed(rest) if is_users(m)), None)
     # Behind the last that was summarised, and behind a new one, only a new one may have such an id.
