@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, field, replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, Required, Self, cast
 
@@ -266,6 +267,11 @@ def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else run.session(messages)
     thread = run.thread or f"{DERIVED}{_digest_of_first(messages)}"
+    return _no_record(thread, session)
+
+
+@lru_cache(1_024)  # its checks take a tenth of a step with nothing due
+def _no_record(thread: str, session: str) -> HeadState:
     return HeadState(thread=thread, session=session)
 
 
