@@ -67,8 +67,7 @@ def summarization_defaults(model: object, *, window: int | None = None) -> dict[
     if known is None:
         return {"trigger": ("tokens", 170_000), "keep": ("messages", 6), **large}
     limits = {"window": window, "reserved_tokens": reserved_for_answer((model,), known)}
-    given = {name: limit for name, limit in limits.items() if limit}
-    return {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10), **large, **given}
+    return {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10), **large, **limits}
 
 
 class DeepAgentsState(CompactionState):

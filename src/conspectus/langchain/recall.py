@@ -95,7 +95,8 @@ async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Se
         said = "what was recalled cannot be checked, and is not shown: %s"
         log("recall_unchecked", said, error)
         within = False
-    return with_recalled(messages, known.message) if within else messages
+    recalled = recalled_message(known.text, known.turn)
+    return with_recalled(messages, recalled) if within else messages
 
 
 async def _within_reach(known: Recalled, channel: Channel) -> bool:

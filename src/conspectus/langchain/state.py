@@ -27,7 +27,6 @@ from pydantic.dataclasses import dataclass
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import plain_words
 from conspectus.core.records import Chain, Record
-from conspectus.messages.requests import recalled_message
 
 FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
@@ -200,10 +199,6 @@ class Recalled(Stored):
     turn: str
     text: str = ""
     keys: list[str] = field(default_factory=list)  # of the originals, which must stay within reach
-
-    @property
-    def message(self) -> BaseMessage | None:
-        return recalled_message(self.text, self.turn) if self.text else None
 
 
 @dataclass(frozen=True, kw_only=True)
