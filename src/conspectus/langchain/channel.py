@@ -42,7 +42,7 @@ from conspectus.model.base import EmbeddedSummarizer, LastRequest
 from conspectus.model.calls import profile_window
 from conspectus.observe import log
 
-Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
+Handler = Callable[[ModelRequest[Any]], Awaitable[Any]]
 
 EVENT = "conspectus.compaction"
 """The `type` of our custom stream events."""
@@ -206,22 +206,22 @@ class Channel:
     # Calling the model
 
     async def send(
-        self, request: ModelRequest[Any], messages: Sequence[BaseMessage], send: Send
+        self, request: ModelRequest[Any], messages: Sequence[BaseMessage], handler: Handler
     ) -> Any:
         """Send messages without stale thoughts; without any if the provider refuses the others."""
         messages = await self._thoughtful(messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", [*messages]))
         if self.setup.engine.cached:
-            send = self._remembering(send)
+            handler = self._remembering(handler)
         try:
-            return await send(request)
+            return await handler(request)
         except Exception as error:
             fresh = without_stale_thoughts(messages, 0, all_of_them=True)
             if not refuses_thoughts(error) or all(map(is_, fresh, messages)):
                 raise
         log("thoughts_refused", "the provider refused thoughts of the model: sent without them")
-        return await send(request.override(messages=cast("list[AnyMessage]", fresh)))
+        return await handler(request.override(messages=cast("list[AnyMessage]", fresh)))
 
     async def _thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Leave out the thoughts of messages that the latest compaction has kept."""
@@ -238,7 +238,7 @@ class Channel:
         fresh += messages[last + 1 :]
         return messages if all(map(is_, fresh, messages)) else fresh
 
-    def _remembering(self, send: Send) -> Send:
+    def _remembering(self, handler: Handler) -> Handler:
         """Remember the request that is sent, for a summary that uses its cache."""
 
         async def remembered(request: ModelRequest[Any]) -> Any:
@@ -258,7 +258,7 @@ class Channel:
                     window=self.setup.window or profile_window(request.model),
                 )
             with sending(self.setup.engine.memory.of(self.scope), last):
-                return await send(request)
+                return await handler(request)
 
         return remembered
 

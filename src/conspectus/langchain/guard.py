@@ -24,7 +24,7 @@ from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
 from conspectus.errors import ArchiveError, PolicyError
-from conspectus.langchain.channel import Channel, Send, laid_over
+from conspectus.langchain.channel import Channel, Handler, laid_over
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong
 from conspectus.langchain.settings import Setup, model_name
@@ -107,15 +107,15 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         self.summarization = summarization or SummarizationMiddleware(None, **settings)
         self._name, self._is_built = str(name), True
 
-    async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
-        call, outer = Call(self, request), GUARDED.set(True)
+    async def _called(self, request: ModelRequest[Any], handler: Handler) -> Any:
+        call, outer = GuardedCall(self, request), GUARDED.set(True)
         try:
-            return await heard_by(call.setup.engine.listeners, call.answered(send))
+            return await heard_by(call.setup.engine.listeners, call.answered(handler))
         finally:
             GUARDED.reset(outer)
 
 
-class Call:
+class GuardedCall:
     """One call: the messages to send, and the record in force after it, in its channel.
 
     A record of the guard is `pending` in the state: the next `before_model` folds it over its
@@ -132,7 +132,7 @@ class Call:
             self._whole, self._recalled = without_recalled(request.messages, self._channel.messages)
         self._before = Requested.of(request.state)
 
-    async def answered(self, send: Send) -> Any:
+    async def answered(self, handler: Handler) -> Any:
         """Return the answer of the model, with an update of the state."""
         await self._begin()
         room = self._requested.room(self.setup.reserved)
@@ -143,7 +143,7 @@ class Call:
         refused = Refused()
         while True:
             try:
-                response = await self._deliver(send)
+                response = await self._deliver(handler)
                 break
             except Exception as error:
                 if not is_overflow(error, self._request.model_settings, self._request.model):
@@ -215,7 +215,7 @@ class Call:
         changed = self._channel.held is not self._first
         self._show(await self._channel.shown(self._whole) if changed else self._whole)
 
-    async def _deliver(self, send: Send) -> Any:
+    async def _deliver(self, handler: Handler) -> Any:
         channel, messages = self._channel, self._sent
         if listening():
             tokens, window = self._requested.overhead + self._tokens, self._requested.window
@@ -223,7 +223,7 @@ class Call:
             emit("request", channel.scope, tokens_after=tokens, window=window, share=share)
         if self._recalled is not None:
             messages = with_recalled(messages, self._recalled)
-        return await channel.send(self._request, messages, send)
+        return await channel.send(self._request, messages, handler)
 
     async def _make_fit(self, room: Window) -> None:
         # What was learned is an estimate: where it alone says no, the provider is asked.

@@ -38,7 +38,7 @@ from conspectus.engine.settings import (
     model_of,
 )
 from conspectus.errors import Attributes, PolicyError
-from conspectus.langchain.channel import Channel, Send
+from conspectus.langchain.channel import Channel, Handler
 from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
     recall_tool,
@@ -77,7 +77,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
     trace_policy = TracePolicy(process_inputs=omit_payload)
 
     _name: str
-    _called: Callable[[ModelRequest[Any], Send], Awaitable[Any]]
+    _called: Callable[[ModelRequest[Any], Handler], Awaitable[Any]]
 
     @property
     def name(self) -> str:
@@ -344,16 +344,16 @@ class SummarizationMiddleware(
         """
         return Asked.of(focus)
 
-    async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
+    async def _called(self, request: ModelRequest[Any], handler: Handler) -> Any:
         setup = self._setup
         if GUARDED.get():
             setup.say_once(GUARD_IS_FIRST)
         setup.engine.tools.learn(request.tools)
         saved = Run.of(request.runtime).saved
         if not (saved or setup.engine.cached or request.state.get(HeadState.CHANNEL)):
-            return await send(request)  # no record to show or to follow
+            return await handler(request)  # no record to show or to follow
         channel, shown = await self._shown(request)
-        return await channel.send(shown, shown.messages, send)
+        return await channel.send(shown, shown.messages, handler)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         channel = Channel(self._setup, request.state, request.runtime)

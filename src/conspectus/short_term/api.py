@@ -27,7 +27,7 @@ from conspectus.short_term.prompts import (
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.step import Call, RunningSummary, SummarizationResult
+from conspectus.short_term.step import Invocation, RunningSummary, SummarizationResult
 from conspectus.tokens import TokenMeter
 
 TokenCounter = Callable[[Any], int]
@@ -128,7 +128,7 @@ async def _summarized(
     _check(given)
     setting = given["archive"]
     thread = given["thread_id"] or (config.get("configurable") or {}).get("thread_id")
-    call = Call(given, thread)
+    call = Invocation(given, thread)
     if setting == "memory:":
         raise PolicyError(
             "an archive of 'memory:' would be gone after each call; make one with "

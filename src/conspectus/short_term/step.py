@@ -70,7 +70,7 @@ class SummarizationResult:
     running_summary: RunningSummary | None = None
 
 
-class Call:
+class Invocation:
     """One call; a caller's state holds only the running summary, whose name finds its records."""
 
     def __init__(self, given: Mapping[str, Any], thread: object) -> None:
