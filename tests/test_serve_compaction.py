@@ -7,18 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import httpx
 import openai
 import pytest
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus_serve.compaction import Known, held_until, hold
 from conspectus_serve.fitting import Fitter
+from conspectus_serve.held import Held, HeldHistories
 from conspectus_serve.settings import PLAINLY
-from fault_server import FaultServer
-from serve_support import METER, WINDOW, Serving, between, own, post, sent_tokens
+from serve_support import METER, WINDOW, Serving, before, between, chat, own, post, sent_tokens
 from test_tokens import counts_tools
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
@@ -90,13 +87,13 @@ def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
 
 def test_a_long_line_of_responses_is_held_whole():
     with Archive.open("memory:") as archive:
-        ids = list[str]()
+        held = Held("t")
         for number in range(150):
-            hold(archive, "ann", "t", f"r{number}", ids, [number])
-            held = held_until(archive, "ann", f"r{number}", Known(1))
-            assert held == ("t", [*ids, f"r{number}"], list(range(number + 1)))
-            ids = held[1]
-        assert held_until(archive, "bob", "r9", Known(1)) is None
+            HeldHistories(archive).keep("ann", held, f"r{number}", [number])
+            names = [*held.names, f"r{number}"]
+            held = HeldHistories(archive).find("ann", f"r{number}")
+            assert held == Held("t", names, list(range(number + 1)))
+        assert HeldHistories(archive).find("bob", "r9") is None
 
 
 def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):
@@ -117,6 +114,7 @@ def long_history() -> list[Any]:
 
 
 TRIGGER = {"type": "compaction_trigger"}
+UNKNOWN = "conspectus.v1.cmp_\ud800"
 
 
 def item_of(answer: Any) -> Any:
@@ -150,38 +148,23 @@ def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path):
                 assert METER.messages(sent) < METER.messages(history) * (0.5 if not before else 1)
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda text: text.replace("user 0", "user 9"),
-        lambda text: text[:40] + ("0" if text[40] != "0" else "1") + text[41:],
-        lambda text: "conspectus.v1.abc.{}",
-        lambda text: "conspectus.v1.\ud800.{}",
-        lambda text: text + "\ud800",
-    ],
-)
-def test_an_item_that_does_not_verify_is_refused(tmp_path, spoil):
+def test_an_item_is_its_tenants_and_outlives_a_restart_but_not_its_thread(tmp_path):
     with both(tmp_path / "a.db") as (upstream, endpoint, client):
         item = item_of(client.responses.compact(model="m", input=long_history()))
-        item["encrypted_content"] = spoil(item["encrypted_content"])
-        body = json.dumps({"model": "m", "input": [item, NEW]}).encode()
-        answer = post(endpoint, "/v1/responses", body)
-        assert answer.status_code == 400
-        assert answer.json()["error"]["code"] == "invalid_compaction_item"
+        given: Any = [item, NEW]
+        for body, key in ((given, "k2"), ([{**item, "encrypted_content": UNKNOWN}, NEW], "k")):
+            raw = json.dumps({"model": "m", "input": body}).encode()
+            answer = post(endpoint, "/v1/responses", raw, authorization=f"Bearer {key}")
+            assert answer.status_code == 400
+            assert answer.json()["error"]["code"] == "invalid_compaction_item"
         assert upstream.requests == []
-
-
-def test_an_item_is_its_tenants_and_outlives_a_change_of_keys(tmp_path):
-    first, second, third = (f"signing key number {n}" for n in (1, 2, 3))
-    with both(tmp_path / "a.db", signing_keys=[first]) as (_, _, client):
-        given: Any = [item_of(client.responses.compact(model="m", input=long_history())), NEW]
-        with pytest.raises(openai.BadRequestError):
-            client.with_options(api_key="k2").responses.create(model="m", input=given)
-    with both(tmp_path / "a.db", signing_keys=[second, first]) as (_, _, client):
+    with both(tmp_path / "a.db") as (_, _, client):
         client.responses.create(model="m", input=given)
+    with Archive.open(tmp_path / "a.db") as archive:
+        archive.forget(Serving.tenant("k"))
     with (
-        both(tmp_path / "a.db", signing_keys=[third, second]) as (_, _, client),
-        pytest.raises(openai.BadRequestError),
+        both(tmp_path / "a.db") as (_, _, client),
+        pytest.raises(openai.BadRequestError, match="holds no such compaction item"),
     ):
         client.responses.create(model="m", input=given)
 
@@ -199,84 +182,15 @@ def test_a_providers_own_item_goes_through_and_counts(tmp_path, path):
         assert int(own(answer, "tokens-before") or 0) > 500
 
 
-def worked(turns: int = 5) -> list[Any]:
-    made: list[Any] = []
-    for turn in range(turns):
-        use = {"type": "tool_use", "id": f"t{turn}", "name": "read", "input": {"n": turn}}
-        result = {"type": "tool_result", "tool_use_id": f"t{turn}", "content": f"r{turn}: {LONG}"}
-        made += [
-            {"role": "user", "content": f"Question {turn}."},
-            {"role": "assistant", "content": [use]},
-            {"role": "user", "content": [result]},
-            {"role": "assistant", "content": f"Answer {turn}."},
-        ]
-    return [*made, NEW]
-
-
-@contextmanager
-def talking(path: Path, **more: Any) -> Iterator[tuple[FaultServer, Serving, anthropic.Anthropic]]:
-    with (
-        between(lambda request: "fine", path, window=20_000, **more) as (upstream, endpoint),
-        anthropic.Anthropic(base_url=endpoint.url, api_key="k", max_retries=0) as client,
-    ):
-        yield upstream, endpoint, client
-
-
-PAUSING: Any = {
-    "type": "compact_20260112",
-    "trigger": {"type": "input_tokens", "value": 1_100},
-    "pause_after_compaction": True,
-}
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    "asks", [{"compaction": {"type": "summarize"}}, {"context_management": {"edits": [PAUSING]}}]
-)
-def test_a_request_for_a_compaction_is_answered_with_one_block(tmp_path, stream, asks):
-    asked: Any = {"model": "m", "max_tokens": 99, "betas": ["compact-2026-01-12"]}
-    with talking(tmp_path / "a.db") as (upstream, _, client):
-        if stream:
-            with client.beta.messages.stream(**asked, messages=worked(), **asks) as events:
-                made = events.get_final_message()
-        else:
-            made = client.beta.messages.create(**asked, messages=worked(), **asks)
-        assert made.stop_reason == "compaction"
-        [block] = made.content
-        assert block.type == "compaction"
-        assert "Question 0." in (block.content or "")
-        assert upstream.requests == []
-        back: Any = {"role": "assistant", "content": [block.model_dump(exclude_none=True)]}
-        for before in ([], worked()):
-            client.beta.messages.create(**asked, messages=[*before, back, NEW])
-            sent = upstream.requests[-1].messages
-            assert sent[0]["content"].startswith(SUMMARY)
-            assert "Question 0." in sent[0]["content"]
-            assert sent[-1] == NEW
-            assert len(sent) < 5
-        spoilt = json.loads(json.dumps(back).replace("Question 0.", "Question 9."))
-        with pytest.raises(anthropic.BadRequestError, match="compaction item"):
-            client.beta.messages.create(**asked, messages=[spoilt, NEW])
-
-
-def test_an_edit_that_compacts_does_so_from_its_trigger_on(tmp_path):
-    other = {"type": "clear_thinking_20251015"}
-    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 6_000}}
-    asked: Any = {"model": "m", "max_tokens": 99, "context_management": {"edits": [edit, other]}}
-    with talking(tmp_path / "a.db") as (upstream, _, client):
-        for turns, summarised in ((3, False), (30, True)):
-            made = client.beta.messages.create(messages=worked(turns), **asked)
-            assert [block.type for block in made.content] == ["text"]
-            sent = upstream.requests[-1]
-            assert ("Here is a summary" in sent.text) == summarised
-            assert sent.body["context_management"] == {"edits": [other]}
-
-
-def test_the_upstream_can_be_asked_for_all_this(tmp_path):
-    body = {"model": "m", "messages": [NEW], "max_tokens": 9, "compaction": {"type": "summarize"}}
-    with talking(tmp_path / "a.db", compaction="upstream") as (upstream, endpoint, _):
-        httpx.post(f"{endpoint.url}/v1/messages", json=body)
-        assert upstream.requests[0].body == body
+def test_the_upstream_can_be_asked_for_compactions(tmp_path):
+    redact = SummarizationConfig.model_validate({**PLAINLY, "redact": True})
+    body: Any = {"model": "m", "input": [NEW, TRIGGER]}
+    settings: list[Any] = [{"compaction": "upstream"}, {"config": redact}]
+    for more in settings:
+        with before(lambda asked: chat(), tmp_path, **more) as (upstream, endpoint):
+            for path in ("/v1/responses/compact", "/v1/responses"):
+                post(endpoint, path, body)
+                assert upstream.posts[-1].body == body
 
 
 def test_what_a_counter_adds_to_any_list_is_left_free(tmp_path):

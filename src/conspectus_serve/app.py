@@ -21,7 +21,7 @@ from conspectus_serve.entrance import Entrance, Secret, secret_beside
 from conspectus_serve.fitting import LARGE, Exchange, Fitter
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import Operation
-from conspectus_serve.protocols import COMPACT, RESPONSES, WITHOUT_HISTORY, Refusal, Route
+from conspectus_serve.protocols import COMPACT, WITHOUT_HISTORY, Refusal, Route
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import (
     Raw,
@@ -81,7 +81,7 @@ class Endpoint:
         self._secret = secret or secret_beside(where, settings.secret_file)
         self._settings, self._enabled = settings, config.enabled
         self._entrance, self._upstream = Entrance(settings), Upstream(settings)
-        self._fitter = Fitter(self._archive, settings, config, self._secret)
+        self._fitter = Fitter(self._archive, settings, config)
         self._operation = Operation(self._archive, self._entrance)
         self._turn = asyncio.Semaphore(1)
         self._writing = False  # soon, by `_write_places`
@@ -144,7 +144,7 @@ class Endpoint:
     def _route(self, request: Request) -> Route | None:
         """Return the route of a request whose history is read."""
         route = protocols.route_of(request.scope["path"]) if request.method == "POST" else None
-        theirs = self._settings.compaction == "upstream" and route and route.name == COMPACT
+        theirs = route is not None and route.name == COMPACT and not self._fitter.compacts
         return route if self._enabled and not theirs else None
 
     async def _refuse(
@@ -245,8 +245,7 @@ class Endpoint:
         Large ones are read in threads, one at a time, so that small ones need not wait.
         """
         # A history that the client leaves to the server may be large all the same.
-        large = len(x.raw) >= LARGE and not self._fitter.is_soon_read(x)
-        large = large or (x.route.protocol is RESPONSES and b'"previous_response_id"' in x.raw)
+        large = len(x.raw) >= LARGE or b'"previous_response_id"' in x.raw
         if not (large or self._archive.backend.daemon):  # else a server, which may hang
             self._fitter.read(x)
             return

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus._newest import Newest
-from conspectus_serve.compaction import MARK
 from conspectus_serve.protocols import Refusal
 from conspectus_serve.trails import Trail
 
@@ -29,8 +28,6 @@ class Body:
     start: int = 0  # bytes of that before the history's first message
     owner: tuple[str, str] = ("", "")  # its tenant, and the field of its history
     trail: Trail | None = None  # of that history, or of its beginning
-    signed: bool = False  # an item of ours may be in it
-    quiet: bool = False  # nothing was due
 
 
 class Bodies:
@@ -39,14 +36,10 @@ class Bodies:
     def __init__(self) -> None:
         self._newest = Newest[int, Body](KNOWN, LARGEST, lambda body: len(body.raw))
 
-    def known(self, tenant: str, raw: bytes, field: str) -> Body | None:
-        """Return a known body from whose history, in a `field`, this one may go on."""
-        bodies = (one for one in reversed(self._newest.values()) if one.owner == (tenant, field))
-        return next((one for one in bodies if raw.startswith(one.raw)), None)
-
     def read(self, tenant: str, raw: bytes, field: str) -> Body:
         """Read a body whose history is in a `field`. Raises Refusal."""
-        known = self.known(tenant, raw, field)
+        bodies = (one for one in reversed(self._newest.values()) if one.owner == (tenant, field))
+        known = next((one for one in bodies if raw.startswith(one.raw)), None)
         try:
             body = (_continued(known, raw, field) if known else None) or _whole(raw, field)
         except (ValueError, RecursionError) as error:  # their words may hold a part of it
@@ -77,7 +70,7 @@ def _continued(known: Body, raw: bytes, field: str) -> Body | None:
     new = len(body.raw) - body.start
     body.raw = raw[: len(raw) - len(rest) + new] if new else known.raw
     body.fields[field] = body.history = known.history + body.history
-    body.trail, body.quiet, body.signed = known.trail, known.quiet, known.signed or body.signed
+    body.trail = known.trail
     return body
 
 
@@ -103,7 +96,7 @@ def _whole(raw: bytes, field: str) -> Body:
             raise ValueError
     except (ValueError, IndexError):  # it has no field, or is no JSON
         return Body(json.loads(text))
-    body.fields, body.signed = fields, MARK in text
+    body.fields = fields
     return body
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from starlette.datastructures import Headers
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import aside
+from conspectus.config import SummarizationConfig
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.engine.compaction import compact
@@ -31,10 +33,9 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES, Refused
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
-from conspectus_serve import compaction
 from conspectus_serve.bodies import Bodies, Body
-from conspectus_serve.compaction import Asked, Held, Items, answer_of, asked_of
-from conspectus_serve.entrance import Secret, add_tenant
+from conspectus_serve.entrance import add_tenant
+from conspectus_serve.held import Held, HeldHistories, answer_of, asked_of
 from conspectus_serve.models import CUT, LEAST, NO_WINDOW, Learned, Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, Route
 from conspectus_serve.recall import Recall
@@ -46,7 +47,6 @@ from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 logger = logging.getLogger("conspectus.serve")
 
 THREAD = "x-conspectus-thread"
-HELD = 16  # histories left to the server that are remembered, beside the archive
 LARGE = 50_000  # bytes of what takes longer to read than small requests shall wait
 LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
 
@@ -66,13 +66,14 @@ class Exchange:
     raw: bytes
     headers: Headers
     body: Body = field(default_factory=lambda: Body({}))
-    asked: Asked = field(default_factory=lambda: Asked({}))  # with the body for the upstream
+    given: dict[str, Any] = field(default_factory=dict)  # the rest of it, for the upstream
+    compacts: bool = False  # a compaction is all of the answer
     model: str = ""  # its name, at most so much of it as is kept and logged
     streamed: bool = False
     note: str = ""  # for the client
     # the history
     history: Sequence[Any] = ()  # whole
-    held: Held = ("", [], [])  # the part of it up to the response that the client names
+    held: Held = field(default_factory=Held)  # the part up to the response that the client names
     state: str = ""  # which server holds the history, if the client leaves it to one
     named: str = ""  # the thread that the client, an item or a response names
     hint: str = ""  # the client's name of its session
@@ -128,15 +129,15 @@ class Fitter:
     """Read requests, make them fit, write what is sent, and keep the progress of each thread."""
 
     def __init__(
-        self, archive: Archive, settings: ServeSettings, config: Any, secret: Secret
+        self, archive: Archive, settings: ServeSettings, config: SummarizationConfig
     ) -> None:
         self._archive, self._settings = archive, settings
         self._bodies = Bodies()
-        self._items = Items(settings.signing_keys or [secret.digest("signing", "")])
         self._models = Models(settings, config, archive)
         self.places, self._originals = Places(archive), Originals(archive)
-        self._holds = not config.redact  # histories left to the server are kept as they were sent
-        self._known = compaction.Known(HELD)
+        self._held = HeldHistories(archive)
+        self._holds = not config.redact  # what is held is kept as it was sent
+        self.compacts = self._holds and settings.compaction == "here"  # for those who ask for it
         self._recall = Recall(archive, settings.recall_tokens)
         self._locks = Newest[Scope, asyncio.Lock](256)
 
@@ -150,17 +151,12 @@ class Fitter:
         except RecursionError:
             raise Refusal(400, "the request is nested too deeply; send less of it") from None
         except UNREADABLE as error:
-            if x.filled or x.asked.alone:
+            if x.filled or x.compacts:
                 raise Refusal(400, f"a message is not understood: {error}") from None
             x.note = "a message was not understood; the request is sent on as it came"
             x.trail, x.view, x.due = None, None, False
 
     # Read
-
-    def is_soon_read(self, x: Exchange) -> bool:
-        """Return whether little is new since a request for which nothing was due."""
-        known = self._bodies.known(x.tenant, x.raw, x.route.protocol.field)
-        return bool(known and known.quiet and len(x.raw) - len(known.raw) + known.start < LARGE)
 
     def read(self, x: Exchange) -> None:
         """Read a request, measure it, and find its thread. Raises Refusal."""
@@ -172,44 +168,42 @@ class Fitter:
         body, x.body.fields = x.body.fields, {}  # what is remembered of a body is its history
         x.streamed = body.get("stream") is True and not x.route.counts
         x.model = str(body.get("model") or x.route.model)[:LONGEST_NAME]
-        here = self._settings.compaction == "here"
-        x.asked = asked_of(x.route.name, body) if here else Asked(body)
+        x.given, x.compacts = asked_of(x.route.name, body) if self.compacts else (body, False)
         if body.get("conversation"):
             x.state = "upstream"
             return
         with self._refusing(x):
             parent, of_item = body.get("previous_response_id"), ""
             if isinstance(parent, str) and parent and protocol is RESPONSES:
-                at = self._archive, x.tenant, parent, self._known
-                if not self._holds or (held := compaction.held_until(*at)) is None:
+                held = self._held.find(x.tenant, parent) if self._holds else None
+                if held is None:
                     x.state = "upstream"
                     return
-                x.state, x.held, x.named = "held", held, held[0]
-                rest = {k: v for k, v in x.asked.body.items() if k != "previous_response_id"}
-                x.asked = replace(x.asked, body=rest)
-            x.history = [*x.held[2], *protocol.history(x.asked.body)]
-            if x.held[2] or x.body.signed:
-                x.history, of_item = self._items.expanded(x.tenant, x.history)
-            x.named, x.filled = x.named or of_item, x.asked.body is not body or bool(of_item)
+                x.state, x.held, x.named = "held", held, held.thread
+                x.given = {k: v for k, v in x.given.items() if k != "previous_response_id"}
+            x.history = [*x.held.messages, *protocol.history(x.given)]
+            if protocol is RESPONSES:
+                x.history, of_item = self._held.expanded(x.tenant, x.history)
+            x.named, x.filled = x.named or of_item, x.given is not body or bool(of_item)
             if x.history:
                 self._measure(x)
 
     def _measure(self, x: Exchange) -> None:
         """Find the thread of a history; `due` says that it must be compacted."""
-        protocol, asked = x.route.protocol, x.asked
+        protocol = x.route.protocol
         x.learned = self._models.learned(x.tenant, x.model)
         betas = x.headers.getlist("anthropic-beta")
         window = self._models.window(x.model, x.learned, betas)
         engine = self._models.engine(x.model, window)
         x.trail = x.body.trail = trail_of(x.history, protocol.name, engine.meter, x.body.trail)
         x.tokens = x.sent = x.trail.tokens
-        if asked.at is not None:
-            most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE)) if asked.alone else None
-            engine = self._models.engine(x.model, window, asked.at, most)
-        x.engine, x.fixed = engine, self._models.beside(protocol, asked.body, engine.meter)
-        x.room = self._models.room(asked.body, window, x.fixed)
+        if x.compacts:
+            most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE))
+            engine = self._models.engine(x.model, window, most)
+        x.engine, x.fixed = engine, self._models.beside(protocol, x.given, engine.meter)
+        x.room = self._models.room(x.given, window, x.fixed)
         x.beside = x.fixed if window is None or x.room is None else window - x.room.budget
-        x.hint = hint_of(x.headers, asked.body)
+        x.hint = hint_of(x.headers, x.given)
         if x.named:
             x.match = Match(x.named, self._archive.pointer(scope_of(x.tenant, x.named)) or "")
         else:
@@ -217,8 +211,7 @@ class Fitter:
         self._restore(x)
         thread = Thread(engine, x.scope, budget_of(engine.policy, x.room))
         quiet = thread.is_quiet(Size(x.tokens, len(x.history)), None)
-        x.due = bool(x.match.head or asked.at == 0 or not quiet)
-        x.body.quiet = not x.due
+        x.due = bool(x.match.head or x.compacts or not quiet)
         if not x.room and all(clause.fraction for clause in engine.policy.trigger):
             x.note = NO_WINDOW
 
@@ -257,12 +250,12 @@ class Fitter:
         """Put the thread's compactions in force, and compact what does not fit."""
         assert x.engine is not None
         room = smaller or budget_of(x.engine.policy, x.room)
-        now, focus = smaller is None and x.asked.at == 0, x.asked.focus
+        now = smaller is None and x.compacts
         # A client that gives up and sends its request again waits for the compaction under way.
         async with self._locks.get_or_make(x.scope, asyncio.Lock):
             for history in await aside(self._histories(x, room, now)):
                 thread = Thread(x.engine, x.scope, room)
-                result = await compact(thread, history, now, "" if smaller else focus)
+                result = await compact(thread, history, now)
                 over = room is not None and result.tokens_after > room.budget
                 if not (over or result.outcome == "stuck"):
                     break
@@ -325,16 +318,14 @@ class Fitter:
 
     def keeps(self, x: Exchange) -> bool:
         """Return whether a later request may name the response."""
-        stored = x.asked.body.get("store") is not False and not x.route.counts
+        stored = x.given.get("store") is not False and not x.route.counts
         return self._holds and stored and x.route.protocol is RESPONSES
 
     def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
         """Keep a response that a later request may name."""
         try:
-            _, ids, items = x.held
-            new = [*x.route.protocol.history(x.asked.body), *output]
-            compaction.hold(self._archive, x.tenant, x.match.thread, response, ids, new)
-            self._known.put((x.tenant, response), (x.match.thread, [*ids, response], items + new))
+            new = [*x.route.protocol.history(x.given), *output]
+            self._held.keep(x.tenant, replace(x.held, thread=x.match.thread), response, new)
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 
@@ -344,11 +335,11 @@ class Fitter:
         """Write the bytes to send, or the endpoint's own answer."""
         if x.trail is None or x.engine is None:
             return
-        protocol, view, body = x.route.protocol, x.view, x.asked.body
-        if x.asked.alone and x.result is not None and (x.compactions or x.asked.at == 0):
-            item = self._items.written(x.tenant, x.match.thread, view or x.plain)
-            notes, cost = x.result.summary, x.result.cost
-            x.answer = answer_of(x.route.name, x.model, item, notes, cost, stream=x.streamed)
+        protocol, view, body = x.route.protocol, x.view, x.given
+        if x.compacts and x.result is not None:
+            name = f"cmp_{secrets.token_hex(12)}"
+            self._held.keep(x.tenant, Held(x.match.thread), name, view or x.plain)
+            x.answer = answer_of(x.route.name, x.model, name, x.result.cost, stream=x.streamed)
             return
         if view is not None:
             x.recalled = 0
@@ -365,14 +356,14 @@ class Fitter:
         """Write a refused request in a form that the upstream may take; False for none."""
         if x.trail is None:
             return False
-        if is_overflow(refusal, x.asked.body):
+        if is_overflow(refusal, x.given):
             try:
                 smaller = await self._shrink(x, refusal)
             except (Refusal, ConspectusError) as error:
                 logger.warning("a refused request could not be made smaller: %s", error)
                 return False
         else:
-            thinking, alternate = x.asked.body.get("thinking"), self._settings.alternate_roles
+            thinking, alternate = x.given.get("thinking"), self._settings.alternate_roles
             known = x.learned.forms
             form = form_of(str(refusal), known, thinking, alternate) if x.view is not None else ""
             smaller = bool(form)

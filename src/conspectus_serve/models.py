@@ -162,20 +162,15 @@ class Models:
         answer = reserved_for_answer((body,), left)
         return Window(left, max(self._config.reserved_tokens, answer, free))
 
-    def _engine(
-        self, model: str, window: int | None, at: int | None = None, max_notes: int | None = None
-    ) -> Engine:
+    def _engine(self, model: str, window: int | None, max_notes: int | None = None) -> Engine:
         """Return the engine that compacts histories for a model.
 
-        A client may ask for a compaction from `at` tokens on; where it is all that it asks for, all
-        leaves that may, for at most so many tokens of notes, `max_notes`.
+        Where a client asks for a compaction, all leaves that may, for at most `max_notes` tokens.
         """
         config, sizes = self._config, dict[str, Any]()
-        if at:
-            sizes["trigger"] = [("tokens", at), *(config.trigger or ())]
         if max_notes is not None:
             most = config.max_summary_tokens or max_notes
-            sizes |= {"keep": ("messages", 1), "max_summary_tokens": most}
+            sizes = {"keep": ("messages", 1), "max_summary_tokens": most}
         settings = Settings.of(
             {**self._given, **sizes},
             fallbacks=config.fallback_models,

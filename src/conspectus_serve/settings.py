@@ -55,7 +55,6 @@ FORMS = {
 }
 """Forms of texts, and what to write instead of others."""
 
-Secret = Annotated[str, Field(min_length=SHORTEST_TOKEN)]
 OnOff = Literal["auto", "on", "off"]
 
 
@@ -71,13 +70,12 @@ class ServeSettings(BaseModel):
 
     upstream: Annotated[str, Field(description=PROVIDER)]
     listen: str = "127.0.0.1:8377"
-    token: Secret | None = Field(None, repr=False)
+    token: Annotated[str | None, Field(min_length=SHORTEST_TOKEN)] = Field(None, repr=False)
     tenants: str | None = None
     hosts: list[str] = []
     containers: bool = False
     archive: str | None = None
     secret_file: Path | None = None
-    signing_keys: list[Secret] = Field([], repr=False)
     window: PositiveInt | None = None
     windows: dict[str, PositiveInt] = {}
     max_body_bytes: PositiveInt = LARGEST_BODY

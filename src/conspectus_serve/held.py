@@ -1,0 +1,142 @@
+"""Hold histories that clients leave to the server, behind a response or a compaction item.
+
+Their messages are kept in the namespace of their thread, so that they can be compacted, and any
+upstream can answer.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from conspectus._newest import Newest
+from conspectus.archive import Archive
+from conspectus.core.records import Cost
+from conspectus_serve.protocols import COMPACT, Refusal
+from conspectus_serve.threads import scope_of
+
+MARK = "conspectus.v1."  # before the name in an item of ours; a provider's own begins otherwise
+CONTENT = "encrypted_content"  # the field of an item that clients send back untouched
+TRIGGER = {"type": "compaction_trigger"}  # the item with which Codex asks, as the last one
+
+RUN = 64  # most names that one row has; the first of these has the name before it
+REMEMBERED = 16  # histories that are remembered, beside the archive
+
+NOT_HELD = (
+    "this endpoint holds no such compaction item for this key; leave it out, or send the history "
+    "that it stands for"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A history that is held: its thread, the names of its parts, and their messages."""
+
+    thread: str = ""
+    names: list[str] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
+
+
+class HeldHistories:
+    """Keep parts of histories, and find a history by the name of its last part."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive, self._newest = archive, Newest[tuple[str, str], Held](REMEMBERED)
+
+    def find(self, tenant: str, name: str) -> Held | None:
+        """Return the history up to a response, or behind an item; None if it is unknown."""
+        slip = self._archive.notes(tenant, "response", [name]).get(name, {})
+        if slip and (held := self._newest.get((tenant, name))) is not None:
+            return held
+        thread, names, before = str(slip.get("thread")), list[str](), name
+        scope = scope_of(tenant, thread)
+        while before and before not in names:  # an upstream may give one id twice
+            row = self._archive.notes(scope, "response", [before]).get(before)
+            if row is None:
+                return None
+            before, names = row["before"], [*row["ids"], *names]
+        rows = self._archive.notes(scope, "response", names)
+        if not rows.keys() >= set(names):  # expired or forgotten: the rest is not the whole history
+            return None
+        messages = [one for name in dict.fromkeys(names) for one in rows[name]["items"]]
+        return Held(thread, names, messages)
+
+    def keep(self, tenant: str, held: Held, name: str, new: Sequence[Any]) -> None:
+        """Keep new messages under a name, behind those that are held. Raises ArchiveError."""
+        start = len(held.names) - len(held.names) % RUN
+        names, before = [*held.names, name], held.names[start - 1] if start else ""
+        row = {"ids": names[start:], "before": before, "items": [*new]}
+        self._archive.note(scope_of(tenant, held.thread), "response", {name: row})
+        slip = {name: {"thread": held.thread}}
+        self._archive.note(tenant, "response", slip, durable=True)  # and the row before it
+        self._newest.put((tenant, name), Held(held.thread, names, [*held.messages, *new]))
+
+    def expanded(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str]:
+        """Put the messages behind our items in their place; return the history and its thread.
+
+        Raises Refusal for an item that is not held, which may be another tenant's.
+        """
+        made, thread = list[Any](), ""
+        for message in history:
+            name = _name_of(message)
+            if name is None:
+                made.append(message)
+                continue
+            if not name.isascii() or (held := self.find(tenant, name)) is None:
+                raise Refusal(400, NOT_HELD, "invalid_compaction_item")
+            # Some messages before the item are held once more.
+            made = [*(one for one in made if one not in held.messages), *held.messages]
+            thread = held.thread
+        return made, thread
+
+
+def _name_of(item: Any) -> str | None:
+    """Return the name in a compaction item of ours; None for anything else."""
+    if not isinstance(item, Mapping) or item.get("type") != "compaction":
+        return None
+    before, mark, name = str(item.get(CONTENT)).partition(MARK)
+    return name if mark and not before else None
+
+
+def asked_of(name: str, body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the body of a request without its trigger, and whether it asks for a compaction.
+
+    `name` is that of its route.
+    """
+    items = body.get("input")
+    if name == "responses" and isinstance(items, list) and items[-1:] == [TRIGGER]:
+        return {**body, "input": items[:-1]}, True
+    return body, name == COMPACT
+
+
+def answer_of(route: str, model: str, name: str, cost: Cost, *, stream: bool) -> bytes:
+    """Write an answer that is one compaction item with a name, as its route has it."""
+    item = {"type": "compaction", "id": name, CONTENT: MARK + name}
+    usage = {
+        "input_tokens": cost.input_tokens,
+        "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": cost.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
+        "total_tokens": cost.tokens,
+    }
+    kind = "response.compaction" if route == COMPACT else "response"
+    whole: dict[str, Any] = {"id": f"resp_{secrets.token_hex(16)}", "object": kind, "model": model}
+    whole |= {"created_at": int(time.time()), "status": "completed", "output": [item]}
+    whole |= {"usage": usage, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    if not stream:
+        return json.dumps(whole).encode()
+    begun = {**whole, "status": "in_progress", "output": [], "usage": None}
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": begun},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": whole},
+    ]
+    return b"".join(
+        f"event: {one['type']}\ndata: {json.dumps({**one, 'sequence_number': number})}\n\n".encode()
+        for number, one in enumerate(events)
+    )
