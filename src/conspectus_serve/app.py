@@ -21,7 +21,7 @@ from conspectus_serve.entrance import Entrance, Secret, secret_beside
 from conspectus_serve.fitting import LARGE, Exchange, Fitter
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import Operation
-from conspectus_serve.protocols import COMPACT, WITHOUT_HISTORY, Refusal, Route
+from conspectus_serve.protocols import COMPACT, HISTORIES, Refusal, Route
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import (
     Raw,
@@ -105,9 +105,6 @@ class Endpoint:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-            return
         request = Request(scope, receive)
         if self._operation.is_ours(request):
             page = await asyncio.to_thread(self._operation.page, request)
@@ -162,9 +159,11 @@ class Endpoint:
 
     async def _pass_on(self, request: Request, raw: bytes, reply: Reply) -> None:
         """Send a request on as it came, with a note for one that may hold a history."""
-        path, own = request.scope["path"], Raw()
-        posted = request.method == "POST" and "json" in request.headers.get("content-type", "")
-        if posted and self._enabled and not WITHOUT_HISTORY.search(path):
+        own = Raw()
+        about = request.headers
+        posted = request.method == "POST" and "json" in about.get("content-type", "")
+        may_hold = "content-encoding" in about or any(name in raw for name in HISTORIES)
+        if self._enabled and posted and may_hold:
             reply.note, own = NOT_READ, own_headers(note=NOT_READ)
         headers = to_upstream(request.headers.raw)
         answer = await self._upstream.send(request.method, *_where(request), headers, raw)
@@ -321,22 +320,19 @@ def _where(request: Request) -> tuple[str, str]:
 
 async def _while_there(work: Coroutine[Any, Any, None], receive: Receive) -> None:
     """Await work, and cancel it if its client disconnects. Raises ClientDisconnect then."""
-    task = asyncio.current_task()
 
     async def left() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        if task is not None:
-            task.cancel()
 
-    leaving = asyncio.ensure_future(left())
+    doing, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left())
     try:
-        await work
-    except asyncio.CancelledError:
-        if leaving.done():
-            raise ClientDisconnect from None
-        raise
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise ClientDisconnect
+        doing.result()
     finally:
+        doing.cancel()
         leaving.cancel()
 
 

@@ -87,12 +87,8 @@ _HISTORY = re.compile(
 BARE = re.compile(r"/(?:chat/completions|responses|messages|models|embeddings|completions)(?:/|$)")
 """Paths of a client that leaves `/v1` out."""
 
-WITHOUT_HISTORY = re.compile(
-    r"/(?:embeddings|files|uploads|batches|audio|images|videos|moderations|rerank|tokenize|"
-    r"detokenize|vector_stores|fine_tuning|assistants|threads|evals|containers|realtime|telemetry|"
-    r"event_logging|responses/[^/]+|completions/[^/]+)(?:/|$)"
-)
-"""Paths whose requests hold no history that a window could be too small for."""
+HISTORIES = (b'"messages"', b'"contents"', b'"prompt"')
+"""Fields of bodies with a history, at whatever path."""
 
 _VERSIONED = re.compile(r"/(?:v\d\w*+|openai|openapi|inference|compat\w*+)$")
 """The end of an upstream's path behind which OpenAI's paths follow without `/v1`."""
