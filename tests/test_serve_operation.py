@@ -229,6 +229,7 @@ def test_the_banner_says_which_windows_are_known(tmp_path, monkeypatch, caplog, 
     ended = CliRunner().invoke(app, line)
     assert ended.exit_code == 0, ended.stderr
     assert f"Windows in tokens: {said}\n" in ended.stderr
+    assert "/v1/ -> http://h/v1/\n" in ended.stderr
 
 
 def test_a_request_is_one_line_of_the_log_whatever_its_client_writes(tmp_path, caplog):

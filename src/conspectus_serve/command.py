@@ -8,6 +8,7 @@ import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urljoin
 
 import typer
 from typer import Option
@@ -62,6 +63,7 @@ def serve(
         need = f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
         said = need + install_command("serve") if error.name else str(error)
         raise InputError(said) from error
+    from conspectus_serve.protocols import target_of
     from conspectus_serve.settings import load_settings
 
     settings, summarization = load_settings(given.pop("config"), given)
@@ -70,7 +72,8 @@ def serve(
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
         logging.getLogger("conspectus.serve").setLevel(logging.INFO)
         host, port = settings.listen.rpartition(":")[0], listening.getsockname()[1]
-        typer.echo(f"http://{host}:{port} -> {settings.upstream}", err=True)
+        theirs = urljoin(settings.upstream, target_of(settings.upstream, "/v1/"))
+        typer.echo(f"http://{host}:{port}/v1/ -> {theirs}", err=True)
         typer.echo(f"Windows in tokens: {_windows(settings, summarization)}", err=True)
         if not settings.token:
             typer.echo(f"What is compacted: http://{host}:{port}/conspectus/", err=True)
