@@ -7,12 +7,13 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope, Send
 
 from conspectus.archive import Archive, default_archive_path
 from conspectus.config import SummarizationConfig
@@ -35,8 +36,6 @@ from conspectus_serve.upstream import (
 logger = logging.getLogger("conspectus.serve")
 
 T = TypeVar("T")
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 RETRIES = 6  # maximum further requests for one that the upstream refuses
 THREADS = 128  # for calls of archives, which may hang
@@ -67,14 +66,26 @@ class Reply:
 
 
 class Endpoint:
-    """An ASGI application; see `make_app`."""
+    """The endpoint as an ASGI application.
+
+    Args:
+        settings: of the endpoint, as `load_settings` gives them.
+        config: of summarization, likewise.
+        archive: where originals go. Default: the one that the settings name, closed at the end.
+        secret: names tenants. Default: the one in the settings' file.
+
+    Raises:
+        ConfigError: the secret or a name in the configuration cannot be used.
+        ArchiveError: the archive cannot be opened.
+    """
 
     def __init__(
         self,
         settings: ServeSettings,
         config: SummarizationConfig,
-        archive: Archive | None,
-        secret: Secret | None,
+        *,
+        archive: Archive | None = None,
+        secret: Secret | None = None,
     ) -> None:
         where = settings.archive or str(default_archive_path())
         self._archive, self._closes = archive or Archive.open(where), archive is None
@@ -100,7 +111,7 @@ class Endpoint:
             self._archive.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
@@ -336,23 +347,4 @@ async def _while_there(work: Coroutine[Any, Any, None], receive: Receive) -> Non
         leaving.cancel()
 
 
-def make_app(
-    settings: ServeSettings,
-    config: SummarizationConfig,
-    *,
-    archive: Archive | None = None,
-    secret: Secret | None = None,
-) -> Endpoint:
-    """Return the endpoint as an ASGI application.
-
-    Args:
-        settings: of the endpoint, as `load_settings` gives them.
-        config: of summarization, likewise.
-        archive: where originals go. Default: the one that the settings name, closed at the end.
-        secret: names tenants. Default: the one in the settings' file.
-
-    Raises:
-        ConfigError: the secret or a name in the configuration cannot be used.
-        ArchiveError: the archive cannot be opened.
-    """
-    return Endpoint(settings, config, archive, secret)
+make_app = Endpoint
