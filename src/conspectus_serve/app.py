@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -94,7 +93,6 @@ class Endpoint:
         self._entrance, self._upstream = Entrance(settings), Upstream(settings)
         self._fitter = Fitter(self._archive, settings, config)
         self._operation = Operation(self._archive, self._entrance)
-        self._turn = asyncio.Semaphore(1)
         self._writing = False  # soon, by `_write_places`
         self._under_way = set[asyncio.Task[Any]]()
 
@@ -258,8 +256,9 @@ class Endpoint:
         large = len(x.raw) >= LARGE or b'"previous_response_id"' in x.raw
         if not (large or self._archive.backend.daemon):  # else a server, which may hang
             self._fitter.read(x)
-            return
-        async with self._turn if large else nullcontext():
+        elif large:
+            await self._fitter.in_turn(self._fitter.read, x)
+        else:
             await asyncio.to_thread(self._fitter.read, x)
 
     async def _write_places(self) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import is_
@@ -24,6 +24,7 @@ from conspectus.bridge import aside
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
+from conspectus.core.records import Record
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import Engine
@@ -139,7 +140,15 @@ class Fitter:
         self._holds = not config.redact  # what is held is kept as it was sent
         self.compacts = self._holds and settings.compaction == "here"  # for those who ask for it
         self._recall = Recall(archive, settings.recall_tokens)
-        self._locks = Newest[Scope, asyncio.Lock](256)
+        self._locks, self._turn = Newest[Scope, asyncio.Lock](256), asyncio.Semaphore(1)
+
+    async def in_turn(self, call: Callable[..., None], *args: Any) -> None:
+        """Make a call that computes for long in a thread, and no other one at the same time.
+
+        Beside many of them the event loop, and small requests with it, would get no turn.
+        """
+        async with self._turn:
+            await asyncio.to_thread(call, *args)
 
     @contextmanager
     def _refusing(self, x: Exchange) -> Iterator[None]:
@@ -243,7 +252,7 @@ class Fitter:
                 await asyncio.to_thread(self._archive.copy, x.left[0], x.scope, x.left[1])
             if x.due:
                 await self._compact(x)
-            await asyncio.to_thread(self._write, x)
+            await self.in_turn(self._write, x)
         x.fitting = False
 
     async def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
@@ -275,7 +284,7 @@ class Fitter:
         x.spare = None if room is None else room.budget - result.tokens_after
         if result.record is not None:
             x.compactions += 1
-            await asyncio.to_thread(self._noted, x, result.record)
+            await self.in_turn(self._noted, x, result.record)
 
     async def _histories(self, x: Exchange, room: Window | None, now: bool) -> list[Sequence[Any]]:
         """Return what to compact: as the client has cleared it, while that fits; else whole.
@@ -292,7 +301,7 @@ class Fitter:
 
     # Keep
 
-    def _noted(self, x: Exchange, record: Any) -> None:
+    def _noted(self, x: Exchange, record: Record) -> None:
         """Note what a new record covers; its client may have gone, and sends the same again."""
         self._originals.cover(x.scope, record, x.marks, x.plain)
         self.settle(x)
@@ -369,7 +378,7 @@ class Fitter:
             smaller = bool(form)
             known |= {form} if form else set()
         if smaller:
-            await asyncio.to_thread(self._write, x)
+            await self.in_turn(self._write, x)
         return smaller
 
     async def _shrink(self, x: Exchange, error: Exception) -> bool:
