@@ -253,7 +253,8 @@ class Endpoint:
         Large ones are read in threads, one at a time, so that small ones need not wait.
         """
         # A history that the client leaves to the server may be large all the same.
-        large = len(x.raw) >= LARGE or b'"previous_response_id"' in x.raw
+        large = len(x.raw) >= LARGE and not self._fitter.is_soon_read(x)
+        large = large or b'"previous_response_id"' in x.raw
         if not (large or self._archive.backend.daemon):  # else a server, which may hang
             self._fitter.read(x)
         elif large:
@@ -330,19 +331,22 @@ def _where(request: Request) -> tuple[str, str]:
 
 async def _while_there(work: Coroutine[Any, Any, None], receive: Receive) -> None:
     """Await work, and cancel it if its client disconnects. Raises ClientDisconnect then."""
+    task = asyncio.current_task()
 
     async def left() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
+        if task is not None:
+            task.cancel()
 
-    doing, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left())
+    leaving = asyncio.ensure_future(left())
     try:
-        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not doing.done():
-            raise ClientDisconnect
-        doing.result()
+        await work
+    except asyncio.CancelledError:
+        if leaving.done():
+            raise ClientDisconnect from None
+        raise
     finally:
-        doing.cancel()
         leaving.cancel()
 
 

@@ -28,6 +28,7 @@ class Body:
     start: int = 0  # bytes of that before the history's first message
     owner: tuple[str, str] = ("", "")  # its tenant, and the field of its history
     trail: Trail | None = None  # of that history, or of its beginning
+    quiet: bool = False  # nothing was due
 
 
 class Bodies:
@@ -36,10 +37,14 @@ class Bodies:
     def __init__(self) -> None:
         self._newest = Newest[int, Body](KNOWN, LARGEST, lambda body: len(body.raw))
 
+    def known(self, tenant: str, raw: bytes, field: str) -> Body | None:
+        """Return a known body from whose history, in a `field`, this one may go on."""
+        bodies = (one for one in reversed(self._newest.values()) if one.owner == (tenant, field))
+        return next((one for one in bodies if raw.startswith(one.raw)), None)
+
     def read(self, tenant: str, raw: bytes, field: str) -> Body:
         """Read a body whose history is in a `field`. Raises Refusal."""
-        bodies = (one for one in reversed(self._newest.values()) if one.owner == (tenant, field))
-        known = next((one for one in bodies if raw.startswith(one.raw)), None)
+        known = self.known(tenant, raw, field)
         try:
             body = (_continued(known, raw, field) if known else None) or _whole(raw, field)
         except (ValueError, RecursionError) as error:  # their words may hold a part of it
@@ -70,7 +75,7 @@ def _continued(known: Body, raw: bytes, field: str) -> Body | None:
     new = len(body.raw) - body.start
     body.raw = raw[: len(raw) - len(rest) + new] if new else known.raw
     body.fields[field] = body.history = known.history + body.history
-    body.trail = known.trail
+    body.trail, body.quiet = known.trail, known.quiet
     return body
 
 

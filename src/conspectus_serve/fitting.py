@@ -167,6 +167,11 @@ class Fitter:
 
     # Read
 
+    def is_soon_read(self, x: Exchange) -> bool:
+        """Return whether little is new since a request for which nothing was due."""
+        known = self._bodies.known(x.tenant, x.raw, x.route.protocol.field)
+        return bool(known and known.quiet and len(x.raw) - len(known.raw) + known.start < LARGE)
+
     def read(self, x: Exchange) -> None:
         """Read a request, measure it, and find its thread. Raises Refusal."""
         x.named, x.note, x.content = x.headers.get(THREAD, ""), "", x.raw
@@ -221,6 +226,7 @@ class Fitter:
         thread = Thread(engine, x.scope, budget_of(engine.policy, x.room))
         quiet = thread.is_quiet(Size(x.tokens, len(x.history)), None)
         x.due = bool(x.match.head or x.compacts or not quiet)
+        x.body.quiet = not x.due
         if not x.room and all(clause.fraction for clause in engine.policy.trigger):
             x.note = NO_WINDOW
 

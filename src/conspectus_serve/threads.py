@@ -30,7 +30,7 @@ from conspectus_serve.trails import Mark, Trail, is_random
 logger = logging.getLogger("conspectus.serve")
 
 _SESSION = re.compile(r"(t-[0-9a-f]{16})/(t-[0-9a-f]{16})")  # in a thread, as one name
-GUESSED = 4_096  # answers whose thread is remembered, so that both are asked for at once
+NEAR, GUESSED = 3, 4_096  # answers that nearly always suffice, and whose thread is remembered
 TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
@@ -77,18 +77,19 @@ class Places:
         client's name of its session; empty for none. Raises ArchiveError.
         """
         slips = [f"answer {name}" for name in trail.names] + ([f"hint {hint}"] if hint else [])
-        near = [one for slip in slips if (one := self._near.get((tenant, slip)))]
-        known = self._notes(tenant, {*slips, *(f"thread {one}" for one in near)})
-        named = dict.fromkeys(str(known[slip]["thread"]) for slip in slips if slip in known)
-        known |= self._notes(tenant, {f"thread {one}" for one in named} - known.keys())
-        left, begun = "", list[str]()
-        for thread in named:
-            if (place := known.get(f"thread {thread}")) is None:  # it was forgotten
-                continue
-            if _goes_on(trail, place, hint):
-                return Match(thread, place["head"], place["tail"])
-            begun = begun or place["tail"]
-            left = left or (thread if place["head"] else "")
+        near = [one for slip in slips[:NEAR] if (one := self._near.get((tenant, slip)))]
+        for asked in dict.fromkeys(((), tuple(slips[:NEAR]), tuple(slips))):
+            known = self._notes(tenant, {*asked, *(f"thread {one}" for one in near)})
+            named = [str(known[slip].get("thread")) for slip in asked if slip in known] or near
+            known |= self._notes(tenant, {f"thread {one}" for one in named} - known.keys())
+            left, begun = "", list[str]()
+            for thread in dict.fromkeys(named):
+                if (place := known.get(f"thread {thread}")) is None:  # it was forgotten
+                    continue
+                if _goes_on(trail, place, hint):
+                    return Match(thread, place["head"], place["tail"])
+                begun = begun or place["tail"]
+                left = left or (thread if place["head"] else "")
         made = json.dumps([tenant, trail.answered, begun])
         new = f"t-{hashlib.sha256(made.encode()).hexdigest()[:16]}"
         theirs = str(known.get(f"hint {hint}", {}).get("thread"))
