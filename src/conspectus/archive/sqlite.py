@@ -19,7 +19,7 @@ from conspectus.errors import ArchiveError
 BUSY = 5.0  # Seconds to wait for another process that writes to the same file
 PAUSE = 0.05  # Seconds between two tries to make the tables
 PAGE = 2048  # Bytes of a page; large values take whole pages, so small pages waste less
-VERSION = 5  # Of the tables; a file of a newer one is refused
+VERSION = 6  # Of the tables; a file of a newer one is refused
 MADE = "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
 TYPES = {
     # No number twice, or old words would find new texts.
