@@ -8,7 +8,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
-from conspectus.archive.passages import passages
 from conspectus.bridge import run
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Message, Source, read_messages
@@ -240,15 +239,6 @@ def test_a_message_is_found(database):
             assert [found(archive, query) for query in queries] == [{text}] * len(queries)
         [hit] = recall(archive, id=archive.chain(SCOPE)[0].covers[-1], query="🎉").hits
         assert "🎉" in hit.text
-
-
-def test_a_quotation_is_found_across_two_passages(archive):
-    pages = [" ".join(f"word{k * n % 607}" for n in range(600)) for k in range(3, 8)]
-    keep(archive, pages)
-    for page in pages:
-        for _, end in [*passages(page)][:-1]:
-            quoted = page[end - 27 : end + 27].partition(" ")[2].rpartition(" ")[0]
-            assert quoted in recall(archive, query=f'"{quoted}"', tokens=600).hits[0].text
 
 
 def test_what_stands_in_quotes_comes_first(archive):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from heapq import nlargest
 from itertools import takewhile
 
 from conspectus.archive.passages import one_line, plain, spans, words
@@ -16,12 +14,11 @@ from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import ON, POOL, Match, Rows, ranked
+from conspectus.recall.ranking import ON, Match, Rows, ranked
 from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
 AT_ONCE = 10  # Messages read at a time, as the last of them seldom fit
-FURTHER = 0.8  # Share of its score that each further passage of one message keeps
 ROUND = 100  # Messages after a call among which its results are looked for
 
 
@@ -119,14 +116,6 @@ class _Search:
         query, names, rows = _query(text), names_of(text), self._rows
         query |= dict.fromkeys(names.values(), 1.0)
         total, held = rows.tables.holding(rows.scope, [*query])
-        across = set[int]()  # passages where a quotation may begin that ends in the next one
-        for name, its in names.items():
-            sets = [held[one] for one in its.split() if one in held and " " in name]
-            pair = [n for n in (*sets, ())[0] if not any(map({n, n + 1}.isdisjoint, sets))]
-            pair = nlargest(POOL, (n for n in pair if any(n not in one for one in sets)))
-            both = {n for n, at in rows.at(pair).items() if n + 1 in rows[at].numbers}
-            across |= both
-            held[its] |= both
         start, end = (0, len(rows.order)) if ends is None else self._stretch(ends)
         if ends is not None:
             rows.read(range(start, end + 1))
@@ -134,16 +123,14 @@ class _Search:
             held = {word: numbers & within for word, numbers in held.items()}
         # Words that too many passages hold say little.
         rarer = {word: numbers for word, numbers in held.items() if len(numbers) < MOST}
-        matches = ranked(rows, query, total, rarer if any(rarer.values()) else held)
-        matches = [one for one in matches if start <= one.place <= end]
-        named = set[int]().union(*(held[its] for its in names.values()))
+        held = rarer if any(rarer.values()) else held
+        matches = [one for one in ranked(rows, query, total, held) if start <= one.place <= end]
+        named = set[int]().union(*(held.get(its, ()) for its in names.values()))
         read = self._find({one.place for one in matches if one.number in named})
-        scores, windows = dict[Match, float](), Counter[int]()
-        for match in matches:
-            further = FURTHER ** windows[match.place]
-            scores[match] = match.score * (1 + self._exact(match, read, names)) * further
-            windows[match.place] += 1
+        scores = {one: one.score * (1 + self._exact(one, read, names)) for one in matches}
         matches.sort(key=lambda match: -scores[match])
+
+        found = [(word, its) for word, its in held.items() if its]
         for at, (place, number, score) in enumerate(matches):
             if self._room.full:
                 break
@@ -153,35 +140,40 @@ class _Search:
             if (one := read.get(place)) is None:
                 continue
             # What fits best is shown with the passage after it: the words of a question often head
-            # what answers it, and a quotation may end there.
-            more = at == 0 or number in across
-            span = self._passage(one, number - rows[place].numbers[0], more)
-            hit = hit_of(one, span, place=place, score=score)
-            if self._room.offer(hit) and len(one.calls) == 1:
-                # What came of a call says more than the call; a long one says it at its end.
-                results = self._results(one, range(place + 1, place + ON + 1))
-                for after, result in results.items():
-                    self._room.offer(hit_of(result, self._passage(result, -1), place=after))
+            # what answers it.
+            span = self._passage(one, number - rows[place].numbers[0], more=at == 0)
+            if not self._room.offer(hit_of(one, span, place=place, score=score)) or not one.calls:
+                continue
+            # What came of a call says more than the call: where the rarest of the other words of
+            # the query stand in it, else at its end.
+            rest = [(query[word] / len(its), its) for word, its in found if number not in its]
+            call = self._spans_of(one)[number - rows[place].numbers[0]][2]
+            results = self._results(one, range(place + 1, place + ON + 1), call)
+            for after, result in results.items():
+                fits = {n: sum(part for part, its in rest if n in its) for n in rows[after].numbers}
+                best = max(fits, key=lambda n: (fits[n], n), default=0)
+                span = self._passage(result, best - min(fits, default=0))
+                self._room.offer(hit_of(result, span, place=after, score=score))
 
     def _exact(self, match: Match, read: Mapping[int, Archived], names: Iterable[str]) -> int:
         """Return how many names stand in a passage as the query has them."""
         if (one := read.get(match.place)) is None:
             return 0
-        number = match.number - self._rows[match.place].numbers[0]
-        (begin, end), (_, last) = (self._passage(one, number, more) for more in (False, True))
-        own, text = (" ".join(plain(one.text[begin:at]).casefold().split()) for at in (end, last))
-        found = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names)
-        return sum(one is not None and one.start() < len(own) for one in found)
+        span = self._passage(one, match.number - self._rows[match.place].numbers[0])
+        text = " ".join(plain(one.text[slice(*span)]).casefold().split())
+        return sum(bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in names)
+
+    def _spans_of(self, one: Archived) -> list[tuple[int, int, str]]:
+        if one.key not in self._spans:
+            self._spans[one.key] = spans(one.text, one.calls)
+        return self._spans[one.key]
 
     def _passage(self, one: Archived, number: int, more: bool = False) -> tuple[int, int]:
         """Return where a passage stands in a text, `more`: with the next one; all of a short."""
         if len(one.text) <= WHOLE_UP_TO:
             return 0, len(one.text)
-        if one.key not in self._spans:
-            self._spans[one.key] = spans(one.text, one.calls)
-        parts = self._spans[one.key]
-        first, last = (min(at, len(parts) - 1) for at in (number, number + more))
-        return parts[first][0], parts[last][1]
+        parts = self._spans_of(one)
+        return parts[number][0], parts[min(number + more, len(parts) - 1)][1]
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         """Show a message, from a character on, or where words stand in it; a call with results."""
@@ -218,9 +210,10 @@ class _Search:
             if not self._room.full:
                 self._room.offer(hit_of(one, span), self._room.tokens)
 
-    def _results(self, one: Archived, after: Iterable[int]) -> dict[int, Archived]:
-        """Return those of the messages after one that are results of its calls."""
-        made, rows = {one_line(call.id) for call in one.calls}, self._rows
+    def _results(self, one: Archived, after: Iterable[int], call: str = "") -> dict[int, Archived]:
+        """Return those of the messages after one that are results of its calls, or of one."""
+        made = {one_line(each.id) for each in one.calls if call in ("", each.id)}
+        rows = self._rows
         beside = takewhile(lambda at: rows[at].act in "rx", (at for at in after if at in rows))
         return self._find(at for at in beside if made.intersection(rows[at].links))
 

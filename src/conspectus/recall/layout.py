@@ -30,7 +30,7 @@ _BREAK = re.compile(f"\r\n|[{BREAKS}]")
 class Hit:
     """One recalled message, or a part of it: `text`, from `begin` on, of `whole` characters.
 
-    `score` is comparable within one answer only; 0 for a result that is shown beside its call.
+    `score` is comparable within one answer only; a result that its call brings has the call's.
     `columns` is the first line of a table of which later rows are shown; `place` its place among
     the messages that left the view.
     """
