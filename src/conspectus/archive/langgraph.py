@@ -111,11 +111,6 @@ class LangGraphStore:
             self._batch([put(tuple(item.namespace), item.key, None) for item in items])
             self._batch([put(*_registry(scope), None)])
             count += sum(item.namespace[-1] in COUNTED for item in items)
-            if self._all(_place(scope)):
-                raise ArchiveError(
-                    "The store confirmed deletions and still holds the values, or somebody "
-                    "writes them anew; stop the agent on this thread and forget it again."
-                )
         self._indexes.clear()
         return count
 

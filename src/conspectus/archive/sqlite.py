@@ -71,9 +71,7 @@ class SqliteTables(Tables):
         self._file = None if self._path is None else _private_file(self._path)
         self._where = self._path.as_uri() if self._path else ":memory:"
         if self._path and self._file is None:  # to read
-            # What no writer can change may be read without a lock, for which a file is written.
-            fixed = hasattr(os, "statvfs") and os.statvfs(self._path).f_flag & os.ST_RDONLY
-            self._where += "?mode=ro" + "&immutable=1" * bool(fixed)
+            self._where += "?mode=ro"
         try:
             self._set_up(self._connection())
         except Exception:

@@ -306,11 +306,8 @@ class Archive:
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a head, with its originals, into another scope."""
         chain = self.chain_at(source, head)
-        keys = manifest(chain)
-        there = self.backend.read(target, "messages", keys)
-        kept = self.backend.read(source, "messages", keys).items()
-        new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
-        self.backend.write(target, {"messages": new})
+        kept = self.backend.read(source, "messages", manifest(chain))
+        self.put(target, [entry_of(key, body)[0] for key, body in kept.items()])
         for record in chain:
             body = self.backend.read(source, "records", [record.id]).get(record.id)
             self.commit(target, record_in(record.id, body) or record, alone=False)

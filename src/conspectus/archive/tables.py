@@ -252,8 +252,7 @@ class Tables(ABC):
         """Return what a search must know of originals, of those that are there."""
         sql = f"SELECT {LISTED} FROM original WHERE {OF_SCOPE} AND {ALIVE} AND"
         with self.transaction() as run:
-            rows = run.among(sql, *scope.hashes, time.time(), of="key", names=keys)
-            return [*map(tuple, rows)]
+            return run.among(sql, *scope.hashes, time.time(), of="key", names=keys)
 
     def holders(self, scope: Scope, numbers: Sequence[int]) -> list[Listed]:
         """Return the same of the originals that have these passages, fewer than `AT_ONCE`."""
@@ -263,8 +262,7 @@ class Tables(ABC):
             "(SELECT max(one.number) FROM original AS one WHERE one.number <= at) "
             f"WHERE {OF_SCOPE} AND {ALIVE}"
         )
-        rows = self.ask(sql, *numbers, *scope.hashes, time.time()) if numbers else []
-        return [*map(tuple, rows)]
+        return self.ask(sql, *numbers, *scope.hashes, time.time()) if numbers else []
 
     def named(self, scope: Scope, name: str) -> list[str]:
         """Return the keys of the originals that have this id."""
