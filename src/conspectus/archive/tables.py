@@ -33,7 +33,7 @@ SCHEMA = (
 at 0, which takes no byte. A pack holds the bodies of originals that were written together, one a
 line, compressed as one: that takes a third of the time and of the room."""
 
-PACK = 1 << 15  # Characters of a pack; a larger one is compressed no better, and read more slowly
+PACK = 1 << 14  # Characters of a pack; a larger one is hardly smaller, and recall reads it whole
 LEVEL = 4  # of compression
 
 SPAN = 32
