@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
@@ -173,13 +173,16 @@ def as_notes(text: str) -> str:
     shape = _shape(text)
     if ":" not in shape and "[" not in shape:
         return text
-    begins = [0, *(match.start() for match in _ROLE.finditer(shape)), len(text)]
-    return "| ".join(text[at:end] for at, end in pairwise(begins))
+    lines = accumulate(map(len, shape.splitlines(keepends=True)), initial=0)
+    roles = (at for at in lines if _ROLE.match(shape, at))  # in a fraction of a search's time
+    return "| ".join(text[at:end] for at, end in pairwise([0, *roles, len(text)]))
 
 
 @lru_cache(maxsize=1)  # notes are asked for twice
 def _shape(text: str) -> str:
     """Return the looks of a text in plain letters, position by position."""
+    if text.isascii():
+        return text.translate(_SHAPES)
     return _SPECIAL.sub(lambda run: run[0].translate(_SHAPES), text)
 
 

@@ -87,7 +87,7 @@ def wrong_with(
     if findings and document:
         return "it is one JSON or markup document, not lines with their sources"
     # A counter of messages says nothing of a text.
-    if cites(text, request) or size >= CAP or not request.count(text):
+    if size >= CAP or not request.count(text) or cites(text, request):
         return ""
     if findings and request.entries:
         return f"no line of it cites a message that it was given, and {SHORT}"

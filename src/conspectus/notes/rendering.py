@@ -34,7 +34,7 @@ MORE, KEPT, WORDS_KEPT = 2, 300, 8_000
 MANY = 64
 # The share of its room that a text is to fill where something is cut, the share that is enough,
 # and how often it is tried.
-FILLED, ENOUGH, TRIES = 0.97, 0.94, 8
+FILLED, ENOUGH, TRIES = 0.96, 0.93, 8
 # Characters of a token, about, and of one in code; what has no more than the former for each token
 # of its room is tried whole.
 CHARACTERS, DENSE = 4, 2.5
@@ -89,7 +89,7 @@ class Notes:
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         self.segment = reduce(Segment.with_new, segments, Segment())
-        self._rooms: list[float] = []
+        self._rooms, self._density = list[float](), self.segment.density
 
     @property
     def findings(self) -> list[Line]:
@@ -117,24 +117,26 @@ class Notes:
             parts = [tuple(line for line in part if line.kind in kinds) for part in parts]
         lines = [line for part in parts for line in part]
         before, end = self._around(int(room * AROUND) if lines else room, count)
-        way, self._rooms = _GivingWay(lines), []
+        way, self._rooms, fixed = _GivingWay(lines), [], count(before + end)
         whole, low, high, best = float(sum(way.sizes)), 0.0, inf, None
-        chars = whole if whole <= CHARACTERS * room else DENSE * room
+        each = self.segment.density or DENSE
+        chars = each * (FILLED * room - fixed) if whole > CHARACTERS * room else whole
+        chars = min(whole, max(chars, 0.0))
         for _ in range(TRIES):
             rooms = way.rooms(chars) if chars < whole else []
             body = _body(_shared_out(parts, rooms), archived)
             text = "\n".join(filter(None, (before, body, end)))
             size = count(text)
+            each = chars / max(size - fixed, 1)
             if size <= room:
-                best, self._rooms, low = text, rooms, chars
+                best, self._rooms, low, self._density = text, rooms, chars, round(each, 2)
                 if chars == whole or size >= ENOUGH * room:
                     break
             else:
                 high = chars
             if high - low < CHARACTERS:
                 break
-            fixed = size * len(before + end) / len(text)
-            guess = min(whole, chars * (FILLED * room - fixed) / max(size - fixed, 1))
+            guess = min(whole, each * (FILLED * room - fixed))
             chars = guess if low < guess < high else (low + min(high, whole)) / 2
         return _least(lines, room, count, archived) if best is None else best
 
@@ -153,7 +155,8 @@ class Notes:
             for part in _shared_out(self.segment.each_part(), rooms)
         ]
         lines = tuple(chain.from_iterable(parts))
-        return replace(self.segment, lines=lines, parts=tuple(map(len, parts)))
+        numbers = tuple(map(len, parts))
+        return replace(self.segment, lines=lines, parts=numbers, density=self._density)
 
     def _around(self, room: int, count: Count) -> tuple[str, str]:
         """Return what stands before the lines, and what is open behind them."""

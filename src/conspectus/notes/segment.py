@@ -116,6 +116,8 @@ class Segment:
     user: str | None = None  # the name under which the user speaks; None where nobody has looked
     # what to say of a message of the user that stays in view although later ones left
     ahead: str = ""
+    # characters of cut lines that took a token in the last text; 0 where none were cut
+    density: float = 0.0
 
     def each_part(self) -> list[tuple[Line, ...]]:
         """Return the lines of each part."""
@@ -129,19 +131,19 @@ class Segment:
             parts = [tuple(line for line in part if line.kind != "found") for part in parts]
         lines = tuple(line for part in parts for line in part)
         text = "" if new.summary and self.edited else self.text
-        return Segment(
-            (*lines, *new.lines),
-            tuple(filter(None, (*map(len, parts), *(new.parts or (len(new.lines),))))),
-            new.goal or self.goal,
-            new.next,
-            self.todo if new.todo is None else new.todo,
-            tuple(dict.fromkeys((*self.skills, *new.skills))),
-            "\n".join(filter(None, (text, new.text))),
-            (self.edited and not new.text) or new.edited,
-            new.summary or self.summary,
-            False,
-            new.user if self.user is None else self.user,
-            new.ahead,
+        return replace(
+            new,
+            lines=(*lines, *new.lines),
+            parts=tuple(filter(None, (*map(len, parts), *(new.parts or (len(new.lines),))))),
+            goal=new.goal or self.goal,
+            todo=self.todo if new.todo is None else new.todo,
+            skills=tuple(dict.fromkeys((*self.skills, *new.skills))),
+            text="\n".join(filter(None, (text, new.text))),
+            edited=(self.edited and not new.text) or new.edited,
+            summary=new.summary or self.summary,
+            anew=False,
+            user=new.user if self.user is None else self.user,
+            density=new.density or self.density,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -38,7 +38,9 @@ PER_TOOL = 8  # Tokens of a tool beside its schema: delimiters and type
 # Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 # 313 or 346 by model); other providers document none.
 TOOL_PROMPT = {"claude": 346, "unknown": 346}
-LONG, LONGEST = 4_000, 400_000  # Characters of texts whose estimates are remembered, 32 of them
+# Characters of a text that is estimated by its sections, which are remembered: most of a summary
+# comes again with the next one.
+LONG, LONGEST = 4_000, 400_000
 BASE = 20  # Tokens that a counter may add to a list and that count with each message all the same
 
 # Bounds of the correction. A report below the least measures something else, such as one
@@ -193,13 +195,15 @@ class TokenMeter:
         return PER_MESSAGE + PER_CALL * len(message.calls) + self._text(text) + media
 
 
-_remembered = lru_cache(maxsize=32)(estimate)
+_remembered = lru_cache(maxsize=128)(estimate)
 _warned: list[str] = []
 
 
 def _estimated(text: str, family: Family) -> int:
-    """Estimate a text; a long one is remembered, as a summary is asked for several times."""
-    return (_remembered if LONG < len(text) < LONGEST else estimate)(text, family)
+    """Estimate a text; the sections of a long one are remembered."""
+    if not LONG < len(text) < LONGEST:
+        return estimate(text, family)
+    return sum(_remembered(section, family) for section in re.split(r"(?=\n## )", text))
 
 
 def _warn_unknown(model: Any) -> None:
