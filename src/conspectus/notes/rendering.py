@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import chain
 from math import inf, sqrt
 
@@ -117,13 +117,13 @@ class Notes:
             parts = [tuple(line for line in part if line.kind in kinds) for part in parts]
         lines = [line for part in parts for line in part]
         before, end = self._around(int(room * AROUND) if lines else room, count)
-        way, self._rooms, fixed = _GivingWay(lines), [], count(before + end)
-        whole, low, high, best = float(sum(way.sizes)), 0.0, inf, None
+        self._rooms, fixed = [], count(before + end)
+        whole, low, high, best = float(sum(line.size for line in lines)), 0.0, inf, None
         each = self.segment.density or DENSE
         chars = each * (FILLED * room - fixed) if whole > CHARACTERS * room else whole
         chars = min(whole, max(chars, 0.0))
         for _ in range(TRIES):
-            rooms = way.rooms(chars) if chars < whole else []
+            rooms = _rooms(lines, chars) if chars < whole else []
             body = _body(_shared_out(parts, rooms), archived)
             text = "\n".join(filter(None, (before, body, end)))
             size = count(text)
@@ -150,11 +150,8 @@ class Notes:
         pairs = [*zip(self.segment.lines, self._rooms, strict=True)]
         gone = Counter(line.kind == "said" for line, room in pairs if not room)
         rooms = [room or gone[line.kind == "said"] <= MANY for line, room in pairs]
-        parts = [
-            [_stored(line, room) for line, room in part]
-            for part in _shared_out(self.segment.each_part(), rooms)
-        ]
-        lines = tuple(chain.from_iterable(parts))
+        parts = _shared_out(self.segment.each_part(), rooms)
+        lines = tuple(_stored(*pair) for pair in chain.from_iterable(parts))
         numbers = tuple(map(len, parts))
         return replace(self.segment, lines=lines, parts=numbers, density=self._density)
 
@@ -232,56 +229,40 @@ def _within(text: str, room: int, count: Count) -> str:
     return part
 
 
-class _GivingWay:
-    """Lines that share one room.
+def _rooms(lines: Sequence[Line], room: float) -> list[float]:
+    """Return the characters of each line so that all take so many; 0 for one that is counted.
 
-    Attributes:
-        sizes: the characters of each line when nothing of it is cut.
+    The user's words take their share, the others what is left, and the words what these leave.
     """
-
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self.sizes = [float(line.size) for line in lines]
-        places = [(place, line) for place, line in enumerate(lines) if not line.times]
-        self._said = {place: line for place, line in places if line.kind == "said"}
-        works = [(place, line) for place, line in reversed(places) if place not in self._said]
-        self._words, self._works = (
-            sum(line.size for _, line in some) for some in (self._said.items(), works)
-        )
-        self._work_steps = _steps_of_works(works)
-
-    @cached_property
-    def _word_steps(self) -> Steps:
-        return _steps_of_words(self._said)
-
-    def rooms(self, room: float) -> list[float]:
-        """Return the characters of each line so that all take so many; 0 for one that is counted.
-
-        The user's words take their share, the others what is left, and the words what these leave.
-        """
-        words = min(self._words, max(room * SHARE, room - self._works))
-        rooms = [*self.sizes]
-        left = self._give_way(rooms, self._work_steps, room - words - self._works)
-        if (left := words + left - self._words) < 0:
-            self._give_way(rooms, self._word_steps, left)
-        return rooms
-
-    def _give_way(self, rooms: list[float], steps: Steps, left: float) -> float:
-        """Take steps while too little is left; return what the last lines to give way leave."""
-        taken = 0
-        while left < 0 and taken < len(steps):
-            place, level = steps[taken]
-            left += rooms[place] - level
-            rooms[place] = level
-            taken += 1
-        for place, _ in reversed(steps[:taken]):
-            if left > 0 and (rooms[place] or left >= ENDS[0]):
-                more = min(left, self.sizes[place] - rooms[place])
-                rooms[place] += more
-                left -= more
-        return max(left, 0.0)
+    rooms = [float(line.size) for line in lines]
+    places = [(place, line) for place, line in enumerate(lines) if not line.times]
+    said = {place: line for place, line in places if line.kind == "said"}
+    others = [(place, line) for place, line in reversed(places) if place not in said]
+    words, rest = (sum(line.size for _, line in some) for some in (said.items(), others))
+    share = min(words, max(room * SHARE, room - rest))
+    left = _give_way(rooms, _steps_of_others(others), room - share - rest)
+    if (left := share + left - words) < 0:
+        _give_way(rooms, _steps_of_words(said), left)
+    return rooms
 
 
-def _steps_of_works(lines: Sequence[tuple[int, Line]]) -> Steps:
+def _give_way(rooms: list[float], steps: Steps, left: float) -> float:
+    """Take steps while too little is left; return what the last lines to give way leave."""
+    taken, sizes = 0, [*rooms]
+    while left < 0 and taken < len(steps):
+        place, level = steps[taken]
+        left += rooms[place] - level
+        rooms[place] = level
+        taken += 1
+    for place, _ in reversed(steps[:taken]):
+        if left > 0 and (rooms[place] or left >= ENDS[0]):
+            more = min(left, sizes[place] - rooms[place])
+            rooms[place] += more
+            left -= more
+    return max(left, 0.0)
+
+
+def _steps_of_others(lines: Sequence[tuple[int, Line]]) -> Steps:
     """Return the steps of lines that are not the user's, the newest line first."""
     steps = list[tuple[float, int, int]]()
     for age, (place, line) in enumerate(lines):
