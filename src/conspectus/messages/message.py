@@ -49,6 +49,7 @@ recurse, which Python limits to 1,000 calls, those of the agent around them incl
 _UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 _LEAVES = frozenset({str, float, bool, type(None)})
 _KEYS = frozenset({str})
+_NOTHING: dict[type, Any] = {dict: {}, list: []}  # most fields of a message; one is enough for all
 _WRITER = json.JSONEncoder(ensure_ascii=False, default=str)
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -290,7 +291,7 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
         if isinstance(value, (bytes, bytearray)):
             return {TAG: "bytes", "value": base64.b64encode(value).decode()}
     elif not value:
-        return kind()
+        return _NOTHING[kind]
     instead = too_deep(value, inside)
     inside = (*inside, id(value))
     if instead is None and isinstance(value, (list, tuple)):

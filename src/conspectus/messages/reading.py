@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter, itemgetter
 from typing import Any
-from weakref import ref
+from weakref import KeyedRef
 
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
@@ -79,7 +79,7 @@ _NO_WORDS = frozenset(("type", "id", "index", "content", CACHE))
 
 _rest = attrgetter(*(field.name for field in fields(Message)[1:]))
 _of_dicts = Newest[Hashable, tuple[int, list[Message]]](THREADS, CHARACTERS, itemgetter(0))
-_of_objects: dict[int, tuple[ref[Any], tuple[Any, ...]]] = {}
+_of_objects: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}
 """By a LangChain message's identity: the message, weakly, and all fields of its `Message` but the
 first, which is itself. The last has a copy of what the message held, to compare it with."""
 
@@ -161,8 +161,12 @@ def read_message(message: Source, index: int = 0) -> Message:
         ) from error
     made.memo["copy"], name = copy, id(message)
     if is_message(message):
-        _of_objects[name] = ref(message, lambda _: _of_objects.pop(name, None)), _rest(made)
+        _of_objects[name] = KeyedRef(message, _forget, name), _rest(made)
     return made
+
+
+def _forget(message: KeyedRef[int, Any]) -> None:
+    _of_objects.pop(message.key, None)
 
 
 def equal(copy: Any, content: Any) -> bool:
