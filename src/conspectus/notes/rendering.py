@@ -151,9 +151,13 @@ class Notes:
         gone = Counter(line.kind == "said" for line, room in pairs if not room)
         rooms = [room or gone[line.kind == "said"] <= MANY for line, room in pairs]
         parts = _shared_out(self.segment.each_part(), rooms)
-        lines = tuple(_stored(*pair) for pair in chain.from_iterable(parts))
+        lines = list[Line]()
+        for line, room in chain.from_iterable(parts):
+            least = max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT)
+            # One that is little longer stays, with its texts.
+            lines.append(fitted(line, least) if line.size > MORE * least else line)
         numbers = tuple(map(len, parts))
-        return replace(self.segment, lines=lines, parts=numbers, density=self._density)
+        return replace(self.segment, lines=tuple(lines), parts=numbers, density=self._density)
 
     def _around(self, room: int, count: Count) -> tuple[str, str]:
         """Return what stands before the lines, and what is open behind them."""
@@ -171,12 +175,6 @@ class Notes:
         if own.summary:
             end = f"{end}\n## Summary\n{_within(own.summary, room, count)}".lstrip("\n")
         return _within(own.text, room, count), end
-
-
-def _stored(line: Line, room: float) -> Line:
-    """Return a line as a record keeps it; one that is little longer stays, with its texts."""
-    least = max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT)
-    return fitted(line, least) if line.size > MORE * least else line
 
 
 def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Parts:

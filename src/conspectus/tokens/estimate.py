@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Literal, get_args
 from zlib import adler32
@@ -38,6 +38,9 @@ media. Those of OpenAI follow its list of models and encodings."""
 
 UNIT = 0.01  # Tokens of one step of a weight, which is a byte
 BLOCK = 1 << 16  # Characters coded at once, so that memory stays bounded
+# Characters of a text of which sections are remembered: most of a summary comes again with the next
+# one, and with each try to make it fit.
+LONG, LONGEST = 4_000, 400_000
 
 
 def family_of(name: str) -> tuple[Family, Maker]:
@@ -62,18 +65,23 @@ def estimate(text: str, family: Family = "unknown") -> int:
     """
     if not text:
         return 0
-    steps = 0
-    for start in range(0, len(text), BLOCK):
-        steps += _steps(text[start : start + BLOCK], *_data()[2][family])
+    if LONG < len(text) < LONGEST:
+        steps = sum(_remembered(part, family) for part in re.split(r"(?=\n## )", text))
+    else:
+        steps = _steps(text, family)
     return max(1, round(steps * UNIT))
 
 
-def _steps(text: str, weights: list[bytes], per_rare: list[int]) -> int:
+def _steps(text: str, family: Family) -> int:
     """Return what the characters of a text weigh in all views, and the rare ones of Han and Hangul.
 
     A table of weights may be for bytes of a text in Latin-1, or for those of all characters.
     """
-    tables, common, _ = _data()
+    if len(text) > BLOCK:
+        blocks = (text[at : at + BLOCK] for at in range(0, len(text), BLOCK))
+        return sum(_steps(block, family) for block in blocks)
+    tables, common, families = _data()
+    weights, per_rare = families[family]
     raw, number, steps = text.encode("latin-1", "ignore"), int.from_bytes, 0
     kind, shape, letter, one, two = [number(raw.translate(t), "little") for t in tables[:5]]
     shape |= shape << 10
@@ -104,6 +112,7 @@ def _steps(text: str, weights: list[bytes], per_rare: list[int]) -> int:
     return steps
 
 
+_remembered = lru_cache(maxsize=128)(_steps)
 _MASKS = [int.from_bytes(bits * BLOCK, "little") for bits in (b"\x07", b"\x38")]
 
 Weights = tuple[list[bytes], list[int]]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from inspect import iscoroutinefunction
 from numbers import Integral
 from pathlib import Path
@@ -21,7 +21,7 @@ from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.messages.message import message_of
 from conspectus.observe import log
-from conspectus.tokens.estimate import Family, estimate, family_of
+from conspectus.tokens.estimate import estimate, family_of
 from conspectus.tokens.media import media_tokens
 
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ PER_TOOL = 8  # Tokens of a tool beside its schema: delimiters and type
 # Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 # 313 or 346 by model); other providers document none.
 TOOL_PROMPT = {"claude": 346, "unknown": 346}
-# Characters of a text that is estimated by its sections, which are remembered: most of a summary
-# comes again with the next one.
-LONG, LONGEST = 4_000, 400_000
 BASE = 20  # Tokens that a counter may add to a list and that count with each message all the same
 
 # Bounds of the correction. A report below the least measures something else, such as one
@@ -116,7 +113,7 @@ class TokenMeter:
         self.family, self.maker = family_of(named(model))
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
-        self._text: Callable[[str], int] = partial(_estimated, family=self.family)
+        self._text: Callable[[str], int] = partial(estimate, family=self.family)
         # Meters that count alike share the sizes that are remembered with messages.
         self._way: object = f"{counter} {self.family} {self.maker}"
         if isinstance(counter, str):
@@ -195,15 +192,7 @@ class TokenMeter:
         return PER_MESSAGE + PER_CALL * len(message.calls) + self._text(text) + media
 
 
-_remembered = lru_cache(maxsize=128)(estimate)
 _warned: list[str] = []
-
-
-def _estimated(text: str, family: Family) -> int:
-    """Estimate a text; the sections of a long one are remembered."""
-    if not LONG < len(text) < LONGEST:
-        return estimate(text, family)
-    return sum(_remembered(section, family) for section in re.split(r"(?=\n## )", text))
 
 
 def _warn_unknown(model: Any) -> None:
