@@ -195,6 +195,12 @@ def test_looks_and_long_results_are_counted_before_other_calls():
     assert "read_file 20, long_tool 20, some_tool 6;" in counted
 
 
+def test_of_a_long_edit_what_it_changed_is_shown():
+    old, new = (f"{'before ' * 90}{word}{' after' * 90}" for word in ("left", "right"))
+    edit = deed("edit", {"path": "a.py", "old_string": old, "new_string": new}, "done", "e")
+    assert re.search(r"before before left…, new_string=…right…", notes_of(*edit, room=250))
+
+
 def test_the_range_of_counted_lines_runs_forward():
     """Looks are counted for good before an older edit is: the range begins with the edit."""
     whole = [*deed("edit_file", {"path": "a.py"}, "ok", "m1"), *deed("ls", {}, "b.py", "m2")]

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from conspectus.notes.segment import Line
 
@@ -131,9 +132,33 @@ def fitted(line: Line, room: float) -> Line:
     room -= len(line.call) + 5 + sum(len(name) + 3 for name, _ in line.args)
     sizes = [len(line.text), len(line.outcome), *(len(value) for _, value in line.args)]
     each = max(shared(sizes, room), LEAST)
-    args = tuple((name, cut(value, each)) for name, value in line.args)
+    args = tuple((name, cut(value, each)) for name, value in _changed(line.args))
     outcome = cut(line.outcome, each, 1.0 if line.fields else 0.5)
     return replace(line, text=cut(line.text, each), args=args, outcome=outcome)
+
+
+def _changed(args: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Leave out of an edit what its old and its new text have in common at both ends.
+
+    The old one keeps the end of what both begin with, which says where the change is.
+    """
+    changed = [*args]
+    for at, ((old, before), (new, after)) in enumerate(pairwise(args)):
+        if before != after and old.lower().startswith("old") and new.lower().startswith("new"):
+            head = before.rfind(" ", 0, _alike(before, after)) + 1
+            ends = before[head:][::-1], after[head:][::-1]
+            tail = ends[0].rfind(" ", 0, _alike(*ends)) + 1
+            where, left = before[: max(head - 1, 0)], GAP * bool(tail)
+            where = cut(where[::-1], BOTH_ENDS, 1.0)[::-1] + before[head - 1 : head]
+            changed[at] = old, f"{where}{before[head : len(before) - tail]}{left}"
+            changed[at + 1] = new, f"{GAP * bool(head)}{after[head : len(after) - tail]}{left}"
+    return tuple(changed)
+
+
+def _alike(one: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def text_of(line: Line, archived: bool = True) -> str:
