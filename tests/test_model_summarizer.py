@@ -52,6 +52,14 @@ def test_a_span_that_fits_takes_one_call_with_everything_in_it():
     assert "400 tokens" in prompt
 
 
+def test_a_summariser_with_a_small_window_keeps_most_of_it_for_reading():
+    model = ScriptedChatModel(answers=noted)
+    asked = request(turns(12), limit=4_096)
+    summary = ChatModelSummarizer(model, window=4_000, min_tokens=0).summarize(asked)
+    assert summary.read == tuple(entry.key for entry in asked.entries)
+    assert len(model.calls) <= 12
+
+
 @both
 def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode):
     giant = HumanMessage("\n".join(f"w0x{n} w1x{n}. w2x{n}" for n in range(400)), id="giant")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_WINDOW = 32_000
 LEAST_READING = 200  # tokens of messages in one reading; below that, frames are most of it
 LEAST_NOTES = 50  # tokens that notes on one piece may take at least
+ANSWER = 3  # An answer takes at most one part in so many of the window, the rest is for reading
 FLOOR = 500  # tokens down to which all is read again in halves after an overflow
 
 
@@ -146,6 +147,7 @@ class _Reading:
     """The reading of one span; `SummarizerOverflow` where the window is too small for any."""
 
     def __init__(self, own: ChatModelSummarizer, request: SummaryRequest, caller: Caller) -> None:
+        request = replace(request, limit=min(request.limit, own._window // ANSWER))
         self.request, self.caller, self.concurrency = request, caller, own._concurrency
         self.prompt = partial(prompts.prompt, own._template, request)
         self.check = partial(wrong_with, min_tokens=own.min_tokens)
