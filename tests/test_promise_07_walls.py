@@ -136,7 +136,7 @@ def recalled(compactor: Compactor, query: str, **where: Any) -> str:
     try:
         return compactor.recall(query, **where).text
     except NotFoundError as error:
-        if "keeps no thread" not in str(error):
+        if "the archive keeps no " not in str(error):
             raise
         return ""
 

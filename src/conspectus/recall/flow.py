@@ -19,6 +19,7 @@ from conspectus.recall.words import names_of, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
 AT_ONCE = 10  # Messages read at a time, as the last of them seldom fit
+_PARTS = re.compile(r"(?<=\n)|(?<=[.!?] )|(?<=[。！？])")  # Lines and sentences
 ROUND = 100  # Messages after a call among which its results are looked for
 
 
@@ -142,7 +143,11 @@ class _Search:
             # What fits best is shown with the passage after it: the words of a question often head
             # what answers it.
             span = self._passage(one, number - rows[place].numbers[0], more=at == 0)
-            if not self._room.offer(hit_of(one, span, place=place, score=score)) or not one.calls:
+            hit = hit_of(one, span, place=place, score=score)
+            if not self._room.hits and not self._room.fits(hit):
+                span = self._from_words(one, span, query)
+                hit = hit_of(one, span, place=place, score=score)
+            if not self._room.offer(hit) or not one.calls:
                 continue
             # What came of a call says more than the call: where the rarest of the other words of
             # the query stand in it, else at its end.
@@ -154,6 +159,18 @@ class _Search:
                 best = max(fits, key=lambda n: (fits[n], n), default=0)
                 span = self._passage(result, best - min(fits, default=0))
                 self._room.offer(hit_of(result, span, place=after, score=score))
+
+    def _from_words(
+        self, one: Archived, span: tuple[int, int], query: Mapping[str, float]
+    ) -> tuple[int, int]:
+        """Return a passage from its line, or its sentence, on that has most words of the query."""
+        best, begin, at = 0.0, *(span[:1] * 2)
+        for part in _PARTS.split(one.text[slice(*span)]):
+            held = words(part).casefold()
+            if (fits := sum(query[word] for word in query if stem(word) in held)) > best:
+                best, begin = fits, at
+            at += len(part)
+        return begin, span[1]
 
     def _exact(self, match: Match, read: Mapping[int, Archived], names: Iterable[str]) -> int:
         """Return how many names stand in a passage as the query has them."""

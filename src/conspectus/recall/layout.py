@@ -152,6 +152,11 @@ class Packing:
         enough = self.most is not None and len(self.hits) >= self.most
         return enough or self._in_a_row >= MISSES
 
+    def fits(self, hit: Hit) -> bool:
+        """Tell whether all of a hit fits what is left."""
+        left = self.tokens - self._used
+        return len(hit.text) <= LONGEST * left and self._size(hit) <= left
+
     def offer(self, hit: Hit, most: float | None = None) -> bool:
         """Add a message, of a long one `most` tokens; False if it does not fit.
 

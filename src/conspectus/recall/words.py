@@ -82,8 +82,9 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """Return what the forms of a word have in common, roughly."""
-    return word.removesuffix("*")[: max(4, len(word) - 3)]
+    """Return what the forms of a word have in common, roughly; a name with digits has one form."""
+    word = word.removesuffix("*")
+    return word if any(map(str.isdigit, word)) else word[: max(4, len(word) - 3)]
 
 
 def _groups(chunk: str, strict: bool) -> Iterator[list[str]]:
