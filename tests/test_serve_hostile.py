@@ -72,6 +72,11 @@ def test_a_body_that_is_none_gets_an_error_in_the_protocols_form(
     assert post(endpoint, "/v1/chat/completions", json.dumps(PLAIN).encode()).status_code == 200
 
 
+def test_a_history_that_is_none_goes_on_with_a_word_why(endpoint):
+    answer = post(endpoint, "/v1/chat/completions", b'{"model": "m", "messages": "hi"}')
+    assert "not understood" in answer.headers["x-conspectus-note"]
+
+
 PLAIN: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 

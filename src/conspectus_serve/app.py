@@ -18,7 +18,8 @@ from conspectus.archive import Archive, default_archive_path
 from conspectus.config import SummarizationConfig
 from conspectus_serve import protocols
 from conspectus_serve.entrance import Entrance, Secret, secret_beside
-from conspectus_serve.fitting import LARGE, Exchange, Fitter
+from conspectus_serve.exchange import Exchange
+from conspectus_serve.fitting import LARGE, Fitter
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import Operation
 from conspectus_serve.protocols import COMPACT, HISTORIES, Refusal, Route

@@ -12,11 +12,9 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from operator import is_
 from typing import Any
-
-from starlette.datastructures import Headers
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
@@ -26,24 +24,23 @@ from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.core.records import Record
 from conspectus.engine.compaction import compact
-from conspectus.engine.result import CompactionResult
-from conspectus.engine.settings import Engine
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import fold
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.langchain.overflow import TRIES, Refused
+from conspectus.langchain.overflow import TRIES
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
-from conspectus_serve.bodies import Bodies, Body
+from conspectus_serve.bodies import Bodies
 from conspectus_serve.entrance import add_tenant
+from conspectus_serve.exchange import Exchange
 from conspectus_serve.held import Held, HeldHistories, answer_of, asked_of
-from conspectus_serve.models import CUT, LEAST, NO_WINDOW, Learned, Models, form_of, formed
-from conspectus_serve.protocols import RESPONSES, Refusal, Route
+from conspectus_serve.models import CUT, LEAST, NO_WINDOW, Models, form_of, formed
+from conspectus_serve.protocols import RESPONSES, Refusal
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of, scope_of
-from conspectus_serve.trails import Mark, Trail, trail_of
-from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
+from conspectus_serve.trails import trail_of
+from conspectus_serve.upstream import RefusedByUpstream
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -54,76 +51,8 @@ LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 """Maximum tokens of notes that a client asked for: a share of its history; at least the first."""
 
+NOT_UNDERSTOOD = "a message was not understood; the request is sent on as it came"
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
-"""Errors of messages that are not understood."""
-
-
-@dataclass(slots=True)
-class Exchange:
-    """A request with a history while it is answered, and what is sent in its place."""
-
-    tenant: str
-    route: Route
-    raw: bytes
-    headers: Headers
-    body: Body = field(default_factory=lambda: Body({}))
-    given: dict[str, Any] = field(default_factory=dict)  # the rest of it, for the upstream
-    compacts: bool = False  # a compaction is all of the answer
-    model: str = ""  # its name, at most so much of it as is kept and logged
-    streamed: bool = False
-    note: str = ""  # for the client
-    # the history
-    history: Sequence[Any] = ()  # whole
-    held: Held = field(default_factory=Held)  # the part up to the response that the client names
-    state: str = ""  # which server holds the history, if the client leaves it to one
-    named: str = ""  # the thread that the client, an item or a response names
-    hint: str = ""  # the client's name of its session
-    trail: Trail | None = None  # None for a history that is not read
-    match: Match = field(default_factory=lambda: Match(""))
-    left: tuple[Scope, str] | None = None  # the thread that it leaves, with the record to copy
-    # the history as it is archived, whole where the client has cleared
-    plain: list[Any] = field(default_factory=list)
-    short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
-    marks: list[Mark] = field(default_factory=list)  # of the messages of `plain`
-    # its size
-    engine: Engine | None = None
-    learned: Learned = field(default_factory=Learned)  # of its model
-    room: Window | None = None  # what instructions and tools leave of the window
-    fixed: int = 0  # tokens of these
-    beside: int = 0  # tokens of the window that the history cannot have
-    tokens: int = 0  # of the history as it came
-    due: bool = False  # it does not fit, or a compaction is in force
-    fitting: bool = False  # just now
-    refused: Refused = field(default_factory=Refused)
-    # what is sent
-    result: CompactionResult | None = None  # of the engine
-    view: list[Any] | None = None  # the messages sent in its place; None if it is sent as it came
-    sent: int = 0  # tokens of what is sent, beside the recalled ones
-    recalled: int = 0
-    spare: int | None = None  # free tokens of the window
-    head: str = ""  # id of the record in force
-    compactions: int = 0  # that were made for this request
-    retries: int = 0  # further requests to the upstream
-    content: bytes = b""
-    answer: bytes = b""  # the endpoint's own; empty if the upstream answers
-    filled: bool = False  # the body for the upstream is not the client's own in any case
-    betas: Sequence[str] = ()  # more of Anthropic's beta headers
-
-    @property
-    def scope(self) -> Scope:
-        return scope_of(self.tenant, self.match.thread)
-
-    def own_headers(self) -> Raw:
-        """Write the endpoint's own headers."""
-        about = dict[str, object]()
-        if self.trail is not None:
-            left = self.result.dropped + self.result.evicted if self.result else 0
-            session = None if self.scope.session == "main" else self.scope.session
-            about |= {"thread": self.scope.thread, "session": session}
-            about |= {"compacted": self.view is not None, "messages_archived": left}
-            about |= {"tokens_before": self.tokens, "tokens_after": self.sent + self.recalled}
-            about |= {"record": self.head, "recalled_tokens": self.recalled or None}
-        return own_headers(**about, state=self.state, note=self.note)
 
 
 class Fitter:
@@ -162,7 +91,7 @@ class Fitter:
         except UNREADABLE as error:
             if x.filled or x.compacts:
                 raise Refusal(400, f"a message is not understood: {error}") from None
-            x.note = "a message was not understood; the request is sent on as it came"
+            x.note = NOT_UNDERSTOOD
             x.trail, x.view, x.due = None, None, False
 
     # Read
@@ -201,6 +130,8 @@ class Fitter:
             x.named, x.filled = x.named or of_item, x.given is not body or bool(of_item)
             if x.history:
                 self._measure(x)
+            elif body.get(protocol.field):
+                x.note = NOT_UNDERSTOOD
 
     def _measure(self, x: Exchange) -> None:
         """Find the thread of a history; `due` says that it must be compacted."""
@@ -277,9 +208,9 @@ class Fitter:
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
         if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
-            what = "instructions beside the messages, tools and the room for the answer"
-            beside = f" ({what} take {x.beside:,})" if x.beside else ""
-            raise Refusal(400, f"{result.reason}{beside}", "context_length_exceeded")
+            beside = f" (instructions, tools and room for the answer take {x.beside:,})"
+            said = f"{result.reason}{beside if x.beside else ''}"
+            raise Refusal(400, said, "context_length_exceeded")
         came = dict[int, Any]()
         for made in (x.short, x.plain):
             came |= zip(map(id, made), x.history, strict=True)
@@ -316,8 +247,9 @@ class Fitter:
 
     def settle(self, x: Exchange) -> bool:
         """Note how far the thread has come; False if that is known, or the client names it."""
-        known = x.match.tail, x.match.head
-        if x.trail is None or x.named or known == (x.trail.answered[-TAIL:], x.head):
+        if x.trail is None or x.named:
+            return False
+        if (x.match.tail, x.match.head) == (x.trail.answered[-TAIL:], x.head):
             return False
         self.places.keep(x.tenant, x.match, x.trail, x.head, x.hint)
         return True

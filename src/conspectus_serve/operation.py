@@ -23,7 +23,7 @@ from conspectus_serve.protocols import Refusal, printable
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from conspectus_serve.fitting import Exchange
+    from conspectus_serve.exchange import Exchange
 
 logger = logging.getLogger("conspectus.serve")
 
