@@ -143,3 +143,13 @@ def test_thoughts_of_other_providers_stay():
     for provider, left in (("google_genai", content), (None, content[1:])):
         message = AIMessage(content, response_metadata={"model_provider": provider})
         assert without_stale_thoughts([message, HumanMessage("And?")], 2)[0].content == left
+
+
+def test_bytes_in_a_block_of_an_unknown_kind_are_a_file_and_no_words():
+    scan = {"type": "acme_scan", "data": "QUJD" * 10_000, "page": 3}
+    told = {"type": "acme_note", "data": "A note of some words. " * 100}
+    [entry] = read_messages([{"role": "user", "content": [scan, told]}])
+    assert "[acme_scan: 30,000 bytes]" in entry.reading
+    assert "QUJD" not in entry.reading
+    assert "A note of some words." in entry.reading
+    assert entry.source["content"][0] is scan

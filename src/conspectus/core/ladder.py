@@ -208,7 +208,7 @@ class Ladder:
         clips = self.clips(stay, room - (share or self.standing), level, spared)
         if clips is None or not (leave or clips or share):
             return None
-        plan = self.compact(leave, stay, clips, share)
+        plan = self.plan_for(leave, stay, clips, share)
         lacking = self.gain - (plan.tokens - plan.at_most)
         if not self.gain or lacking <= 0:
             return plan
@@ -216,7 +216,7 @@ class Ladder:
             return Keep("a compaction would free too little", self.tokens)
         return replace(plan, summary_tokens=share - lacking, at_most=plan.at_most - lacking)
 
-    def compact(
+    def plan_for(
         self, leave: Sequence[int], stay: Sequence[int], clips: tuple[Clip, ...], share: int
     ) -> Compact:
         """Return the plan with these clips and a summary of `share` tokens."""
@@ -244,5 +244,5 @@ class Ladder:
             return plan
         leave, stay = self.divide(leaving[more - 1])
         share = plan.summary_tokens if leave else 0
-        wider = self.compact(leave, stay, (*plan.clips, *clips), share)
+        wider = self.plan_for(leave, stay, (*plan.clips, *clips), share)
         return wider if wider.tokens - wider.at_most >= self.gain else plan

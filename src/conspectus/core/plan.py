@@ -133,7 +133,7 @@ def _clip_stale(
         stays = item.clipped or item.pinned or i in ladder.whole
         if i < wanted and not stays and short < item.tokens // 2:
             clips.append(Clip(i, short))
-    plan = ladder.compact((), range(len(ladder.items)), tuple(clips), 0)
+    plan = ladder.plan_for((), range(len(ladder.items)), tuple(clips), 0)
     enough = waits_for // RELIEF
     if how.least is not None:
         enough = int(waits_for / REARM)  # else the same trigger would count again at once
@@ -207,7 +207,7 @@ def oldest_first(
     plan = ladder.climb(OLDEST_FIRST, wanted, clip=clip and over)
     if not isinstance(plan, Compact):
         leave, stay = ladder.divide(ladder.legal[-1])
-        plan = ladder.compact(leave, stay, (), asked) if leave else None
+        plan = ladder.plan_for(leave, stay, (), asked) if leave else None
         needed = plan.at_most if plan else tokens
         if plan is None or tokens - needed < tokens // GAIN:
             reason = TOO_LARGE.format(needed=needed, budget=most)
@@ -256,7 +256,7 @@ def plan_draft(
     """
     stay = [i for i, item in enumerate(items) if i not in leaving and not item.summary]
     ladder = Ladder(items, None if window is None else window.budget)
-    plan = ladder.compact(sorted(leaving), stay, (), summary)
+    plan = ladder.plan_for(sorted(leaving), stay, (), summary)
     if plan.at_most > ladder.rooms["roomy"]:
         return None
     cause, cap = decided.cause, decided.summary_cap

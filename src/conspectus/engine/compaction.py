@@ -48,12 +48,12 @@ async def _compact(
     spent, before, left = Cost(), None, ATTEMPTS
     while True:
         history = await thread.fold(entries)
-        # Another worker did what was forced, unless on another branch of the thread.
+        # In a retry: once this chain has grown, another worker has done what was forced.
         force = force and before in (None, history.chain)
-        measured, view = thread.measured(history)
-        plan = measured.decided(view, force)
+        corrected, view = thread.measured(history)
+        plan = corrected.decided(view, force)
         try:
-            result = await _carried_out(measured, view, plan, focus, prepared=not (force or focus))
+            result = await _carried_out(corrected, view, plan, focus, prepared=not (force or focus))
             if isinstance(plan, Keep):
                 await remember(thread, entries, history, result)
             return replace(result, cost=spent + result.cost)

@@ -214,10 +214,14 @@ class ViewItem(Item):
     source: Source
     engine: Engine | None = None  # by which its least size is measured, once a plan asks for it
     entry: Message | None = None  # the message as it was sent; None for the standing summary
-    foreign: bool = False  # it is a summary by another library
     back: bool = False  # the entry is a clip that came back, not the original
     mark: ClipMark | None = None  # the mark of its clip, if it is truncated
     media_stay: bool = False  # it is the user's newest message, whose images and files stay
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is a summary without a record: another library's, or one that was pasted."""
+        return self.summary and self.entry is not None
 
     @cached_property
     def least(self) -> int:
@@ -295,7 +299,6 @@ def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
             joined=entry.joined,
             pinned=pinned,
             summary=summary,
-            foreign=summary,
             clipped=mark is not None,
             counted=-1 if keep_count is None else keep_count(source),
             marked=bears_mark(entry),

@@ -92,8 +92,8 @@ async def _written(material: Material) -> Draft:
     """Ask each summariser in turn, up to three times where its failure may pass."""
     thread, engine, plan = material.thread, material.thread.engine, material.plan
     if plan.budget is None:  # the trigger alone bounds a history whose window nobody knows
-        twice = foreseen(thread.trigger_size or material.history.size, 2.0)
-        over = engine.policy.fired(twice, None) is not None
+        half = foreseen(thread.trigger_size or material.history.size, 2.0)
+        over = engine.policy.fired(half, None) is not None  # even half of it would be due
     else:
         over = plan.tokens > plan.budget
     last_resort = (

@@ -2,8 +2,9 @@
 
 A block is one part of a message's content. The table knows the kinds of OpenAI (Chat Completions
 and Responses), Anthropic, Google, Bedrock and LangChain's standard content. A block that it does
-not name is opaque: it stays as it is, or leaves with its message. Blocks that a provider's server
-wrote are opaque too, as are thoughts: providers refuse them when a letter of them has changed.
+not name is opaque: it stays as it is, or leaves with its message, and is read and counted as text,
+or as a file where it holds encoded bytes. Blocks that a provider's server wrote are opaque too, as
+are thoughts: providers refuse them when a letter of them has changed.
 
 Sources: the request types of the packages `openai` (`types/responses/response_input_item_param`),
 `anthropic` (`types/beta/beta_content_block_param`) and `google-genai` (`types.Part`), the Converse
@@ -278,6 +279,7 @@ _DATA = ("data", "base64", "bytes", "file_data", "image_url", "url", "encrypted_
 _ADDRESSES = ("image_url", "url")
 _MIME = ("mime_type", "mimeType", "media_type", "format")
 _NAMES = ("filename", "name", "file_uri", "fileUri", "file_url", "image_url", "url", "uri")
+ENCODED = 400  # Characters without a space from which on data are encoded bytes, and no words
 _TEXTS = ("txt", "md", "csv", "html", "application/json")
 
 
@@ -337,6 +339,12 @@ def media_of(block: Mapping[str, Any]) -> Media:
     names = tuple(dict.fromkeys(name for name in texts(*_NAMES) if name[:5] != "data:"))
     kind = _kind(kind_name(block), mime, data, names)
     return Media(kind, mime, data, next(iter(texts("detail")), ""), names)
+
+
+def holds_bytes(block: Mapping[str, Any]) -> bool:
+    """Tell whether a block of any kind, also of an unknown one, holds encoded bytes and no text."""
+    data = media_of(block).data
+    return isinstance(data, bytes) or (len(data) > ENCODED and len(data[:ENCODED].split()) == 1)
 
 
 def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:

@@ -26,6 +26,7 @@ from conspectus.messages.blocks import (
     called,
     described,
     first_id,
+    holds_bytes,
     is_item,
     kind_of,
     opened,
@@ -382,7 +383,7 @@ class _Parts:
         said = [one for one in said if isinstance(one, (str, list))]
         if at_path(block, "source.type") == "text":
             said = [block["source"].get("data")]
-        if not said and kind.media:
+        if not said and (kind.media or holds_bytes(block)):
             self.media.append(block)
             said = [described(block)]
         elif not said:  # nothing that we know: all of it, as it stands

@@ -169,7 +169,7 @@ def refuses_thoughts(error: BaseException) -> bool:
 
 
 def _answers(message: Any) -> bool:
-    """Return whether a message holds results of tools."""
+    """Return whether a message brings results of tools, by its kind or in its blocks."""
     if is_message(message):
         return is_tool_message(message)
     return message.get("role") == "tool" or brings_results(message)

@@ -40,7 +40,7 @@ class Answer:
 
 @dataclass
 class Line:
-    """One entry of the notes; it is never changed."""
+    """One entry of the notes; it is not changed once it is read."""
 
     kind: Kind  # what the user said, what was done, what an agent said, or what a model found
     ids: tuple[str, ...] = ()  # names of the messages that it is about; they recall the originals
