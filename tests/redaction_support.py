@@ -4,13 +4,14 @@ They are put together when the tests run; see `made_secrets`.
 """
 
 import json
-import zlib
+from base64 import b64decode
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive
+from conspectus.archive.values import unpacked
 from made_secrets import Made
 
 MADE = Made(11)
@@ -76,7 +77,8 @@ def stored(store: Any, *prefix: str) -> list[Stored]:
         return in_tables(store)
     found = []
     for item in store.search(prefix, limit=100_000):
-        data = json.loads(json.loads(item.value["json"])) if "json" in item.value else item.value
+        packed = b64decode(item.value["z"]) if "z" in item.value else b""
+        data = unpacked(packed) if packed else item.value
         text = json.dumps(data, ensure_ascii=False, default=repr)
         found.append(Stored(tuple(item.namespace), item.key, text))
     return found
@@ -86,12 +88,11 @@ def in_tables(archive: Archive) -> list[Stored]:
     """Every row of an archive in SQLite, and every word of its index."""
     index = "TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
     with archive.backend.transaction(writes=False) as run:
-        rows = [" ".join(row) for row in run("SELECT name, about FROM original")]
-        bodies = run("SELECT body FROM pack UNION ALL SELECT body FROM value")
+        rows = list(run("SELECT name, about, body FROM item"))
         run(f"CREATE VIRTUAL {index}")
         words = [word for (word,) in run("SELECT term FROM temp.vocabulary")]
-    texts = [zlib.decompress(body).decode("utf-8", "surrogatepass") for (body,) in bodies]
-    return [Stored(("item",), "", text) for text in [*rows, *texts, *words]]
+    texts = [json.dumps([*about, unpacked(body)], ensure_ascii=False) for *about, body in rows]
+    return [Stored(("item",), "", text) for text in [*texts, *words]]
 
 
 def no_secret(value: Any) -> None:

@@ -1,6 +1,7 @@
 """Stores that fail: every failure becomes an ArchiveError that says what to do."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import sqlite3
@@ -12,13 +13,16 @@ from unittest.mock import Mock
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langgraph.store.base import Op
+from langgraph.store.base import GetOp, Op, PutOp
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+from typing_extensions import TypeIs
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.archive.langgraph import FORMAT
 from conspectus.archive.sqlite import SqliteTables
+from conspectus.archive.values import packed, unpacked
 from conspectus.bridge import arun
 from conspectus.errors import (
     ArchiveError,
@@ -108,8 +112,8 @@ def test_a_time_that_means_nothing_is_refused(seconds):
         Archive(InMemoryStore(), ttl=60)
 
 
-def change(store: InMemoryStore, kind: str, key: str, body: str, version: int = FORMAT) -> None:
-    value = {"v": version, "json": json.dumps(body)}
+def change(store: InMemoryStore, kind: str, key: str, body: bytes, version: int = FORMAT) -> None:
+    value = {"v": version, "z": base64.b64encode(body).decode()}
     store.put(("conspectus", *SCOPE.hashes, kind), key, value)
 
 
@@ -118,10 +122,42 @@ def test_a_value_of_a_newer_version_is_refused_by_its_name():
     archive, entries = Archive(store), talk("one")
     archive.put(SCOPE, entries)
     archive.commit(SCOPE, record_of(entries))
-    change(store, "messages", entries[0].key, "{", version=FORMAT + 1)
+    change(store, "messages", entries[0].key, b"{", version=FORMAT + 1)
     for read in (archive.export, lambda scope: archive.find(scope, [entries[0].key])):
         with pytest.raises(ArchiveError, match="upgrade conspectus"):
             read(SCOPE)
+
+
+def test_what_has_expired_is_gone_before_a_store_is_swept(tmp_path, monkeypatch):
+    with SqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
+        store.setup()
+        archive, entries = Archive(store, ttl=3_600), talk("one", "two")
+        archive.put(SCOPE, entries)
+        archive.commit(SCOPE, record_of(entries))
+        assert len(archive.export(SCOPE)) == 2
+        later = time.time() + 7_200
+        monkeypatch.setattr(time, "time", lambda: later)
+        assert archive.find(SCOPE, [one.key for one in entries]) == {}
+        assert archive.chain(SCOPE) == ()
+        assert archive.threads("ann") == ()
+
+
+class Keeping(InMemoryStore):
+    """Confirms deletions, and deletes nothing."""
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        return super().batch([GetOp(op.namespace, op.key) if _deletes(op) else op for op in ops])
+
+
+def _deletes(op: Op) -> TypeIs[PutOp]:
+    return isinstance(op, PutOp) and op.value is None
+
+
+def test_a_store_that_keeps_what_is_forgotten_fails_to_forget_it():
+    archive = Archive(Keeping())
+    archive.put(SCOPE, talk("one"))
+    with pytest.raises(ArchiveError, match="still holds the values"):
+        archive.forget("ann")
 
 
 def test_a_message_that_came_back_changed_is_missing():
@@ -131,8 +167,8 @@ def test_a_message_that_came_back_changed_is_missing():
     archive.put(SCOPE, [entry])
     item = store.get(("conspectus", *SCOPE.hashes, "messages"), entry.key)
     assert item is not None
-    data = json.loads(item.value["json"])
-    for changed in (data.replace("100", "900"), "{"):
+    data = json.dumps(unpacked(base64.b64decode(item.value["z"])))
+    for changed in (packed(json.loads(data.replace("100", "900"))), b"{"):
         change(store, "messages", entry.key, changed)
         assert archive.missing(SCOPE, [entry]) == (entry.key,)
     with pytest.raises(ArchiveError, match="backup"):
@@ -148,13 +184,13 @@ def test_a_chain_with_a_gap_is_not_trusted():
     second = record_of(talk("two"), first)
     archive.commit(SCOPE, first)
     archive.commit(SCOPE, second)
-    for body in ("no JSON", json.dumps({**first.to_json(), "summary": "another", "id": "another"})):
+    for body in (b"no JSON", packed({**first.to_json(), "summary": "another", "id": "another"})):
         change(store, "records", first.id, body)
         assert Archive(store).chain(SCOPE) == ()
     store.delete(("conspectus", *SCOPE.hashes, "records"), first.id)
     assert Archive(store).chain(SCOPE) == ()
     assert Archive(store).records(SCOPE) == (second,)
-    change(store, "records", first.id, json.dumps(first.to_json()))
+    change(store, "records", first.id, packed(first.to_json()))
     assert set(map(str, archive.records(SCOPE))) == {str(first), str(second)}
     assert [one.id for one in Archive(store).chain(SCOPE)] == [first.id, second.id]
 
@@ -200,6 +236,33 @@ def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, r
         result = compactor.compact(SENT, thread_id="t")
         assert result.outcome != "compacted"
         assert len(result.messages) == 20
+
+
+class Stubborn(sqlite3.Connection):
+    """A connection that cannot commit, once."""
+
+    failures = 0
+
+    def execute(self, sql: str, *parts: Any) -> sqlite3.Cursor:
+        if sql == "COMMIT" and self.failures:
+            self.failures -= 1
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().execute(sql, *parts)
+
+
+def test_a_commit_that_failed_does_not_block_the_next_one(tmp_path):
+    connection = sqlite3.connect(
+        tmp_path / "store.db", factory=Stubborn, isolation_level=None, check_same_thread=False
+    )
+    archive = Archive(SqliteStore(connection))
+    entries = talk("one", "two")
+    archive.put(SCOPE, entries[:1])
+    connection.failures = 1
+    with pytest.raises(ArchiveError, match="free some space"):
+        archive.put(SCOPE, entries)
+    archive.put(SCOPE, entries)
+    assert archive.missing(SCOPE, entries) == ()
+    connection.close()
 
 
 def test_what_is_no_archive_is_told_and_left_alone(tmp_path):
@@ -266,6 +329,8 @@ def test_an_archive_that_can_only_be_read_is_read(tmp_path, monkeypatch):
         assert Compactor(archive=archive).recall("zebra", thread_id="t").hits
         with pytest.raises(ArchiveError, match="it is read-only"):
             archive.forget("local")
+        with pytest.raises(ArchiveError, match=r"give Scope\(tenant, thread\)"):
+            archive.export("t")  # type: ignore[arg-type]
 
 
 def test_what_is_no_store_is_refused():

@@ -122,8 +122,8 @@ def test_show_tells_what_each_compaction_did(archive, tmp_path):
 def test_check_reads_all_and_ends_with_3_where_something_is_gone(archive):
     assert "all is sound" in run("archive", "check", "--archive", archive).stdout
     with sqlite3.connect(archive) as database:
-        first = "SELECT min(key) FROM original"
-        database.execute(f"DELETE FROM original WHERE key = ({first})")
+        first = "SELECT min(key) FROM item WHERE kind = 0"
+        database.execute(f"DELETE FROM item WHERE key = ({first})")
     database.close()
     done = run("archive", "check", "--archive", archive, "--json", code=3)
     assert "is gone" in json.loads(done.stdout)["wrong"][0]

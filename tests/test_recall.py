@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
+from conspectus.archive.values import key_bytes
 from conspectus.bridge import run
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Message, Source, read_messages
@@ -153,7 +154,7 @@ def test_an_unknown_id_is_not_found(archive, entries, name):
 def test_a_message_that_is_gone_is_said_to_be_gone(archive, entries):
     assert recall(archive, id="q1").hits
     with archive.backend.transaction(writes=True) as run_:
-        run_("UPDATE original SET expires = 1 WHERE key = ?", entries[0].key)
+        run_("UPDATE item SET expires = 1 WHERE key = ?", key_bytes(entries[0].key))
     with pytest.raises(NotFoundError, match="expired or was forgotten"):
         recall(archive, id="q1")
 

@@ -20,9 +20,10 @@ from conspectus_serve import protocols
 from conspectus_serve.entrance import Entrance, Secret, secret_beside
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.fitting import LARGE, Fitter
+from conspectus_serve.held import MARK
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import Operation
-from conspectus_serve.protocols import COMPACT, HISTORIES, Refusal, Route
+from conspectus_serve.protocols import COMPACT, HISTORIES, NO_HISTORY, Refusal, Route
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import (
     Raw,
@@ -115,6 +116,9 @@ class Endpoint:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
         request = Request(scope, receive)
         if self._operation.is_ours(request):
             page = await asyncio.to_thread(self._operation.page, request)
@@ -173,6 +177,7 @@ class Endpoint:
         about = request.headers
         posted = request.method == "POST" and "json" in about.get("content-type", "")
         may_hold = "content-encoding" in about or any(name in raw for name in HISTORIES)
+        may_hold = may_hold and not NO_HISTORY.search(request.url.path)
         if self._enabled and posted and may_hold:
             reply.note, own = NOT_READ, own_headers(note=NOT_READ)
         headers = to_upstream(request.headers.raw)
@@ -255,7 +260,7 @@ class Endpoint:
         """
         # A history that the client leaves to the server may be large all the same.
         large = len(x.raw) >= LARGE and not self._fitter.is_soon_read(x)
-        large = large or b'"previous_response_id"' in x.raw
+        large = large or b'"previous_response_id"' in x.raw or MARK.encode() in x.raw
         if not (large or self._archive.backend.daemon):  # else a server, which may hang
             self._fitter.read(x)
         elif large:

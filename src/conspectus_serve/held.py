@@ -49,11 +49,14 @@ class HeldHistories:
 
     def find(self, tenant: str, name: str) -> Held | None:
         """Return the history up to a response, or behind an item; None if it is unknown."""
-        slip = self._archive.notes(tenant, "response", [name]).get(name, {})
-        if slip and (held := self._newest.get((tenant, name))) is not None:
-            return held
-        thread, names, before = str(slip.get("thread")), list[str](), name
+        slip = self._archive.notes(tenant, "response", [name]).get(name)
+        if slip is None:
+            return None
+        thread, names, before = slip["thread"], list[str](), name
         scope = scope_of(tenant, thread)
+        held = self._newest.get((tenant, name))
+        if held is not None and self._archive.notes(scope, "response", [name]):
+            return held  # else its thread was forgotten
         while before and before not in names:  # an upstream may give one id twice
             row = self._archive.notes(scope, "response", [before]).get(before)
             if row is None:
@@ -80,18 +83,19 @@ class HeldHistories:
 
         Raises Refusal for an item that is not held, which may be another tenant's.
         """
-        made, thread = list[Any](), ""
-        for message in history:
-            name = _name_of(message)
-            if name is None:
-                made.append(message)
-                continue
-            if not name.isascii() or (held := self.find(tenant, name)) is None:
-                raise Refusal(400, NOT_HELD, "invalid_compaction_item")
-            # Some messages before the item are held once more.
-            made = [*(one for one in made if one not in held.messages), *held.messages]
-            thread = held.thread
-        return made, thread
+        named = [
+            (at, name) for at, one in enumerate(history) if (name := _name_of(one)) is not None
+        ]
+        if not named:
+            return [*history], ""
+        at, name = named[-1]  # the earlier ones stand in it
+        held = self.find(tenant, name) if name.isascii() and name.startswith("cmp_") else None
+        if held is None:
+            raise Refusal(400, NOT_HELD, "invalid_compaction_item")
+        # Some messages before the item are held once more.
+        before = (one for one in history[:at] if _name_of(one) is None)
+        made = [one for one in before if one not in held.messages]
+        return [*made, *held.messages, *history[at + 1 :]], held.thread
 
 
 def _name_of(item: Any) -> str | None:

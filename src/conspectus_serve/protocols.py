@@ -90,6 +90,9 @@ BARE = re.compile(r"/(?:chat/completions|responses|messages|models|embeddings|co
 HISTORIES = (b'"messages"', b'"contents"', b'"prompt"')
 """Fields of bodies with a history, at whatever path."""
 
+NO_HISTORY = re.compile(r"/(?:images|audio|videos|moderations|embeddings)(?:/|$)")
+"""Paths of requests that have no history, whatever their fields are called."""
+
 _VERSIONED = re.compile(r"/(?:v\d\w*+|openai|openapi|inference|compat\w*+)$")
 """The end of an upstream's path behind which OpenAI's paths follow without `/v1`."""
 

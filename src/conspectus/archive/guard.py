@@ -111,14 +111,19 @@ _ADVICE = (
     ("^sqlite.*not a database", "the file is not a SQLite database; choose another path"),
     ("^sqlite.*(malformed|vtable)",
      "the file is damaged; restore a backup, or choose another path"),
+    ("^sqlite.*already exists",
+     "the file is another program's database; choose another path"),
     ("^sqlite.*unable to open", "check that the file's folder exists and is writable"),
     (r"^sqlite.*no such table|\[42p01",
      "the store has no tables yet; call its setup() once before using it"),
+    ("^sqlite.*no such module",
+     "this Python's SQLite has no FTS5; use another build of Python"),
     ("connection is closed|closed database|archive is closed|:poolclosed",
      "the archive or its connection has been closed, by close() or at the end of a with block; "
      "build what uses it anew, and keep it open as long"),
     ("^psycopg.*:(operationalerror|interfaceerror)",
      "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"),
+    ("no attribute 'hashes'", "a scope is no text; give Scope(tenant, thread)"),
 )  # fmt: skip
 """Advice by a pattern in what is known of an error: its package, the SQLSTATE in brackets, the
 names of its class and of those above it, and its text."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import sqlite3
 import threading
+import time
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import known
@@ -14,14 +16,14 @@ from conspectus._newest import Newest
 from conspectus.archive.guard import Guarded
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.values import Items, Kind, Scope, entry_of, newer
-from conspectus.errors import ArchiveError
+from conspectus.archive.values import Items, Kind, Scope, entry_of, newer, packed, unpacked
+from conspectus.errors import ArchiveError, PolicyError
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 ROOT = "conspectus"  # First label of every namespace that we use
-FORMAT = 3  # Version of a value; a newer one is refused
+FORMAT = 2  # Version of a value; a newer one is refused
 CHUNK = 200  # Operations in one batch
 ALL = 1_000_000  # Values of a namespace that are asked for at once, as unordered pages may overlap
 INDEXES = 16  # Histories whose index is in memory
@@ -29,7 +31,7 @@ COUNTED = ("messages", "records", "drafts")
 
 
 class LangGraphStore:
-    """Values `{"v": 3, "json": <ASCII>}` under namespaces of hashes, which no store fails on.
+    """Values `{"v": 2, "z": <base64>}` under namespaces of hashes, which no store fails on.
 
     Such stores cannot compare and set: two workers may still pass each other at a commit. Then the
     head names the later record, and neither has lost anything.
@@ -37,10 +39,15 @@ class LangGraphStore:
 
     daemon = True
 
-    def __init__(self, store: BaseStore, timeout: float | None) -> None:
+    def __init__(self, store: BaseStore, ttl: float | None, timeout: float | None) -> None:
+        if ttl is not None and not store.supports_ttl:
+            raise PolicyError(
+                f"{type(store).__name__} keeps no time to live; leave ttl out, or use a store that "
+                "does, such as SqliteStore or PostgresStore."
+            )
         from langgraph.store import base  # which takes a while to import
 
-        self._store, self._operations = store, base
+        self._store, self._ttl, self._operations = store, ttl, base
         # The in-memory store is a plain dict, which must not change while a search goes over it.
         memory = known("langgraph.store.memory", "InMemoryStore")
         self._lock = threading.RLock() if isinstance(store, memory) else nullcontext()
@@ -49,11 +56,13 @@ class LangGraphStore:
         self._guarded = Guarded(store, None if local else timeout)
         self._indexes: Newest[Scope, tuple[Any, set[str]]] = Newest(INDEXES)
 
-    def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, str]:
+    def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
         place, get = _place(scope, kind), self._operations.GetOp
         if names is None:
             return _bodies(item for item in self._all(place) if tuple(item.namespace) == place)
-        return _bodies(self._batch([get(place, name) for name in dict.fromkeys(names)]))
+        return _bodies(
+            self._batch([get(place, name, refresh_ttl=False) for name in dict.fromkeys(names)])
+        )
 
     def write(
         self,
@@ -62,28 +71,33 @@ class LangGraphStore:
         head: str | None = None,
         seen: str | None = None,
         durable: bool = True,
+        renewed: Sequence[str] = (),
     ) -> str:
         now = "" if seen is None else self._head(scope)
         if now not in ("", seen, head):
             return now
+        older = {} if self._ttl is None else self.read(scope, "records", renewed)
         place, name = _registry(scope)
-        self._put(place, {name: json.dumps([scope.tenant, scope.thread, scope.session])})
+        self._put(place, {name: packed([scope.tenant, scope.thread, scope.session])})
+        self._put(_place(scope, "records"), older)
         for kind, kept in items.items():
             self._put(_place(scope, kind), {one.key: one.body for one in kept})
         if head is None:
             return now
-        self._put(_place(scope, "head"), {"head": json.dumps(head)})
+        self._put(_place(scope, "head"), {"head": packed(head)})
         return self._head(scope)
 
-    def _put(self, place: tuple[str, ...], bodies: Mapping[str, str]) -> None:
-        put = self._operations.PutOp
-        # Twice JSON is ASCII: some stores choke on NUL and on lone surrogates.
-        values = {key: {"v": FORMAT, "json": json.dumps(body)} for key, body in bodies.items()}
-        self._batch([put(place, *one, index=False) for one in values.items()])
+    def _put(self, place: tuple[str, ...], bodies: Mapping[str, bytes]) -> None:
+        put, ttl = self._operations.PutOp, self._ttl
+        # Some stores delete expired values only when they are swept, so we look at the end.
+        ends = {} if ttl is None else {"expires": time.time() + ttl}
+        packs = {k: {"v": FORMAT, "z": b64encode(v).decode(), **ends} for k, v in bodies.items()}
+        minutes = None if ttl is None else ttl / 60
+        self._batch([put(place, *one, index=False, ttl=minutes) for one in packs.items()])
 
     def _head(self, scope: Scope) -> str:
         kept = self.read(scope, "head", ["head"])
-        return str(json.loads(kept["head"])) if kept else ""
+        return str(unpacked(kept["head"])) if kept else ""
 
     def searchable(self, scope: Scope, keys: Collection[str]) -> Any:
         """Return tables in memory with the words of these originals, and of no others."""
@@ -95,14 +109,14 @@ class LangGraphStore:
         new = [key for key in keys if key not in known]
         for at in range(0, len(new), CHUNK):
             bodies = self.read(scope, "messages", new[at : at + CHUNK])
-            items = [original_of(entry_of(key, body)[0], "") for key, body in bodies.items()]
+            items = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
             index.write(scope, {"messages": items})
             known.update(bodies)
         return index
 
     def scopes(self, tenant: str) -> list[Scope]:
         kept = _bodies(self._all((ROOT, Scope(tenant, "").hashes[0], "scopes")))
-        return [Scope(*json.loads(body)) for body in kept.values()]
+        return [Scope(*unpacked(body)) for body in kept.values()]
 
     def forget(self, scopes: Sequence[Scope]) -> int:
         put, count = self._operations.PutOp, 0
@@ -111,6 +125,11 @@ class LangGraphStore:
             self._batch([put(tuple(item.namespace), item.key, None) for item in items])
             self._batch([put(*_registry(scope), None)])
             count += sum(item.namespace[-1] in COUNTED for item in items)
+            if self._all(_place(scope)):
+                raise ArchiveError(
+                    "The store confirmed deletions and still holds the values, or somebody "
+                    "writes them anew; stop the agent on this thread and forget it again."
+                )
         self._indexes.clear()
         return count
 
@@ -125,7 +144,7 @@ class LangGraphStore:
         self._indexes.clear()
 
     def _all(self, place: tuple[str, ...]) -> list[Any]:
-        search = self._operations.SearchOp(place, limit=ALL)
+        search = self._operations.SearchOp(place, limit=ALL, refresh_ttl=False)
         [items] = self._batch([search])
         return list(items)
 
@@ -137,8 +156,16 @@ class LangGraphStore:
                 "await; call it in a thread, as with await asyncio.to_thread(archive.find, ...)."
             )
         for at in range(0, len(operations), CHUNK):
-            with self._lock:
-                answers += self._guarded.batch(list(operations[at : at + CHUNK]))
+            try:
+                with self._lock:
+                    answers += self._guarded.batch(list(operations[at : at + CHUNK]))
+            except ArchiveError as error:
+                own = getattr(self._store, "conn", None)
+                if isinstance(own, sqlite3.Connection) and isinstance(error.__cause__, Exception):
+                    # The transaction of a failed commit would fail every later batch.
+                    with suppress(sqlite3.Error), getattr(self._store, "lock", nullcontext()):
+                        own.rollback()
+                raise
         return answers
 
 
@@ -151,16 +178,16 @@ def _registry(scope: Scope) -> tuple[tuple[str, ...], str]:
     return (ROOT, tenant, "scopes"), thread + session
 
 
-def _bodies(items: Iterable[Any]) -> dict[str, str]:
-    """Return bodies by key; a damaged one is empty."""
-    bodies: dict[str, str] = {}
+def _bodies(items: Iterable[Any]) -> dict[str, bytes]:
+    """Return bodies by key; a damaged one is empty, one that has expired is left out."""
+    bodies: dict[str, bytes] = {}
     for item in items:
-        if item is None:
+        if item is None or item.value.get("expires", time.time() + 1) <= time.time():
             continue
         if isinstance(version := item.value.get("v"), int) and version > FORMAT:
             raise newer(version)
         try:
-            bodies[item.key] = str(json.loads(item.value["json"]))
+            bodies[item.key] = b64decode(item.value["z"], validate=True)
         except (KeyError, TypeError, ValueError):
-            bodies[item.key] = ""
+            bodies[item.key] = b""
     return bodies

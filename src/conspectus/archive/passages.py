@@ -13,6 +13,7 @@ from conspectus.messages.framing import says_again
 PASSAGE = 480  # Bytes of a passage, about 120 tokens in any script: a few sentences
 SHORT = 1.5  # Passages up to whose size a text stays whole, as a rest of a few words says little
 MANY = 2_000  # Most passages of one text; those of a larger one are longer
+LONGEST = 80  # Characters of a word that an index keeps; a longer one is data
 LAST = 400  # Characters at the end of a message that are searched for its question mark
 
 ENDS = (
@@ -41,7 +42,8 @@ HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DENSE = re.compile(rf"[{DENSE}]+")
 _ACCENT = re.compile("(?<![иИ])[\u0300-\u036f]+")  # й is a letter of its own
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE"}) | str.maketrans("øØłŁđĐı", "oOlLdDi")
-_HUMPED = re.compile("[A-Z](?<=[a-z0-9].)")
+_HUMPED = re.compile("[A-Z](?<=[a-z0-9].)")  # Looks at capitals alone, which are few
+_DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
 
 _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
 """The end of a question, perhaps with a bracket behind it, such as a picture's description."""
@@ -98,11 +100,14 @@ def words(text: str) -> str:
     if not text.isascii():
         whole = text.encode("utf-8", "replace").decode()
         text = _DENSE.sub(_pairs, plain(whole))
-    if _HUMPED.search(text):  # most texts have none
-        humped = dict.fromkeys(
-            one for one in text.split() if not one.islower() and _HUMPED.search(one)
-        )
-        text = " ".join([text, *(HUMP.sub(" ", word) for word in humped)])
+    known = dict.fromkeys(text.split())
+    if max(map(len, known), default=0) >= LONGEST:
+        text = _DATA.sub(r"\1", text)
+        known = dict.fromkeys(text.split())
+    if _HUMPED.search(text):  # most texts are neither
+        mixed = " ".join(word for word in known if not word.islower())
+        humps = dict.fromkeys(HUMP.sub(" ", mixed).split())
+        text = " ".join([text, *(hump for hump in humps if hump not in known)])
     return text
 
 
@@ -121,7 +126,7 @@ def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:
     return parts
 
 
-def original_of(entry: Message, body: str) -> Item:
+def original_of(entry: Message, body: bytes) -> Item:
     """Return a message as a store keeps and searches it.
 
     What a search must know beside its id and its words is one line of fields, divided by tabs: the

@@ -19,7 +19,7 @@ from conspectus.errors import ArchiveError
 BUSY = 5.0  # Seconds to wait for another process that writes to the same file
 PAUSE = 0.05  # Seconds between two tries to make the tables
 PAGE = 2048  # Bytes of a page; large values take whole pages, so small pages waste less
-VERSION = 6  # Of the tables; a file of a newer one is refused
+VERSION = 5  # Of the tables; a file of a newer one is refused
 MADE = "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
 TYPES = {
     # No number twice, or old words would find new texts.
@@ -71,7 +71,9 @@ class SqliteTables(Tables):
         self._file = None if self._path is None else _private_file(self._path)
         self._where = self._path.as_uri() if self._path else ":memory:"
         if self._path and self._file is None:  # to read
-            self._where += "?mode=ro"
+            # What no writer can change may be read without a lock, for which a file is written.
+            fixed = hasattr(os, "statvfs") and os.statvfs(self._path).f_flag & os.ST_RDONLY
+            self._where += "?mode=ro" + "&immutable=1" * bool(fixed)
         try:
             self._set_up(self._connection())
         except Exception:

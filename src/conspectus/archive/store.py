@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -28,20 +27,15 @@ from conspectus.archive.values import (
     equals,
     label_hash,
     manifest,
+    packed,
     record_in,
     row_of,
-    to_json,
+    unpacked,
 )
 from conspectus.bridge import in_a_daemon, in_turn, io
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Draft, Record
-from conspectus.errors import (
-    ArchiveError,
-    ArchiveOvertaken,
-    ArchiveUnconfirmed,
-    NotFoundError,
-    PolicyError,
-)
+from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
 from conspectus.messages import Message
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
@@ -65,7 +59,7 @@ class Archive:
         timeout: seconds that the store has for one batch, else `ArchiveTimeout`. Default: 30.
 
     Raises:
-        PolicyError: the ttl or the timeout is invalid, or a LangGraph store is given a ttl.
+        PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
 
     Example:
         >>> with Archive.open("memory:") as archive:
@@ -78,12 +72,7 @@ class Archive:
     ) -> None:
         check_seconds(ttl, timeout)
         if is_store(store):
-            if ttl is not None:
-                raise PolicyError(
-                    "an archive in a LangGraph store keeps no time to live; leave ttl out, or open "
-                    "a file or a PostgreSQL address with Archive.open(..., ttl=...)"
-                )
-            self.backend = Guarded(LangGraphStore(store, timeout))
+            self.backend = Guarded(LangGraphStore(store, ttl, timeout))
         elif isinstance(store, Tables):
             self.backend = Guarded(store, timeout if store.daemon else None)
         else:
@@ -93,7 +82,7 @@ class Archive:
             )
         self.ttl, self.timeout = ttl, timeout
         # By scope and head, each with its newest record as it is stored.
-        self._chains: Newest[tuple[Scope, str], tuple[str, Chain]] = Newest(
+        self._chains: Newest[tuple[Scope, str], tuple[bytes, Chain]] = Newest(
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
 
@@ -140,7 +129,7 @@ class Archive:
         missing = set(self.missing(scope, entries))
         new = {entry.key: entry for entry in entries if entry.key in missing}
         if items := [original_of(one, body_of(one)) for one in new.values()]:
-            self.backend.write(scope, {"messages": items}, durable=False)
+            self.backend.write(scope, {"messages": items})
         kept = self.backend.read(scope, "messages", list(new))
         # Another worker may have put one at the same time, with its own date.
         back = (one.key for one in items if kept.get(one.key) != one.body)
@@ -175,12 +164,12 @@ class Archive:
 
         It may be lost if the machine fails before the record is committed.
         """
-        self.backend.write(scope, {"drafts": [Item(plan, to_json(draft.to_json()))]}, durable=False)
+        self.backend.write(scope, {"drafts": [Item(plan, packed(draft.to_json()))]}, durable=False)
 
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """Return the draft of a plan; None if there is none that this version can use."""
         try:
-            data = json.loads(self.backend.read(scope, "drafts", [plan])[plan])
+            data = unpacked(self.backend.read(scope, "drafts", [plan])[plan])
             return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError):
             return None  # a draft only saves money
@@ -200,13 +189,13 @@ class Archive:
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
         before = () if record.parent is None else self.chain_at(scope, record.parent)
-        items: dict[Kind, list[Item]] = {"records": [Item(record.id, to_json(record.to_json()))]}
+        items: dict[Kind, list[Item]] = {"records": [Item(record.id, packed(record.to_json()))]}
         later = [one for one in self._after(scope, record.parent) if one != record.id]
         links: dict[str, Any] = {f"{AFTER} {record.parent}": [*later, record.id][-BRANCHES:]}
         if record.summary:
             links[f"{RECORD} {record.name}"] = record.id
-        items["notes"] = [Item(label_hash(key), to_json({"id": to})) for key, to in links.items()]
-        head = self.backend.write(scope, items, record.id, seen)
+        items["notes"] = [Item(label_hash(key), packed({"id": to})) for key, to in links.items()]
+        head = self.backend.write(scope, items, record.id, seen, renewed=[r.id for r in before])
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
@@ -239,7 +228,7 @@ class Archive:
         newest record is sure to have its summary, and the newest with notes to have those.
         """
         # The newest is always read from the store: while it is there, so are its ancestors.
-        newest = body = self.backend.read(scope, "records", [head]).get(head, "")
+        newest = body = self.backend.read(scope, "records", [head]).get(head, b"")
         known = self._chains.get((scope, head))
         if known and known[0] == newest:
             self._chains.put((scope, head), known)
@@ -254,9 +243,9 @@ class Archive:
             if before or record.parent is None:
                 return self._keep(scope, newest, (*(before[1] if before else ()), *later))
             wanted = record.parent
-            body = self.backend.read(scope, "records", [wanted]).get(wanted, "")
+            body = self.backend.read(scope, "records", [wanted]).get(wanted, b"")
 
-    def _keep(self, scope: Scope, newest: str, chain: Chain) -> Chain:
+    def _keep(self, scope: Scope, newest: bytes, chain: Chain) -> Chain:
         """Remember a chain as it was read, of all notes only the newest; return it."""
         last = max((at for at, record in enumerate(chain) if record.segment), default=0)
         lean = [
@@ -298,7 +287,7 @@ class Archive:
         """Return the id of the head; empty for no record, None without a head."""
         kept = self.backend.read(scope, "head", ["head"])
         try:
-            return str(json.loads(kept["head"])) if kept else None
+            return str(unpacked(kept["head"])) if kept else None
         except ValueError as error:
             wrong = f"The head of thread {scope.thread!r} cannot be read: {error}"
             raise ArchiveError(f"{wrong}; restore a backup, or forget the thread.") from error
@@ -306,8 +295,11 @@ class Archive:
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a head, with its originals, into another scope."""
         chain = self.chain_at(source, head)
-        kept = self.backend.read(source, "messages", manifest(chain))
-        self.put(target, [entry_of(key, body)[0] for key, body in kept.items()])
+        keys = manifest(chain)
+        there = self.backend.read(target, "messages", keys)
+        kept = self.backend.read(source, "messages", keys).items()
+        new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
+        self.backend.write(target, {"messages": new})
         for record in chain:
             body = self.backend.read(source, "records", [record.id]).get(record.id)
             self.commit(target, record_in(record.id, body) or record, alone=False)
@@ -325,7 +317,7 @@ class Archive:
         notes: dict[str, dict[str, Any]] = {}
         for key, body in self.backend.read(_noted_in(place), "notes", list(by_key)).items():
             with suppress(ValueError):
-                notes[by_key[key]] = json.loads(body)
+                notes[by_key[key]] = unpacked(body)
         return notes
 
     def note(
@@ -342,7 +334,7 @@ class Archive:
         next `durable` one.
         """
         named = {label_hash(f"{kind} {name}"): dict(data) for name, data in notes.items()}
-        items = [Item(name, to_json(data)) for name, data in named.items()]
+        items = [Item(name, packed(data)) for name, data in named.items()]
         self.backend.write(_noted_in(place), {"notes": items}, durable=durable)
 
     # For people

@@ -1,10 +1,11 @@
-"""What an archive keeps: whose it is, messages and records as JSON, and how they are read back."""
+"""What an archive keeps: whose it is, messages and records as bytes, and how they are read back."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +22,16 @@ Kind = Literal["messages", "records", "drafts", "notes", "head"]
 around the archive."""
 
 
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+DICTIONARY = b"""\
+{"additional_kwargs":{},"artifact":null,"invalid_tool_calls":[],"name":null,"response_metadata":{},\
+"status":"success","tool_calls":[{"args":{"path":"}}],"usage_metadata":{"input_tokens":\
+"output_tokens":"total_tokens":"cost":{"calls":"models":{"covers":["parent":"segment":{"summary":"\
+"call_id":"cached_tokens":"tool_calls":[{"function":{"arguments":"{\\"path\\":\\"\\"}","name":"},\
+"id":"call_","type":"function"}]}"timestamp":"name":"session_time":"[{"text":","type":"text"}],\
+"type":"tool"}"type":"human"}"type":"ai"},["langchain","],true,{"data":{"content":"",\
+["dict","null,"role":"assistant","role":"tool","tool_call_id":"call_","role":"user"}]"""
+"""What the compressor knows of every value beforehand. Another text needs another `FORMAT`."""
 
 
 def label_hash(label: str) -> str:
@@ -56,10 +66,10 @@ class Scope:
 
 
 class Item(NamedTuple):
-    """A value to keep, as JSON; of an original also what a search knows of it, and its words."""
+    """A value to keep, packed; of an original also what a search knows of it, and its words."""
 
     key: str
-    body: str
+    body: bytes
     passages: tuple[str, ...] = ()
     name: str = ""
     about: str = ""
@@ -110,35 +120,70 @@ def manifest(chain: Chain) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(key for key in placed if key in held), *clipped]))
 
 
-def body_of(entry: Message) -> str:
+def packed(data: Any) -> bytes:
+    """Return JSON data as bytes, compressed."""
+    raw = _WRITER.encode(data).encode("utf-8", "surrogatepass")
+    deflate = zlib.compressobj(4, zlib.DEFLATED, -15, 8, 0, DICTIONARY)
+    return deflate.compress(raw) + deflate.flush()
+
+
+def unpacked(body: bytes) -> Any:
+    """Return the data that `packed` wrote; raise `ValueError` if it is damaged."""
+    try:
+        inflate = zlib.decompressobj(-15, DICTIONARY)
+        raw = inflate.decompress(body)
+        if not inflate.eof:
+            raise ValueError("it is damaged: it is broken off")
+        return json.loads(raw.decode("utf-8", "surrogatepass"))
+    except (zlib.error, RecursionError) as error:
+        raise ValueError(f"it is damaged: {error}") from error
+
+
+def key_bytes(key: str) -> bytes:
+    """Return a key as bytes, a hexadecimal one in half its length."""
+    try:
+        raw = bytes.fromhex(key)
+    except ValueError:
+        raw = b""
+    if raw.hex() == key and raw[:1] > b"\0":
+        return raw
+    return b"\0" + key.encode("utf-8", "surrogatepass")
+
+
+def key_text(raw: bytes) -> str:
+    """Return the key that `key_bytes` has written."""
+    return raw[1:].decode("utf-8", "surrogatepass") if raw[:1] == b"\0" else raw.hex()
+
+
+def body_of(entry: Message) -> bytes:
     """Return one message as a store keeps it; id, text and speaker follow from the message."""
     form, message, lossless = entry.encoded
     # A class of somebody's own comes back as the one of LangChain that it extends.
     known = form == "dict" or type(entry.source).__module__.startswith("langchain_core.")
     whole = lossless and known and not entry.redacted
-    return to_json([form, entry.given_id, int(time.time()), whole, message])
+    return packed([form, entry.given_id, int(time.time()), whole, message])
 
 
-def equals(body: str, entry: Message) -> bool:
+def equals(body: bytes, entry: Message) -> bool:
     """Return whether a stored message equals this one."""
     try:
-        form, given_id, _, _, message = json.loads(body)
+        form, given_id, _, _, message = unpacked(body)
     except (ValueError, TypeError):
         return False
     mine, data, _ = entry.encoded
     if (form, given_id) != (mine, entry.given_id):
         return False
-    return message == data or to_json(message) == to_json(data)  # NaN is unlike NaN
+    return message == data or _WRITER.encode(message) == _WRITER.encode(data)  # NaN is unlike NaN
 
 
-def entry_of(key: str, body: str) -> tuple[Message, int, bool]:
+def entry_of(key: str, body: bytes) -> tuple[Message, int, bool]:
     """Return a stored message as read, when it was archived, and whether it is whole.
 
     Raises:
         ArchiveError: it is damaged.
     """
     try:
-        form, given_id, at, lossless, data = json.loads(body)
+        form, given_id, at, lossless, data = unpacked(body)
         entry = read_message(decode(form, json.dumps(data), given_id))
         entry.key, entry.id = key, key if entry.given_id is None else entry.id
         return entry, int(at), bool(lossless)
@@ -149,7 +194,7 @@ def entry_of(key: str, body: str) -> tuple[Message, int, bool]:
         ) from error
 
 
-def archived(key: str, body: str) -> Archived:
+def archived(key: str, body: bytes) -> Archived:
     """Return a stored message; a damaged one is an `ArchiveError`."""
     entry, at, lossless = entry_of(key, body)
     names = ("id", "cite", "role", "name", "date", "calls", "answers")
@@ -163,10 +208,10 @@ def archived(key: str, body: str) -> Archived:
     )
 
 
-def row_of(key: str, body: str) -> dict[str, Any]:
+def row_of(key: str, body: bytes) -> dict[str, Any]:
     """Return one message as a row of an export: plain JSON data."""
     one = archived(key, body)
-    form, given_id, _, _, message = json.loads(body)
+    form, given_id, _, _, message = unpacked(body)
     if given_id is not None and form == "langchain":
         message = {**message, "data": {**message["data"], "id": given_id}}
     elif given_id is not None:
@@ -175,14 +220,14 @@ def row_of(key: str, body: str) -> dict[str, Any]:
     return {name: getattr(one, name) for name in names} | {"form": form, "message": message}
 
 
-def record_in(name: str, body: str | None) -> Record | None:
+def record_in(name: str, body: bytes | None) -> Record | None:
     """Return the record in a stored value; None if it is missing, damaged, or has another id.
 
     Raises:
         ArchiveError: a newer version has written it.
     """
     try:
-        data = json.loads(body or "")
+        data = unpacked(body or b"")
         if isinstance(version := data["v"], int) and version > RECORD_FORMAT:
             raise newer(version)
         record = Record.from_json(data)

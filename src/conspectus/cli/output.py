@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,8 @@ def write_file(path: Path, text: str) -> None:
         said = f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
         raise InputError(said) from error
     finally:
-        written.unlink(missing_ok=True)
+        with suppress(OSError):
+            written.unlink()
 
 
 def write_text(out: Path | None, text: str) -> None:

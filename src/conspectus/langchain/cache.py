@@ -119,6 +119,7 @@ class SessionCache:
 
     def __init__(self) -> None:
         self.pointer: str | None = None  # what the archive's pointer is known to name
+        self.tried = ("", False, -1)  # head, over and length at which a plan changed nothing
         # What the records of a head make of messages.
         self._view: tuple[str, Sequence[BaseMessage], Any] = ("", (), None)
         self._sizes: dict[str, Sizes] = {}

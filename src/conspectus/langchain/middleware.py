@@ -60,6 +60,9 @@ from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter
 
+FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
+"""Parameters that agents and their states depend on."""
+
 GUARDED = ContextVar("conspectus-guarded", default=False)
 """Whether a guard has measured the request already, further out."""
 
@@ -241,7 +244,8 @@ class SummarizationMiddleware(
     def _open(self) -> None:
         """Make what no copy has: the archive of an address, and the tools."""
         own, self._made, self._address = vars(self), cast("Setup | None", None), self.archive
-        own["archive"] = self._setup.given["archive"] = self._setup.engine.archive
+        made = self._setup
+        own["archive"] = made.given["archive"] = made.engine.archive
         self._opened = self.archive if isinstance(self._address, (str, Path)) else None
         tools = [tool_to_compact()] if self.compact_tool else []
         if self.recall != "off":
@@ -254,7 +258,13 @@ class SummarizationMiddleware(
         made, now = self._made, [*map(vars(self).__getitem__, self._parameters)]
         if made is not None and all(map(is_, now, made.given.values())):
             return made
-        setup = Setup(dict(zip(self._parameters, now, strict=True)), self._kept_in)
+        given = dict(zip(self._parameters, now, strict=True))
+        before = given if made is None else made.given
+        for name in FIXED:
+            if given[name] is not before[name] and given[name] != before[name]:
+                vars(self)[name] = before[name]
+                raise PolicyError(f"{name} cannot change later; build middleware and agent anew")
+        setup = Setup(given, self._kept_in)
         if made is not None and setup.given["background"] is made.given["background"]:
             setup.engine = replace(setup.engine, background=made.engine.background)
         self._made = setup

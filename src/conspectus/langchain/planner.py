@@ -28,6 +28,8 @@ from conspectus.tokens import correction
 
 Update = dict[str, Any]
 
+PART = 256  # after a plan that changed nothing, the next waits for 1/PART more messages
+NO_CHECKPOINTER = "preview=True needs a graph with checkpointer=...: no other can be resumed"
 NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
 
 
@@ -125,8 +127,14 @@ class Step:
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
         setup, after = self._setup, self._held.after
+        if setup.given["preview"] is True and not self._channel.run.saved:
+            setup.say_once(NO_CHECKPOINTER)
         if focus is not None or self._held.pending:
             return True
+        head, over, tried = self._channel.cache.tried
+        same = (head, over) == (self._held.head_id, self._over)
+        if same and 0 <= len(self._view) - tried < tried // PART:
+            return False
         if not setup.engine.policy.trigger:
             setup.say_once(NO_TRIGGER)
             return False
@@ -140,6 +148,8 @@ class Step:
         """Return the update of the state for a result; `begun` is the head in the state."""
         held, preserve = self._held, self._channel.preserve
         view = cast("list[BaseMessage]", result.messages)
+        if result.record is None and not result.preparing:
+            self._channel.cache.tried = held.head_id, self._over, len(self._view)
         if result.outcome == "stuck":
             log("history_does_not_fit", "the history does not fit: %s", result.reason)
         # A caller may have sent the whole history with its summary: what that covers goes again.

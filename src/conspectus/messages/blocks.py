@@ -343,6 +343,8 @@ def media_of(block: Mapping[str, Any]) -> Media:
 
 def holds_bytes(block: Mapping[str, Any]) -> bool:
     """Tell whether a block of any kind, also of an unknown one, holds encoded bytes and no text."""
+    if "content" in block or "encrypted_content" in block:  # which a model reads as text
+        return False
     data = media_of(block).data
     return isinstance(data, bytes) or (len(data) > ENCODED and len(data[:ENCODED].split()) == 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from conspectus.archive.passages import HUMP, PIECE, plain
+from conspectus.archive.passages import HUMP, LONGEST, PIECE, plain
 
 MOST_WORDS = 48  # Different words of a query that count
 MOST_NAMES = 8  # Names of several words that count
@@ -66,7 +66,7 @@ def names_of(text: str) -> dict[str, str]:
     quoted = [one[1] for one in QUOTED.finditer(folded)]
     for at, chunk in enumerate([*quoted, *folded.split()]):
         pieces = [piece for piece in PIECE.finditer(chunk) if piece.lastgroup == "word"]
-        words = [piece[0] for piece in pieces]
+        words = [piece[0][:LONGEST] for piece in pieces]
         if at >= len(quoted):
             words = [word for word in words if word not in ENGLISH]
         if len(words) > 1:
@@ -94,7 +94,7 @@ def _groups(chunk: str, strict: bool) -> Iterator[list[str]]:
         piece = match[0]
         if match.lastgroup == "word":
             if not (strict and piece.lower() in ENGLISH and not (piece.isupper() and piece[1:])):
-                names += [one.casefold() for one in (piece, *HUMP.split(piece))]
+                names += [one.casefold()[:LONGEST] for one in (piece, *HUMP.split(piece))]
             continue
         runs = [piece]
         if strict:  # a lone character left over says nothing
