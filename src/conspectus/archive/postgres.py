@@ -29,6 +29,7 @@ class PostgresTables(Tables):
     """Tables in a schema of their own, `conspectus`; or in that which the address names."""
 
     daemon = True
+    lock = " FOR UPDATE"  # so that a writer waits, and makes the history anew
     index = "INSERT INTO words VALUES (?, to_tsvector('english', ?))"
     unindex = "DELETE FROM words WHERE number = ? AND ?::text IS NOT NULL"
     look_up = (

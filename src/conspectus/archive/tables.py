@@ -87,6 +87,7 @@ class Tables(ABC):
     """
 
     daemon = False  # whether a call may hang, so that the end of an event loop must not await it
+    lock = ""  # of rows that are read before they are deleted, where others may write meanwhile
     look_up: str  # the numbers of the passages that hold a word, between two numbers
     index: str  # adds a passage's number and text to the index of words
     unindex: str  # deletes them
@@ -244,7 +245,7 @@ class Tables(ABC):
 
     def forget(self, scopes: Sequence[Scope]) -> int:
         """Delete histories; return the number of originals, records and drafts."""
-        count, sql = 0, f"SELECT id FROM scope WHERE {SAME}"
+        count, sql = 0, f"SELECT id FROM scope WHERE {SAME}{self.lock}"
         with self.transaction(writes=True) as run:
             for number in [row for scope in scopes for row in run(sql, *scope.hashes)]:
                 count += self._drop(run, "scope = ?", *number)

@@ -35,9 +35,9 @@ MANY = 64
 # The share of its room that a text is to fill where something is cut, the share that is enough,
 # and how often it is tried.
 FILLED, ENOUGH, TRIES = 0.96, 0.93, 8
-# Characters of a token, about, and of one in code; what has no more than the former for each token
-# of its room is tried whole.
-CHARACTERS, DENSE = 4, 2.5
+# Characters of a token, about, of one in code, and the least; what has no more than the first for
+# each token of its room is tried whole.
+CHARACTERS, DENSE, SPARSE = 4, 2.5, 0.3
 AROUND = 0.6  # The share of the room that texts of a caller's own may take
 SHARE = 0.5  # The share of the room that the user's words may take where other lines need the rest
 LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)  # The characters of a line, step by step
@@ -119,7 +119,7 @@ class Notes:
         before, end = self._around(int(room * AROUND) if lines else room, count)
         self._rooms, fixed = [], count(before + end)
         whole, low, high, best = float(sum(line.size for line in lines)), 0.0, inf, None
-        each = self.segment.density or DENSE
+        each = min(max(self.segment.density or DENSE, SPARSE), CHARACTERS)
         chars = each * (FILLED * room - fixed) if whole > CHARACTERS * room else whole
         chars = min(whole, max(chars, 0.0))
         for _ in range(TRIES):
@@ -284,7 +284,9 @@ def _steps_of_words(lines: dict[int, Line]) -> Steps:
     steps, ends = list[tuple[int, float, int, int]](), (min(lines), max(lines))
     for place, line in lines.items():
         rare = sum(1 / times[term] for term in terms[place])
-        late = place == ends[0] or rare > TELLING * usual * line.size
+        # Names made of digits tell nothing by being rare: each of a dump is.
+        told = sum(1 / times[term] for term in terms[place] if term.isalpha())
+        late = place == ends[0] or told > TELLING * usual * line.size
         for level in LEVELS:
             if SHORTEST <= level < line.size:
                 step = 0 if not late else 1 if level >= LONGEST else 3

@@ -152,11 +152,12 @@ class _Search:
             # What came of a call says more than the call: where the rarest of the other words of
             # the query stand in it, else at its end.
             rest = [(query[word] / len(its), its) for word, its in found if number not in its]
-            call = self._spans_of(one)[number - rows[place].numbers[0]][2]
+            own = self._spans_of(one)
+            call = own[min(number - rows[place].numbers[0], len(own) - 1)][2]
             results = self._results(one, range(place + 1, place + ON + 1), call)
             for after, result in results.items():
                 fits = {n: sum(part for part, its in rest if n in its) for n in rows[after].numbers}
-                best = max(fits, key=lambda n: (fits[n], n), default=0)
+                best = max(fits, key=lambda n: (fits[n], n), default=-1)
                 span = self._passage(result, best - min(fits, default=0))
                 self._room.offer(hit_of(result, span, place=after, score=score))
 
@@ -189,8 +190,8 @@ class _Search:
         """Return where a passage stands in a text, `more`: with the next one; all of a short."""
         if len(one.text) <= WHOLE_UP_TO:
             return 0, len(one.text)
-        parts = self._spans_of(one)
-        return parts[number][0], parts[min(number + more, len(parts) - 1)][1]
+        parts, last = self._spans_of(one), len(self._spans_of(one)) - 1
+        return parts[min(number, last)][0], parts[min(number + more, last)][1]
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         """Show a message, from a character on, or where words stand in it; a call with results."""

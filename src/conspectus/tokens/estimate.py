@@ -40,7 +40,7 @@ UNIT = 0.01  # Tokens of one step of a weight, which is a byte
 BLOCK = 1 << 16  # Characters coded at once, so that memory stays bounded
 # Characters of a text of which sections are remembered: most of a summary comes again with the next
 # one, and with each try to make it fit.
-LONG, LONGEST = 4_000, 400_000
+LONG, LONGEST = 4_000, 40_000
 
 
 def family_of(name: str) -> tuple[Family, Maker]:
