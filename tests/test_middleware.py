@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, ContextGuard
 from conspectus.archive import Archive, Scope
 from conspectus.errors import PolicyError
-from conspectus.langchain import SummarizationMiddleware
+from conspectus.langchain import SummarizationMiddleware, planner
 from conspectus.messages import is_summary_message
 from scripted_models import ScriptedChatModel
 
@@ -85,6 +85,9 @@ def test_the_counter_the_model_and_who_summarises():
         ("keep", ("fraction", 0.5), "Model profile information"),
         ("trigger", {"words": 3}, "Unsupported trigger metric"),
         ("on_failure", "cry", "on_failure"),
+        ("archive", "memory:", "archive cannot change"),
+        ("recall", "tool", "recall cannot change"),
+        ("compact_tool", True, "compact_tool cannot change"),
     ],
 )
 def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
@@ -95,6 +98,17 @@ def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
         step(own)
     setattr(own, name, before)
     assert kept(step(own)) == 3
+
+
+def test_a_step_that_was_due_and_changed_nothing_is_not_planned_each_time(monkeypatch):
+    calls: list[int] = []
+    engine = planner.compact
+    monkeypatch.setattr(planner, "compact", lambda *args: calls.append(1) or engine(*args))
+    own = SummarizationMiddleware(None, trigger=("messages", 100), keep=("messages", 3_000))
+    messages: list[Any] = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(2_100)]
+    for end in range(2_000, 2_012):
+        assert own.before_model({"messages": messages[:end]}, Runtime()) is None
+    assert 0 < len(calls) < 12
 
 
 def test_what_is_misspelt_is_refused_at_once():

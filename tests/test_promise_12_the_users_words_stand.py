@@ -146,6 +146,8 @@ def test_a_list_of_rules_outlasts_hundreds_of_short_requests():
             "- The load test must stay below 250 ms at the 99th percentile.",
             "- Nobody touches the folder legacy/ before Monday.",
             "- Names of tables begin with bl_ and never with bill.",
+            "- Commit messages name the ticket, as in BIL-1188: round the totals.",
+            "- Ask Petra before you drop a column, also an empty one.",
         ]
     )
     for place in (0, 150):

@@ -152,20 +152,22 @@ def test_an_item_is_its_tenants_and_outlives_a_restart_but_not_its_thread(tmp_pa
     with both(tmp_path / "a.db") as (upstream, endpoint, client):
         item = item_of(client.responses.compact(model="m", input=long_history()))
         given: Any = [item, NEW]
-        for body, key in ((given, "k2"), ([{**item, "encrypted_content": UNKNOWN}, NEW], "k")):
+        names = (UNKNOWN, "conspectus.v1.", "conspectus.v1.resp_1")
+        others = [[{**item, "encrypted_content": name}, NEW] for name in names]
+        for body, key in ((given, "k2"), *((body, "k") for body in others)):
             raw = json.dumps({"model": "m", "input": body}).encode()
             answer = post(endpoint, "/v1/responses", raw, authorization=f"Bearer {key}")
             assert answer.status_code == 400
             assert answer.json()["error"]["code"] == "invalid_compaction_item"
         assert upstream.requests == []
+    gone = pytest.raises(openai.BadRequestError, match="holds no such compaction item")
     with both(tmp_path / "a.db") as (_, _, client):
         client.responses.create(model="m", input=given)
-    with Archive.open(tmp_path / "a.db") as archive:
-        archive.forget(Serving.tenant("k"))
-    with (
-        both(tmp_path / "a.db") as (_, _, client),
-        pytest.raises(openai.BadRequestError, match="holds no such compaction item"),
-    ):
+        with Archive.open(tmp_path / "a.db") as archive:
+            archive.forget(Serving.tenant("k"))
+        with gone:  # nothing of it is sent from memory either
+            client.responses.create(model="m", input=given)
+    with both(tmp_path / "a.db") as (_, _, client), gone:
         client.responses.create(model="m", input=given)
 
 
