@@ -77,7 +77,11 @@ class Fitter:
         Beside many of them the event loop, and small requests with it, would get no turn.
         """
         async with self._turn:
-            await asyncio.to_thread(call, *args)
+            thread = asyncio.ensure_future(asyncio.to_thread(call, *args))
+            try:
+                await asyncio.shield(thread)
+            finally:  # if its client goes, it computes on all the same
+                await asyncio.wait({thread})
 
     @contextmanager
     def _refusing(self, x: Exchange) -> Iterator[None]:

@@ -190,6 +190,8 @@ def _built(entry: Mapping[str, Any], source: Source) -> Any:
     filled = variables.filled(dict(entry))
     for missing in variables.missing.values():
         raise LookupError(missing)
+    if ":" not in str(filled.get("use")):
+        raise LookupError("it needs 'use: package.module:Class', with a colon")
     settings = {**filled, **(filled.get("when_thinking_disabled") or {})}
     given = {key: one for key, one in settings.items() if one is not None and key not in ABOUT}
     return loaded(filled["use"])(**given)
