@@ -41,6 +41,12 @@ def test_the_result_fits_or_says_with_numbers_why_not(messages, window, counter,
         assert measured <= window
 
 
+def test_a_summary_gets_what_the_messages_that_stay_leave_of_the_window():
+    talked = [user(f"{n} " + "word " * 120) for n in range(60)]
+    long = Scripted(lambda _: "fact " * 1_800)
+    assert compacted(talked, engine(long, window=3_000, notes=False)).tokens_after <= 3_000
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("window", [700, 1_500, 6_000])
 def test_one_giant_message_is_clipped_with_a_pointer(window):
