@@ -179,6 +179,12 @@ def test_the_first_and_the_newest_stand_whatever_came_between():
         assert left_out(result.summary) > 200
 
 
+def test_in_least_room_the_first_message_still_stays():
+    said = [Line("said", (f"m{n}",), one) for n, one in enumerate(["Fix it.", *crowd(60)])]
+    for room in range(160, 400, 20):
+        assert "Fix it." in Notes([Segment(tuple(said))]).render(room, len), room
+
+
 def test_without_an_archive_nothing_is_claimed_of_a_recall():
     compactor = Compactor(window=8_000, keep=("messages", 2), archive=None)
     result = compactor.compact([*conversation(crowd(300)), *talk(4)], thread_id="t", force=True)
