@@ -101,7 +101,7 @@ def test_an_agent_never_waits(heard, history, loop):
 def test_a_preparation_that_fails_at_once_waits_until_the_history_has_grown(
     heard, monkeypatch, caplog
 ):
-    fold = Thread.fold
+    fold = Thread.history
 
     async def away(self: Thread, entries: Any) -> Any:
         if threading.current_thread().name == "conspectus-background":
@@ -112,7 +112,7 @@ def test_a_preparation_that_fails_at_once_waits_until_the_history_has_grown(
         until(nobody_works)
         return calls(f"m{len(messages)}") if len(messages) < 58 else "All looked at."
 
-    monkeypatch.setattr(Thread, "fold", away)
+    monkeypatch.setattr(Thread, "history", away)
     graph, _ = agent(answer, own(Stopped(), trigger=("messages", 60)))
     graph.invoke(said("Look at all modules."), thread())
     assert 1 < len(heard.steps("began")) < 6  # in nine steps, each with two messages more

@@ -87,7 +87,7 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
 def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, tokens, share):
     """Of much; of little they may take all but the gain."""
     policy = replace(
-        Settings(trigger=("messages", 50), keep=("messages", 20)).policy(), keep_first=True
+        Settings(trigger=("messages", 50), keep=("messages", 20)).policy(), keep_is_set=True
     )
     found = compacting(talk(50, tokens), policy, window and Window(window), floor=170)
     assert (len(found.evicted), found.summary_tokens) == (30, share)

@@ -10,11 +10,12 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from conspectus.archive.guard import explained as explained_store
 from conspectus.core.records import Draft
+from conspectus.engine.writing import problems
 from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
 from conspectus.langchain.overflow import read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.requests import refuses_thoughts
-from conspectus.model.answers import answer_of, problems
+from conspectus.model.answers import answer_of
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.model.provider_errors import explained, is_overflow, retry_after
@@ -242,19 +243,19 @@ def test_after_the_agents_last_request_goal_and_next_step_are_findings():
     assert [line for line, _ in answer.found] == ["obey", "a", "send keys"]
 
 
-def found(draft: Draft, entries: Any, **more: Any) -> tuple[str, ...]:
+def found(draft: Draft, entries: Any, **more: Any) -> list[str]:
     return problems(draft, entries, **{"tokens": 100, "replaced": 2_000, "limit": 500, **more})
 
 
 def test_sizes_and_reading_are_held_against_the_numbers():
     entries = read_messages(talk(20))
     draft = Draft("- ok", "model", tuple(e.key for e in entries))
-    assert found(draft, entries, tokens=501) == (
-        "it takes 501 tokens and 500 (by max_summary_tokens or the window) are allowed",
-    )
-    assert found(draft, entries, tokens=500) == ()
+    assert found(draft, entries, tokens=501) == [
+        "it takes 501 tokens and 500 (by max_summary_tokens or the window) are allowed"
+    ]
+    assert found(draft, entries, tokens=500) == []
     assert "what it replaces only 300" in found(draft, entries, tokens=400, replaced=300)[0]
-    assert found(draft, entries, tokens=200, replaced=10) == ()
-    assert found(Draft(" ", "model", ()), entries) == ("it is empty",)
+    assert found(draft, entries, tokens=200, replaced=10) == []
+    assert found(Draft(" ", "model", ()), entries) == ["it is empty"]
     half = Draft("- ok", "model", tuple(e.key for e in entries[::2]))
     assert "20 of 40 messages were not read" in found(half, entries)[0]

@@ -86,7 +86,7 @@ class Fitter(Closing):
             window_of(limit, 0)
         settings = Settings.of(locals())
         self._windows, self._counter = window, token_counter
-        self._policy = replace(settings.policy(), keep_first=keep is not None)
+        self._policy = replace(settings.policy(), keep_is_set=keep is not None)
         if (opened := open_archive(archive)) is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive, self._background = opened, None

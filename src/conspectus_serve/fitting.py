@@ -236,7 +236,7 @@ class Fitter:
         if all(map(is_, x.plain, x.short)):
             return [x.plain]
         thread = Thread(x.engine, x.scope, room)
-        view = await thread.fold(read_messages(x.short))
+        view = await thread.history(read_messages(x.short))
         quiet = not now and thread.is_quiet(view.size, view.head)
         return [x.short] if quiet else [x.plain, x.short]
 

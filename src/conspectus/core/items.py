@@ -34,11 +34,6 @@ class Item:
     expendable: bool = False  # a tool marked its result as not needed again
 
     @property
-    def kept_as(self) -> int:
-        """Its tokens by the count of `keep`."""
-        return self.tokens if self.counted < 0 else self.counted
-
-    @property
     def least(self) -> int:
         """The fewest tokens that it can take while it stays in view."""
         return self.tokens if self.floor < 0 else min(self.floor, self.tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
@@ -46,7 +46,7 @@ LADDER = (
 """The order in which things give way: the first step that fits is the plan."""
 
 # The same where the size of `keep` is a caller's own choice.
-KEEP_FIRST = (Step("roomy", 0, "keep"), Step("tight", 0, "keep"), *LADDER)
+LADDER_BY_KEEP = (Step("roomy", 0, "keep"), Step("tight", 0, "keep"), *LADDER)
 
 
 # LangMem's order: the oldest part leaves, and nothing is clipped as long as that is enough.
@@ -63,23 +63,24 @@ class Ladder:
     """The arithmetic of one history, and the steps that make it fit."""
 
     items: Sequence[Item]  # the history, a standing summary included
-    known: int | None  # tokens for all messages; None for no limit
-    limit: int = 0  # the most tokens of the summary message
+    limit: int | None  # tokens for all messages; None for no limit
+    _: KW_ONLY
+    longest: int = 0  # the most tokens of the summary message
     floor: int = 1  # the fewest useful ones
+    asked: int = 0  # tokens of it of which a step asks a part; 0 for `longest`
+    cap: int | None = None  # the most tokens that a caller has set for it
     gain: int = 0  # tokens that a plan must free
-    words: bool = True  # messages of the user may be clipped
-    cap: int | None = None  # the most tokens that a caller has set for the summary
-    asked: int = 0  # tokens of which a step asks a part; 0 for `limit`
+    clip_users: bool = True  # messages of the user may be clipped
 
     def __post_init__(self) -> None:
-        items, budget = self.items, BOUNDLESS if self.known is None else self.known
-        self.budget, self.floor = budget, max(1, min(self.floor, self.limit))
+        items, budget = self.items, BOUNDLESS if self.limit is None else self.limit
+        self.budget, self.floor = budget, max(1, min(self.floor, self.longest))
         self.ex = exchanges(items)
         self.cuts = self.ex.cuts  # whether it may be cut before each item
         self.legal = [cut for cut in range(len(items)) if self.cuts[cut]] or [0]
         self.fixed = must_stay(items, self.ex)  # what never leaves
         users = frozenset(i for i, item in enumerate(items) if item.role == "user")
-        self.whole = self.ex.whole | (frozenset() if self.words else users)
+        self.whole = self.ex.whole | (frozenset() if self.clip_users else users)
         # what is clipped after all else
         self.theirs = users | {i for i, item in enumerate(items) if item.pinned}
         self.tokens = sum(item.tokens for item in items)
@@ -88,6 +89,7 @@ class Ladder:
         instructions = sum(item.tokens for item in items[: leading(items)])
         free = (i for i, m in enumerate(items) if not m.summary and i not in self.fixed)
         self.first = next(free, len(items))  # that may leave
+        self.first_cut = 0 if self.ex.orphans else self.first + 1  # at which something leaves
         self.kept = self.sizes()
         aim, roomy = instructions + int((budget - instructions) * AIM), int(budget / REARM)
         tight = (3 * budget + roomy) // 4
@@ -105,10 +107,6 @@ class Ladder:
                 before = min(i, self.ex.late.get(i, i)) < cut or i in self.ex.orphans
                 (leave if before and i not in self.fixed else stay).append(i)
         return leave, stay
-
-    def leaves(self, cut: int) -> bool:
-        """Tell whether anything leaves at a cut."""
-        return cut > self.first or bool(self.ex.orphans)
 
     def sizes(self, level: int = BOUNDLESS, spared: Set[int] = frozenset()) -> list[int]:
         """Return, for every cut, the tokens that stay, clipped to `level` where that is allowed."""
@@ -154,7 +152,7 @@ class Ladder:
     def climb(self, steps: Sequence[Step], wanted: int, *, clip: bool) -> Compact | Keep | None:
         """Return the plan of the first step that fits; a `Keep` if it would free too little."""
         later = [cut for cut in self.legal if cut >= wanted] or self.legal[-1:]
-        keep = [wanted] if self.leaves(wanted) else []
+        keep = [wanted] if wanted >= self.first_cut else []
         cuts = {"keep": keep, "later": later, "last": later[-1:]}
         giant = self.budget // GIANT if clip else BOUNDLESS
         lasting, levels = self.theirs & self.fixed, {"none": BOUNDLESS, "giants": giant, "all": 1}
@@ -177,19 +175,19 @@ class Ladder:
 
     def _share(self, cut: int, left: int, part: float) -> int | None:
         """Return the tokens of the summary at a cut; 0 for a standing one; None for too few."""
-        if self.leaves(cut):
+        if cut >= self.first_cut:
             replaced = self.tokens - self.kept[cut]
             if self.gain:  # half of what leaves stays free until the next compaction, if it is much
                 replaced = max(replaced // 2, min(LARGEST_SUMMARY, replaced - self.gain))
-            most = min(self.limit, max(self.floor, replaced))
+            most = min(self.longest, max(self.floor, replaced))
         elif self.standing <= left:
             return 0
         elif self.tokens <= self.budget:
             return None  # notes are not made shorter where nothing comes to them
         else:
-            most = self.limit
+            most = self.longest
         share = min(most, left)
-        least = max(self.floor, int((self.asked or self.limit) * part))
+        least = max(self.floor, int((self.asked or self.longest) * part))
         return share if share >= min(most, least) else None
 
     def fit(
@@ -222,7 +220,7 @@ class Ladder:
         """Return the plan with these clips and a summary of `share` tokens."""
         freed = sum(self.items[clip.index].tokens - clip.limit for clip in clips)
         after = sum(self.items[i].tokens for i in stay) - freed + (share or self.standing)
-        return Compact("", (*leave,), clips, share, self.tokens, after, self.known, self.cap)
+        return Compact("", (*leave,), clips, share, self.tokens, after, self.limit, self.cap)
 
     def _reaching_back(self, plan: Compact, wanted: int) -> Compact:
         """Let more exchanges stay by showing their large messages short.

@@ -24,8 +24,8 @@ from conspectus.core.items import (
     leading,
     must_stay,
 )
-from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, OLDEST_FIRST, Ladder
-from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, first_kept, grown
+from conspectus.core.ladder import CLIP_TO, LADDER, LADDER_BY_KEEP, OLDEST_FIRST, Ladder
+from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, cut_for, grown
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
 # One part in this many of a history is freed by a compaction that neither the window nor force
@@ -60,7 +60,7 @@ def plan(
     failed: int | None = None,
     force: bool = False,
     clip: bool = True,
-    words: bool = True,
+    clip_users: bool = True,
     floor: int = SMALLEST_SUMMARY,
 ) -> Plan:
     """Decide what to do with one history; deterministic.
@@ -75,7 +75,7 @@ def plan(
             did. It must grow before another is made.
         force: compact although nothing asks for it.
         clip: whether messages may be clipped, which needs a place for their originals.
-        words: whether those of the user may be, too; else only results and the agent's own.
+        clip_users: whether those of the user may be, too; else only results and the agent's own.
         floor: the smallest useful summary message, in tokens, its frame included.
     """
     tokens = sum(item.tokens for item in items)
@@ -95,9 +95,14 @@ def plan(
         elif fired and fired.tokens is None and fired.fraction is None:
             gain = 1  # it counts messages alone
         instructions = sum(item.tokens for item in items[: leading(items)])
-        most, cap = policy.summary_limit(budget, instructions), policy.summary_cap
-        ladder = Ladder(items, budget, most, floor, gain, words, cap)
-        wanted = _wanted_cut(ladder, policy, limit)
+        longest, cap = policy.summary_limit(budget, instructions), policy.summary_cap
+        ladder = Ladder(
+            items, budget, longest=longest, floor=floor, gain=gain, cap=cap, clip_users=clip_users
+        )
+        # The latest legal cut that keeps what `keep` asks for, and one message.
+        sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
+        place = min(cut_for(policy.keep, sizes, limit, policy.keep_base), len(items) - 1)
+        wanted = max(cut for cut in ladder.legal if cut <= max(0, place))
         waits_for = fired.threshold(limit) if fired else budget
         if waits_for is not None and fired and size.tokens:
             waits_for = waits_for * tokens // size.tokens  # the caller may count in its own way
@@ -110,13 +115,6 @@ def plan(
             cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
             decided = replace(decided, cause=cause)
     return decided
-
-
-def _wanted_cut(ladder: Ladder, policy: Policy, limit: int | None) -> int:
-    """Return the latest legal cut that keeps at least the amount of `keep`, and one message."""
-    sizes = [item.kept_as for item in ladder.items]
-    wanted = min(first_kept(policy.keep, sizes, limit, policy.keep_base), len(sizes) - 1)
-    return max(cut for cut in ladder.legal if cut <= max(0, wanted))
 
 
 def _clip_stale(
@@ -144,10 +142,10 @@ def _clip_stale(
 
 def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
     """Return the plan of the first step that fits."""
-    first, tokens = policy.keep_first, ladder.tokens
-    if not ladder.leaves(wanted) and tokens <= ladder.rooms["budget" if first else "aim"]:
+    by_keep, tokens = policy.keep_is_set, ladder.tokens
+    if wanted < ladder.first_cut and tokens <= ladder.rooms["budget" if by_keep else "aim"]:
         return Keep("everything is within keep, so lower keep to let more leave", tokens)
-    plan = ladder.climb(KEEP_FIRST if first else LADDER, wanted, clip=clip)
+    plan = ladder.climb(LADDER_BY_KEEP if by_keep else LADDER, wanted, clip=clip)
     if plan is not None:
         return plan
     if tokens <= ladder.budget:
@@ -193,7 +191,7 @@ def oldest_first(
     """
     longest = share + frame + slack
     asked = max(1, share, frame)
-    ladder = Ladder(items, most, limit=longest, floor=min(floor, asked), asked=asked)
+    ladder = Ladder(items, most, longest=longest, floor=min(floor, asked), asked=asked)
     tokens, left = ladder.tokens, ladder.kept[1:]
     over, whole = tokens > most, tokens - ladder.standing
     first = items[0].tokens if items and items[0].role == "system" else 0

@@ -160,7 +160,7 @@ def _clause(value: object, name: str) -> TriggerClause:
     return TriggerClause(**dict[str, Any](sizes))
 
 
-def first_kept(keep: ContextSize, sizes: Sequence[int], limit: int | None, base: int = 0) -> int:
+def cut_for(keep: ContextSize, sizes: Sequence[int], limit: int | None, base: int = 0) -> int:
     """Return the place of the first message that `keep` keeps; 20 of an unknown window's share.
 
     Of tokens, `base` go to no message.
@@ -192,7 +192,7 @@ class Policy:
     # fits
     max_summary_tokens: int | None = None
     summary_frame: int = 0  # tokens of an empty summary message: its first line, its note
-    keep_first: bool = False  # the size of `keep` gives way only if it leaves no room to grow
+    keep_is_set: bool = False  # the size of `keep` gives way only if it leaves no room to grow
     keep_base: int = 0  # tokens of `keep` that no message takes, if the caller's count has a base
     # what is clipped before anything is summarised; None for nothing
     stale: StaleResults | None = None

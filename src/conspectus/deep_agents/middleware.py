@@ -142,9 +142,9 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         copy._setup.engine = replace(copy._setup.engine, background=self._background)
         return copy
 
-    def _kept_in(self, scope: Scope) -> str:
+    def _where(self, scope: Scope) -> str:
         if self._backend is None:
-            return super()._kept_in(scope)
+            return super()._where(scope)
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
     def _is_written(self, channel: Channel) -> bool:

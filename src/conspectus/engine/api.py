@@ -179,7 +179,7 @@ class Compactor(Attributes, Closing):
                 log("no_window", NO_WINDOW, level=logging.INFO)
             trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
         settings = Settings.of(locals(), summary_request=request)
-        policy = replace(settings.policy(), keep_first=keep is not None)
+        policy = replace(settings.policy(), keep_is_set=keep is not None)
         if policy.needs_window and room is None:
             raise PolicyError(
                 "a fraction needs to know the window of the model that answers: pass window=<its "

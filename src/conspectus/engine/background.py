@@ -241,14 +241,17 @@ async def _draft(
 ) -> tuple[int, str]:
     """Write the draft that is foreseen; return how many messages it read, or why there is none."""
     if not isinstance(history, History):
-        thread, history = thread.measured(await thread.fold(history))
+        history = await thread.history(history)
+        corrected = thread.corrected(history.reports())
+        if corrected is not thread:
+            thread, history = corrected, history.measured_by(corrected.engine)
     job.head, job.size = history.head_id or "", thread.trigger_size or history.size
     name = _name(thread, history)
     async with alone(thread, name):
         known = await thread.find_draft(name)
         if known is not None and _fits(known, history):
             return 0, ""
-        plan = thread.foresees(history)
+        plan = thread.plan(history, ahead=True)
         if not isinstance(plan, Compact):
             return 0, plan.reason
         if not plan.evicted:

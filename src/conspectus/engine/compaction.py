@@ -27,6 +27,11 @@ ATTEMPTS = 4  # Most reads of a history that other workers compact meanwhile
 # Why a history was compacted, where its cause does not say it.
 REASONS = {"forced": "it was asked for", "gathered": "enough messages have gathered"}
 
+TOO_LARGE = (
+    "with messages truncated the history takes {:,} tokens of {:,}; use a model with a larger "
+    "window, or a token_counter that counts a message always alike"
+)
+
 
 async def compact(
     thread: Thread, messages: Sequence[Source], force: bool = False, focus: str = ""
@@ -47,11 +52,12 @@ async def _compact(
     entries = read_messages(messages, thread=thread.scope)
     spent, before, left = Cost(), None, ATTEMPTS
     while True:
-        history = await thread.fold(entries)
+        history = await thread.history(entries)
         # In a retry: once this chain has grown, another worker has done what was forced.
         force = force and before in (None, history.chain)
-        corrected, view = thread.measured(history)
-        plan = corrected.decided(view, force)
+        corrected = thread.corrected(history.reports())
+        view = history if corrected is thread else history.measured_by(corrected.engine)
+        plan = corrected.plan(view, force)
         try:
             result = await _carried_out(corrected, view, plan, focus, prepared=not (force or focus))
             if isinstance(plan, Keep):
@@ -61,7 +67,7 @@ async def _compact(
             spent += getattr(error, "cost", Cost())
             before, left = history.chain, left - 1
             if not left:
-                return _overtaken(thread, await thread.fold(entries), error, spent)
+                return _overtaken(thread, await thread.history(entries), error, spent)
 
 
 async def carry_out(thread: Thread, history: History, plan: Any) -> CompactionResult:
@@ -118,6 +124,8 @@ async def _put_in_force(material: Material) -> Record:
         draft, stored = await write(material)  # found under the name of its plan, or written
         if engine.preview is not None:
             draft = await approved(engine.preview, material, draft, stored)
+    elif plan.budget is not None and material.tokens > plan.budget:
+        raise SummaryError(TOO_LARGE.format(material.tokens, plan.budget))
     record = _record(material, draft, round(time.monotonic() - start, 3))
     with observing("step", name="commit", by=record.by):
         if engine.hooks:
@@ -127,16 +135,12 @@ async def _put_in_force(material: Material) -> Record:
 
 
 def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
-    """Make the record; raise `SummaryError` for messages that do not fit although truncated."""
+    """Make the record.
+
+    The budget holds: the plan leaves room for the summary (`Ladder.fit`), `collect` sets the most
+    that is left for it, and `checked` refuses a longer one.
+    """
     plan, made = material.plan, draft or Draft(material.standing, by="", read=())
-    after = material.tokens + made.tokens
-    # The budget holds as the plan leaves room for the summary (`Ladder.fit`), `collect` sets the
-    # most that is left for it, and `problems` refuses a longer one.
-    if draft is None and plan.budget is not None and after > plan.budget:  # else it was checked
-        raise SummaryError(
-            f"with messages truncated the history takes {after:,} tokens of {plan.budget:,}; use a "
-            "model with a larger window, or a token_counter that counts a message always alike"
-        )
     bill: dict[str, Any] = {"seconds": round(seconds, 3)}
     bill["waited"] = round(seconds + material.waited, 3)
     if material.ready is not None:
@@ -151,7 +155,7 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         segment=made.segment,
         cause=plan.cause,
         tokens_before=plan.tokens,
-        tokens_after=after,
+        tokens_after=material.tokens + made.tokens,
         messages_after=material.count + bool(plan.summary_tokens),
         archived=material.thread.engine.archive is not None,
         by=made.by,

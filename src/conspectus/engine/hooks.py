@@ -82,12 +82,12 @@ the same messages if the archive fails after it."""
 async def call_hooks(material: Material) -> None:
     """Call the caller's hooks with copies of what leaves and of what stays; log one that fails."""
     engine, scope = material.thread.engine, material.thread.scope
-    if not material.read:
+    if not material.to_read:
         return
     closed = engine.redaction is not None
     leave, stay = (
         tuple(_copy_of(entry, closed) for entry in entries)
-        for entries in (material.read, material.staying)
+        for entries in (material.to_read, material.staying)
     )
     names = scope.thread, scope.session, scope.tenant
     event = SummarizationEvent(leave, stay, *names, material.plan.cause)

@@ -17,10 +17,11 @@ from conspectus.errors import ArchiveUnconfirmed, RedactionError
 from conspectus.messages import SUMMARY_LINE, Message, read_messages, summary_message, summary_text
 from conspectus.messages.framing import as_notes, summary_body
 from conspectus.messages.message import sendable
-from conspectus.model.answers import FLOOR
 from conspectus.notes.segment import Segment, with_texts
 from conspectus.observe import log
 from conspectus.redaction import Redaction
+
+ALWAYS = 200  # Tokens that a summary may take, even where it stands for less
 
 
 @dataclass(slots=True)
@@ -34,12 +35,12 @@ class Material:
     ready: Draft | None = None  # a draft that was prepared for it
     waited: float = 0.0  # seconds that the caller has waited for that
     redaction: Redaction | None = None  # the redactor, with the secrets that it recognised here
-    # messages that leave the view; `keys` and `entries` are theirs, and `read` those that are no
+    # messages that leave the view; `keys` and `entries` are theirs, and `to_read` those that are no
     # summaries
     leaving: tuple[ViewItem, ...] = ()
     keys: tuple[str, ...] = ()
     entries: list[Message] = field(default_factory=list)
-    read: list[Message] = field(default_factory=list)
+    to_read: list[Message] = field(default_factory=list)
     # the messages that leave or are clipped, as first sent, by key
     originals: dict[str, Message] = field(default_factory=dict)
     # clipped messages, by their place in the history
@@ -97,65 +98,70 @@ class Material:
             log("on_event_failed", "on_event failed at %r", event, exc_info=True)
 
 
-async def collect(made: Material) -> None:
+async def collect(material: Material) -> None:
     """Read the originals of all that leaves or is clipped, and the notes so far."""
-    thread, history, plan = made.thread, made.history, made.plan
+    thread, history, plan = material.thread, material.history, material.plan
     engine, items, gone = thread.engine, history.items, set(plan.evicted)
     summarised, last, beside = bool(plan.summary_tokens), max(gone, default=0), list[int]()
-    made.notes, made.redaction = _notes_of(history.chain), engine.redaction
-    made.leaving = tuple(
+    material.notes, material.redaction = _notes_of(history.chain), engine.redaction
+    material.leaving = tuple(
         item for i, item in enumerate(items) if i in gone or (summarised and item.foreign)
     )
-    made.keys = tuple(item.key for item in made.leaving)
-    await _find_originals(made)
-    made.foreign = tuple(
-        summary_body(item.entry.text) for item in made.leaving if item.foreign and item.entry
+    material.keys = tuple(item.key for item in material.leaving)
+    await _find_originals(material)
+    material.foreign = tuple(
+        summary_body(item.entry.text) for item in material.leaving if item.foreign and item.entry
     )
     for clip in plan.clips:  # what stays in view is shown as it was
         item = items[clip.index]
-        made.clips[clip.index] = clipped(item, made.originals[item.key], clip, engine)
+        material.clips[clip.index] = clipped(item, material.originals[item.key], clip, engine)
     for i, item in enumerate(items):
         if i not in gone and item.entry is not None and not item.summary:
-            made.staying.append(item.entry)
-            made.ahead += i < last
+            material.staying.append(item.entry)
+            material.ahead += i < last
         if i in gone or (item.summary and summarised):
-            made.replaced += item.tokens
+            material.replaced += item.tokens
         else:
-            beside.append(made.clips.get(i, item).tokens)
-    made.tokens, made.count = sum(beside), len(beside)
-    if made.redaction is not None:
-        await _redact(made, made.redaction)
-    made.entries = [made.originals[key] for key in made.keys]
+            beside.append(material.clips.get(i, item).tokens)
+    material.tokens, material.count = sum(beside), len(beside)
+    if material.redaction is not None:
+        await _redact(material, material.redaction)
+    material.entries = [material.originals[key] for key in material.keys]
     notes = history.head.summary if history.head else ""
-    made.standing = "\n".join(filter(None, (notes, *made.foreign)))
-    made.read = [made.originals[item.key] for item in made.leaving if not item.summary]
+    material.standing = "\n".join(filter(None, (notes, *material.foreign)))
+    material.to_read = [
+        material.originals[item.key] for item in material.leaving if not item.summary
+    ]
     # A summary in a tiny budget need only fit by itself where its message is the caller's own.
-    cap, budget, most = plan.summary_cap, plan.budget, max(FLOOR, made.replaced)
+    cap, budget, most = plan.summary_cap, plan.budget, max(ALWAYS, material.replaced)
     most = most if cap is None else min(most, cap)
     fine = most if cap is not None else min(most, LARGEST_SUMMARY)
     if budget is not None:
-        most = min(most, budget - made.tokens)
-        fine = min(fine, int(budget / REARM) - made.tokens)
+        most = min(most, budget - material.tokens)
+        fine = min(fine, int(budget / REARM) - material.tokens)
         if engine.summary_size is not None and budget < SMALLEST_SUMMARY:
             most = fine = max(most, budget)
     # Clips may be larger than planned: the summary then gets what is left.
-    made.most = max(1, most)
-    made.wanted = min(plan.summary_tokens, made.most)
-    made.fine = max(made.wanted, fine)
+    material.most = max(1, most)
+    material.wanted = min(plan.summary_tokens, material.most)
+    material.fine = max(material.wanted, fine)
 
 
-async def _find_originals(made: Material) -> None:
+async def _find_originals(material: Material) -> None:
     """Take the originals of what leaves or is clipped from the history, or from the archive."""
-    archive, scope = made.thread.engine.archive, made.thread.scope
-    items = [*made.leaving, *(made.history.items[clip.index] for clip in made.plan.clips)]
-    made.originals = {item.key: item.entry for item in items if item.entry is not None}
+    archive, scope = material.thread.engine.archive, material.thread.scope
+    items = [
+        *material.leaving,
+        *(material.history.items[clip.index] for clip in material.plan.clips),
+    ]
+    material.originals = {item.key: item.entry for item in items if item.entry is not None}
     back = [item.key for item in items if item.back]
     if back and archive is not None:
         archived = await archive.flow(archive.find, scope, back)
         for key, original in archived.items():
             [entry] = read_messages([original.message])
             entry.key, entry.id = key, original.id
-            made.originals[key] = entry
+            material.originals[key] = entry
         if lost := len(set(back) - set(archived)):
             log("originals_lost", "%s clipped messages have expired or were forgotten", lost)
 
@@ -182,28 +188,28 @@ def body_of(text: str) -> str:
     return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
 
 
-async def _redact(made: Material, redaction: Redaction) -> None:
+async def _redact(material: Material, redaction: Redaction) -> None:
     """Take the secrets out of all that is stored, read or logged from here on."""
-    count, notes, texts = len(made.originals), made.notes.to_json(), list[str]()
+    count, notes, texts = len(material.originals), material.notes.to_json(), list[str]()
 
     def noted(text: str) -> str:
         texts.append(text)
         return text
 
     with_texts(notes, noted)
-    entries = (*made.originals.values(), *made.staying)
-    done = await redaction.together([*entries, made.focus, *made.foreign, *texts])
-    made.originals = dict(zip(made.originals, done.made, strict=False))
-    made.staying = done.made[count : len(entries)]
-    made.redacted = dict(sum(done.counts[:count], Counter[str]()))
-    made.focus, *texts = done.made[len(entries) :]
+    entries = (*material.originals.values(), *material.staying)
+    done = await redaction.together([*entries, material.focus, *material.foreign, *texts])
+    material.originals = dict(zip(material.originals, done.made, strict=False))
+    material.staying = done.made[count : len(entries)]
+    material.redacted = dict(sum(done.counts[:count], Counter[str]()))
+    material.focus, *texts = done.made[len(entries) :]
     clean = iter(texts)
-    made.foreign = tuple(next(clean) for _ in made.foreign)
+    material.foreign = tuple(next(clean) for _ in material.foreign)
     closed = with_texts(notes, lambda _: next(clean))
     if closed != notes:
-        made.notes = Segment.from_json(closed)
+        material.notes = Segment.from_json(closed)
     # Summaries and errors may repeat a secret that was recognised here.
-    made.redaction = replace(redaction, values=done.values)
+    material.redaction = replace(redaction, values=done.values)
 
 
 def _notes_of(chain: Chain) -> Segment:

@@ -176,9 +176,9 @@ class Engine:
     listeners: tuple[Listener, ...] = ()
     passing: bool = False  # its records are thrown away with the one request that they are made for
     tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
-    # says in a clip where its original is without an archive, with `{cite}` for its id; None where
-    # nothing keeps originals, so that nothing is clipped
-    kept_in: str | None = None
+    # says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
+    # originals, so that nothing is clipped
+    where: str | None = None
     background: Preparations | None = None
 
     @classmethod
@@ -203,6 +203,7 @@ class Engine:
         kind = None if meter.exact else dict
         empty = summary_message(summary_text("", archived=True), "0" * 16, like=kind)
         frame, hooks = meter.message(empty), own.before_summarization or ()
+        archive = open_archive(own.archive)  # wrong settings make none
         return cls(
             settings=own,
             policy=replace(policy, summary_frame=frame + SLACK),
@@ -214,7 +215,8 @@ class Engine:
             listeners=listeners_of(own.telemetry),
             hooks=(hooks,) if callable(hooks) else tuple(hooks),
             redaction=Redaction.of(own.redact, own.summarizer_timeout),
-            archive=open_archive(own.archive),  # wrong settings make none
+            archive=archive,
+            where=None if archive is None else ARCHIVED,
             tools=ToolTable(own.tool_table),
             background=Preparations() if own.background else None,
         )
@@ -230,11 +232,6 @@ class Engine:
     def cached(self) -> bool:
         """Whether summaries are asked for after the agent's last request, where possible."""
         return self.settings.summary_request == "cached"
-
-    @property
-    def where(self) -> str | None:
-        """Where originals of clips are, as a clip says it; None: nothing may be clipped."""
-        return self.kept_in if self.archive is None else ARCHIVED
 
     def text_within(self, tokens: int) -> int:
         """Return the tokens of text that a summary message of this size holds."""

@@ -23,7 +23,7 @@ from conspectus.core.items import Keep, Plan, Size, Window
 from conspectus.core.plan import foreseen, plan
 from conspectus.core.policy import SLACK
 from conspectus.core.records import Chain, Draft, Record
-from conspectus.engine.view import History, fold, look, may_be_summaries
+from conspectus.engine.view import History, fold, history_of, may_be_summaries
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.reading import CHARACTERS, THREADS
@@ -214,13 +214,13 @@ class Thread:
 
     # The view
 
-    async def fold(self, entries: list[Message]) -> History:
-        """Fold the records that belong to a history over it, and put them in force."""
+    async def history(self, entries: list[Message]) -> History:
+        """Return a history with the records that belong to it, which are put in force."""
         engine, archive, known = self.engine, self.engine.archive, await self.chain()
-        history = look(engine, entries, known)
+        history = history_of(engine, entries, known)
         if archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
-            return look(engine, entries, ())
+            return history_of(engine, entries, ())
         if all(item.entry is not None for item in history.items):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
@@ -230,7 +230,7 @@ class Thread:
                 else:
                     chains = engine.memory.of(self.scope).chains
                     other = (chains.get(name) if self.head is None else None) or ()
-                again = look(engine, entries, other) if other else history
+                again = history_of(engine, entries, other) if other else history
                 if other and again.chain:
                     history = again
                     break
@@ -239,7 +239,7 @@ class Thread:
         noted = next((record for record in reversed(history.chain) if record.by), None)
         if archive is not None and noted is not None and not noted.segment:  # gone back to it
             whole = await archive.flow(archive.chain_at, self.scope, history.chain[-1].id)
-            history = look(engine, entries, whole or history.chain)
+            history = history_of(engine, entries, whole or history.chain)
         chain = history.chain
         if chain != tuple(known) and self.head is None and not self.draft_only:
             if not chain:
@@ -270,7 +270,9 @@ class Thread:
             later = [*reversed(engine.memory.of(self.scope).chains.values())]
         fitting = (fold(one, entries).chain for one in later if len(one) > len(history.chain))
         longest = max(fitting, key=len, default=())
-        return look(engine, entries, longest) if len(longest) > len(history.chain) else history
+        return (
+            history_of(engine, entries, longest) if len(longest) > len(history.chain) else history
+        )
 
     def corrected(self, reports: Sequence[Report]) -> Thread:
         """Return the thread with an estimate that is corrected by reports of models."""
@@ -283,11 +285,6 @@ class Thread:
         frame = math.ceil(self.engine.frame * meter.ratio)
         policy = replace(self.engine.policy, summary_frame=frame + SLACK)
         return replace(self, engine=replace(self.engine, policy=policy, meter=meter, frame=frame))
-
-    def measured(self, history: History) -> tuple[Thread, History]:
-        """Correct the estimate by the reports in a history; return thread and history."""
-        thread = self.corrected(history.reports())
-        return thread, history if thread is self else history.corrected(thread.engine)
 
     # The plan
 
@@ -308,33 +305,32 @@ class Thread:
             return False
         return self.engine.policy.fired(foreseen(size, PREPARE), limit) is not None
 
-    def decided(self, history: History, force: bool) -> Plan:
-        """Plan; after a failed summary only if the history has changed."""
-        memory, size = self.engine.memory, history.size
-        failed = memory.of(self.scope).failure(history.head_id, size.messages, self.over(size))
-        decided = self._planned(history, failed, force)
-        waits = failed is not None and self._fires(self.trigger_size or size, history.head)
-        if isinstance(decided, Keep) and failed and waits and not decided.due:
-            decided = replace(decided, reason=FAILED_BEFORE % failed.size.messages)
-        return decided
+    def plan(self, history: History, force: bool = False, *, ahead: bool = False) -> Plan:
+        """Plan; after a failed summary only if the history has changed.
 
-    def foresees(self, history: History) -> Plan:
-        """Plan as if the trigger fired where notes are prepared."""
-        size = foreseen(self.trigger_size or history.size, PREPARE)
-        return replace(self, trigger_size=size, last=None)._planned(history, None, False)
-
-    def _planned(self, history: History, failed: FailedSummary | None, force: bool) -> Plan:
-        engine, last = self.engine, history.head.size_after if history.head else None
-        last = self.last if self.trigger_size is not None else last
-        return plan(
+        With `ahead` plan as if the trigger fired where notes are prepared, and nothing had failed.
+        """
+        engine, size, asked, failed = self.engine, history.size, self.trigger_size, None
+        last = history.head.size_after if history.head else None
+        last = last if asked is None else self.last
+        if ahead:
+            asked, last = foreseen(asked or size, PREPARE), None
+        else:
+            memory = engine.memory.of(self.scope)
+            failed = memory.failure(history.head_id, size.messages, self.over(size))
+        decided = plan(
             history.items,
             engine.policy,
             self.room,
-            trigger_size=self.trigger_size,
+            trigger_size=asked,
             last=last if failed is None else failed.trigger_size,
             failed=failed.size.tokens if failed is not None and failed.over else None,
             force=force,
             clip=engine.where is not None,
-            words=engine.archive is not None,
+            clip_users=engine.archive is not None,
             floor=engine.frame + SUMMARY_FLOOR,
         )
+        if not (failed and isinstance(decided, Keep)) or decided.due:
+            return decided
+        waits = self._fires(self.trigger_size or size, history.head)
+        return replace(decided, reason=FAILED_BEFORE % failed.size.messages) if waits else decided

@@ -217,11 +217,8 @@ class ViewItem(Item):
     back: bool = False  # the entry is a clip that came back, not the original
     mark: ClipMark | None = None  # the mark of its clip, if it is truncated
     media_stay: bool = False  # it is the user's newest message, whose images and files stay
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it is a summary without a record: another library's, or one that was pasted."""
-        return self.summary and self.entry is not None
+    # it is a summary without a record: another library's, or one that was pasted
+    foreign: bool = False
 
     @cached_property
     def least(self) -> int:
@@ -263,14 +260,14 @@ class History:
         sizes = [item.tokens for item in self.items]
         return [] if self.foreign else reports_of(self.sources, sizes, since)
 
-    def corrected(self, engine: Engine) -> History:
-        """Scale the tokens of each message."""
+    def measured_by(self, engine: Engine) -> History:
+        """Return it with the tokens of each message as a corrected meter counts them."""
         ratio, items = engine.meter.ratio, self.items
         scaled = (replace(i, tokens=math.ceil(i.tokens * ratio), engine=engine) for i in items)
         return replace(self, items=tuple(scaled))
 
 
-def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
+def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
     """Fold the records of a thread over a history, and measure the view."""
     folded = fold(chain, entries)
     meter, keep_count, pin = engine.meter, engine.keep_count, engine.pin
@@ -299,6 +296,7 @@ def look(engine: Engine, entries: list[Message], chain: Chain) -> History:
             joined=entry.joined,
             pinned=pinned,
             summary=summary,
+            foreign=summary,
             clipped=mark is not None,
             counted=-1 if keep_count is None else keep_count(source),
             marked=bears_mark(entry),

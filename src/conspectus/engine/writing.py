@@ -17,12 +17,12 @@ from conspectus.core.plan import foreseen
 from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
-from conspectus.engine.material import Material, body_of
+from conspectus.engine.material import ALWAYS, Material, body_of
 from conspectus.engine.thread import alone
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages import Message
 from conspectus.messages.framing import as_notes
-from conspectus.model.answers import FLOOR, answer_of, problems, wrong_with
+from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.chunks import cut_short
 from conspectus.notes.reading import read_segment
@@ -196,7 +196,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
     limit, count = engine.text_within(material.wanted), engine.meter.text
     foreign = "\n".join(material.foreign)
     beside = count(foreign) <= CONTEXT  # a longer one is read in parts, with the messages
-    entries = material.read if beside else material.entries
+    entries = material.to_read if beside else material.entries
     request = SummaryRequest(
         entries=entries,
         notes=material.standing,
@@ -206,7 +206,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
         focus=material.focus,
         kept=material.staying,
         ahead=material.ahead,
-        most=engine.text_within(material.fine),
+        fine=engine.text_within(material.fine),
         archived=engine.archive is not None,
         tokens=sum(map(engine.meter.entry, entries)),
     )
@@ -233,15 +233,32 @@ def checked(material: Material, draft: Draft) -> Draft:
     """Measure a draft and check it; raise `SummaryRejected` if it cannot be used."""
     with observing("step", name="check", by=draft.by) as seen:
         text = body_of(draft.text)
-        tokens, most = material.size(text), material.most
-        wrong = problems(
-            draft, material.read, tokens=tokens, replaced=material.replaced, limit=most
-        )
+        tokens = material.size(text)
+        wrong = problems(draft, material.to_read, tokens, material.replaced, material.most)
         outcome = "refused" if wrong else "ok"
         seen.add(problems=len(wrong), tokens_after=tokens, outcome=outcome)
     if wrong:
         raise _refused(draft, wrong)
     return replace(draft, text=text, tokens=tokens)
+
+
+def problems(
+    draft: Draft, entries: Sequence[Message], tokens: int, replaced: int, limit: int
+) -> list[str]:
+    """Say why a draft cannot be used, a sentence for each reason; empty if it can.
+
+    All of `entries` must have been read. `tokens` is the size of its message, and `replaced` that
+    of all that it replaces.
+    """
+    if not draft.text.strip():
+        return ["it is empty"]
+    unread, takes = {e.key for e in entries} - set(draft.read), f"it takes {tokens:,} tokens"
+    wrong = [f"{len(unread)} of {len(entries)} messages were not read"] if unread else []
+    if tokens > limit:
+        wrong.append(f"{takes} and {limit:,} (by max_summary_tokens or the window) are allowed")
+    if tokens > max(replaced, ALWAYS):
+        wrong.append(f"{takes} and what it replaces only {replaced:,}")
+    return wrong
 
 
 def _refused(draft: Draft, wrong: Sequence[str]) -> SummaryRejected:
@@ -273,8 +290,7 @@ def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draf
         )
     if not engine.settings.notes:
         return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
-    tokens = material.size(draft.text)
-    if reasons := problems(draft, (), tokens=tokens, replaced=material.replaced, limit=most):
+    if reasons := problems(draft, (), material.size(draft.text), material.replaced, most):
         raise _refused(draft, reasons)
     room = max(1, min(engine.text_within(most), max(room, count(text) + HEADINGS)))
     if request.form == "whole":
@@ -294,7 +310,7 @@ def _with_notes(
     engine, count = material.thread.engine, material.thread.engine.meter.text
     archived = engine.archive is not None
     segment = read_segment(
-        material.read,
+        material.to_read,
         material.staying,
         answer,
         before=material.notes,
@@ -313,7 +329,7 @@ def _with_notes(
         below = f"{came} came before {last}the last message noted above"
         segment = replace(segment, ahead=f"{' and '.join(names)} {below}")
     notes = Notes([material.notes, segment])
-    most = min(material.most, max(material.replaced, FLOOR))
+    most = min(material.most, max(material.replaced, ALWAYS))
     for _ in range(TRIES):
         text = notes.render(room, count, archived=archived)
         over = material.size(body_of(text)) - most  # a message may count for more than its text

@@ -38,6 +38,7 @@ from conspectus.langchain.state import (
 )
 from conspectus.messages import Message, is_summary_message, read_messages
 from conspectus.messages.requests import newest_user, refuses_thoughts, without_stale_thoughts
+from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import EmbeddedSummarizer, LastRequest
 from conspectus.model.calls import profile_window
 from conspectus.observe import log
@@ -120,8 +121,9 @@ class Channel:
             setup.say_once(NO_ARCHIVE)
         elif scope.thread.startswith(DERIVED):
             setup.say_once(UNNAMED)
-        kept_in = setup.kept_in(scope) if setup.preserve else None
-        engine = replace(setup.engine, archive=archive, on_event=self._tell, kept_in=kept_in)
+        where = setup.where(scope) if setup.preserve else None
+        where = where if archive is None else ARCHIVED
+        engine = replace(setup.engine, archive=archive, on_event=self._tell, where=where)
         head = self.held.head if isinstance(self.held.head, str) else self.held.records
         last, saved = self.held.after, self.run.saved
         return Thread(engine, scope, room, head, saved, last=last, ratio=ratio)
@@ -135,7 +137,7 @@ class Channel:
         if engine.settings.on_failure != "degrade" or engine.preview is not None:
             return None
         own: Any = dict.fromkeys(("archive", "on_event", "background"))
-        own |= {"memory": Memory(), "passing": True, "kept_in": KEPT}
+        own |= {"memory": Memory(), "passing": True, "where": KEPT}
         engine = replace(engine, **own, writers={EMBEDDED: EmbeddedSummarizer()}, hooks=())
         return Thread(engine, self.scope, room, ratio=ratio)
 
@@ -177,7 +179,7 @@ class Channel:
             seen = [messages[one] if isinstance(one, int) else one for one in parts]
             return View([*seen, *messages[count:]], chain, keys)
         thread = self.thread(None)
-        history = await thread.fold(read_messages(messages))
+        history = await thread.history(read_messages(messages))
         seen = [one for one in history.sources if isinstance(one, BaseMessage)]
         keys, fits = frozenset(manifest(history.chain)), len(history.chain)
         if (history.head_id or "") != head:
@@ -291,7 +293,7 @@ class Channel:
         if not chain:
             return
         name_messages(messages)
-        history = await replace(self.thread(None), head=chain).fold(read_messages(messages))
+        history = await replace(self.thread(None), head=chain).history(read_messages(messages))
         if history.head is not None:
             whole = len(history.sources) == len(messages)
             whole = whole and all(map(is_, history.sources, messages))

@@ -264,7 +264,7 @@ class SummarizationMiddleware(
             if given[name] is not before[name] and given[name] != before[name]:
                 vars(self)[name] = before[name]
                 raise PolicyError(f"{name} cannot change later; build middleware and agent anew")
-        setup = Setup(given, self._kept_in)
+        setup = Setup(given, self._where)
         if made is not None and setup.given["background"] is made.given["background"]:
             setup.engine = replace(setup.engine, background=made.engine.background)
         self._made = setup
@@ -380,7 +380,7 @@ class SummarizationMiddleware(
             request = request.override(messages=cast("list[AnyMessage]", messages))
         return channel, request
 
-    def _kept_in(self, scope: Scope) -> str:
+    def _where(self, scope: Scope) -> str:
         """Return the location of originals in a clip, where no archive has them."""
         return KEPT
 

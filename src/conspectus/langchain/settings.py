@@ -63,14 +63,14 @@ ANSWERS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"t
 class Setup:
     """What one set of settings makes, for all threads of a graph.
 
-    `given` are all parameters of `SummarizationMiddleware`, by name; `kept_in` says in a clip where
+    `given` are all parameters of `SummarizationMiddleware`, by name; `where` says in a clip where
     its original is, if no archive has it.
 
     Raises:
         PolicyError: one of them is invalid.
     """
 
-    def __init__(self, given: dict[str, Any], kept_in: Callable[[Scope], str]) -> None:
+    def __init__(self, given: dict[str, Any], where: Callable[[Scope], str]) -> None:
         for name, choices in CHOICES.items():
             if given[name] not in choices:
                 raise PolicyError(f"{name} must be one of {choices}, not {given[name]!r}")
@@ -81,7 +81,7 @@ class Setup:
                 f"returns a text or None, not {preview!r}"
             )
         counter, model, window = given["token_counter"], given["model"], given["window"]
-        self.given, self.kept_in, self.reserved = given, kept_in, given["reserved_tokens"]
+        self.given, self.where, self.reserved = given, where, given["reserved_tokens"]
         self.preserve = given["history"] == "preserve"  # the channel keeps every message
         tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
         self.recalled = tokens if given["recall"] == "auto" else 0  # of the originals for a turn
@@ -92,7 +92,7 @@ class Setup:
         # nothing more is cut than asked, as long as that fits the window with room to grow.
         trigger = None if given["trigger"] == [] else given["trigger"]
         settings = Settings.of(given, trigger=trigger)
-        policy = replace(settings.policy(), keep_first=True, keep_base=counting.base)
+        policy = replace(settings.policy(), keep_is_set=True, keep_base=counting.base)
         if policy.needs_window and self.window is None:
             raise PolicyError(
                 "Model profile information is required to use fractional token limits, and is "

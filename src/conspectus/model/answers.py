@@ -6,16 +6,13 @@ No phrase decides, only structure and size.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from conspectus.core.records import Draft
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.framing import as_notes
 from conspectus.model.base import SummaryRequest
 from conspectus.model.prompts import TEXTS
 from conspectus.notes.segment import Answer
-
-FLOOR = 200  # tokens that a summary may always take, even where it stands for less
 
 # A text that cites nothing has at least `CAP` tokens, which is more than gateways and models mostly
 # say instead of a summary; a whole one has one part in `PART` of what leaves, if that is less.
@@ -42,24 +39,6 @@ _SEPARATORS = str.maketrans(dict.fromkeys(",;&、，；", " "))
 _QUOTES = "\"'“”„«»「」『』‘’"
 
 Line = tuple[str, tuple[str, ...], bool]  # text, ids, whether it begins with a dash
-
-
-def problems(
-    draft: Draft, entries: Sequence[Message], *, tokens: int, replaced: int, limit: int
-) -> tuple[str, ...]:
-    """Why a draft cannot be used, one short sentence for each reason; empty if it can.
-
-    `tokens` is the size of its message, `replaced` that of all that it replaces.
-    """
-    if not draft.text.strip():
-        return ("it is empty",)
-    unread, takes = {e.key for e in entries} - set(draft.read), f"it takes {tokens:,} tokens"
-    reasons = {
-        f"{len(unread)} of {len(entries)} messages were not read": bool(unread),
-        f"{takes} and {limit:,} (by max_summary_tokens or the window) are allowed": tokens > limit,
-        f"{takes} and what it replaces only {replaced:,}": tokens > max(replaced, FLOOR),
-    }
-    return tuple(reason for reason, wrong in reasons.items() if wrong)
 
 
 def wrong_with(

@@ -55,7 +55,7 @@ class SummaryRequest:
     focus: str = ""  # what the caller wants kept above all
     kept: Sequence[Message] = ()  # messages that stay in view after the summary
     ahead: int = 0  # how many of `kept` were said before the last message that leaves
-    most: int | None = None  # tokens up to which a text is used as it is; None for `limit`
+    fine: int | None = None  # tokens up to which a text is used as it is; None for `limit`
     archived: bool = True  # originals can be recalled
     last: LastRequest | None = None  # it shows `entries` and `notes`, and is to be asked again
     last_tokens: int = 0  # of that request

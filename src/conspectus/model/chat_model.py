@@ -96,7 +96,7 @@ class ChatModelSummarizer(Steps):
         from langchain_core.messages import HumanMessage
 
         asked = [*last.messages, HumanMessage(prompts.instruction(request))]
-        size, most = request.last_tokens + caller.size(asked[-1:]), request.most or request.limit
+        size, most = request.last_tokens + caller.size(asked[-1:]), request.fine or request.limit
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
         # Where the answer is none, the engine goes on with the smallest request.
         return await caller.ask(asked, check, most=most, size=size, once=True)
@@ -190,7 +190,7 @@ class _Reading:
                 notes = [cut_short(text, share, count) for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
             material = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
-        check, most = partial(self.check, request=request), request.most or request.limit
+        check, most = partial(self.check, request=request), request.fine or request.limit
         return await self.caller.ask(self.prompt(material), check, most=most, size=size)
 
     async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:

@@ -143,7 +143,9 @@ class Observation:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        ended = {"seconds": time.perf_counter() - self._start, **_ended_by(error)}
+        ended: dict[str, Any] = {"seconds": time.perf_counter() - self._start}
+        if error is not None:
+            ended |= _ended_by(error)
         with contextlib.suppress(ValueError):
             _around.reset(self._token)
         if self.hides_errors:
@@ -183,10 +185,8 @@ def is_way_out(error: BaseException) -> bool:
     return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
 
 
-def _ended_by(error: BaseException | None) -> dict[str, Any]:
+def _ended_by(error: BaseException) -> dict[str, Any]:
     """Return the fields of an event that describe how work ended."""
-    if error is None:
-        return {}
     if is_way_out(error):
         return {"outcome": "interrupted"}
     if isinstance(error, ArchiveOvertaken):

@@ -90,7 +90,7 @@ class PromptedSummarizer(CallableSummarizer):
         self.identity = "\0".join([kind, options, str(most), *map(repr, self._templates)])
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
-        most = (request.limit if request.most is None else request.most) + SLACK
+        most = (request.limit if request.fine is None else request.fine) + SLACK
         leaving = sum(request.count(entry.reading) for entry in request.entries)
         check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // PART))
         text, count = request.notes, self._count

@@ -20,7 +20,7 @@ from conspectus.core.records import Chain, Record
 from conspectus.engine.compaction import carry_out
 from conspectus.engine.settings import Engine, Settings
 from conspectus.engine.thread import SUMMARY_FLOOR, Thread
-from conspectus.engine.view import History, look
+from conspectus.engine.view import History, history_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.requests import is_users
@@ -153,7 +153,7 @@ class Invocation:
             known: Any = {"archived": head.archived, "mark": head.mark} if head else {}
             text = summary_text(self.running.summary, **{"archived": False, **known})
             between = [summary_message(text, head.id if head else "before")]
-        history = look(engine, read_messages([*self.system, *between, *self.rest]), chain)
+        history = history_of(engine, read_messages([*self.system, *between, *self.rest]), chain)
         size = engine.meter.messages(self.standing)
         items = (replace(p, tokens=size) if p.summary else p for p in history.items)
         return replace(history, items=tuple(items))
