@@ -95,7 +95,7 @@ def plan(
         elif fired and fired.tokens is None and fired.fraction is None:
             gain = 1  # it counts messages alone
         instructions = sum(item.tokens for item in items[: leading(items)])
-        longest, cap = policy.summary_limit(budget, instructions), policy.summary_cap
+        longest, cap = policy.summary_limit(budget, instructions)
         ladder = Ladder(
             items, budget, longest=longest, floor=floor, gain=gain, cap=cap, clip_users=clip_users
         )

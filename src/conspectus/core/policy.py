@@ -228,11 +228,6 @@ class Policy:
         alone = (c.tokens for c in self.trigger if c.messages is None and c.tokens is not None)
         return min(alone, default=None)
 
-    @property
-    def summary_cap(self) -> int | None:
-        """The most tokens of the summary message, frame included, that a caller has set."""
-        return self.max_summary_tokens and self.max_summary_tokens + self.summary_frame
-
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
     ) -> TriggerClause | None:
@@ -251,18 +246,19 @@ class Policy:
                 return clause
         return None
 
-    def summary_limit(self, budget: int | None, leading: int = 0) -> int:
-        """Return the most tokens asked of the summary message, its frame included.
+    def summary_limit(self, budget: int | None, leading: int) -> tuple[int, int | None]:
+        """Return the most tokens asked of the summary message, and those that the caller has set.
 
-        `budget` is the room for all messages, or None; `leading` are tokens of leading system
-        messages in it.
+        Its frame is included. `budget` is the room for all messages, or None; `leading` are tokens
+        of leading system messages in it.
         """
-        if self.summary_cap is not None:
-            return self.summary_cap
+        if self.max_summary_tokens is not None:
+            cap = self.max_summary_tokens + self.summary_frame
+            return cap, cap
         rooms = [room for room in (budget, self.least_trigger) if room is not None]
         room = min(rooms, default=SUMMARY_SHARE * LARGEST_SUMMARY)
         most = max(256, min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE)))
-        return most if budget is not None else min(most, LARGEST_SUMMARY)
+        return most if budget is not None else min(most, LARGEST_SUMMARY), None
 
 
 @dataclass(frozen=True, slots=True)

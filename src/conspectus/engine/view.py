@@ -72,8 +72,11 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
     messages are not all there, unchanged and in order, or it covers the user's newest message,
     which a client has gone back to, to ask it again.
     """
-    summaries = _summaries(entries, chain) if chain else {}
-    clips = _clips(entries, chain, summaries) if chain else {}
+    if not chain:
+        whole = (Remaining(i, entry.key, None, False) for i, entry in enumerate(entries))
+        return Folded((), list(whole), 0)
+    summaries = _summaries(entries, chain)
+    clips = _clips(entries, chain, summaries)
     keys = [clips[i][1] if i in clips else entry.key for i, entry in enumerate(entries)]
     number = summaries[max(summaries)] if summaries else None
     live = _fitting(chain, entries, keys) if number is None else tuple(chain[: number + 1])
@@ -95,8 +98,6 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
 
 def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> Chain:
     """Return the leading records whose messages a whole history holds, in order."""
-    if not chain:
-        return ()
     users = (i for i in reversed(range(len(entries))) if entries[i].role == "user")
     newest = next((keys[i] for i in users if not bears_mark(entries[i])), None)
     positions = {key: index for index, key in enumerate(keys)}
