@@ -105,7 +105,7 @@ def readings(
     `size` tells the tokens of a message, by default those of its text; `frame` are those around it.
     """
     if room is None:
-        pieces = [[Part(entry, entry.reading, 0) for entry in entries]]
+        pieces = [[Part(entry, "", 0) for entry in entries]]  # texts of parts alone are used
     else:
         size = size or (lambda entry: count(entry.reading))
         parts = [Part(entry, entry.reading, size(entry)) for entry in entries]
@@ -128,13 +128,15 @@ def _message(part: Part, torn: bool) -> BaseMessage:
     """
     from langchain_core.messages import AIMessage, HumanMessage
 
-    entry, message, text = part.entry, message_of(part.entry), part.text
+    entry, message = part.entry, message_of(part.entry)
     if not part.label and not (torn and (entry.calls or entry.answers)):
         return message
     if part.label:
-        text = f"[part {part.label}]\n{text}"
+        text = f"[part {part.label}]\n{part.text}"
     elif entry.calls:
         text = "\n".join([entry.text, *(f"[call of {one.name}] {one.args}" for one in entry.calls)])
+    else:
+        text = entry.text
     if entry.role == "assistant":
         return AIMessage(text, id=message.id)
     result = "[result of a tool]\n" if entry.role == "tool" else ""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from conspectus.messages import Message
-from conspectus.messages.message import Call, Result
+from conspectus.messages.message import Call, Result, fields_of
 from conspectus.notes.segment import Answer, Kind, Line, Segment
 from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line
 from conspectus.notes.tools import Skills, Tool, ToolTable
@@ -64,7 +65,7 @@ def read_segment(
     if user is None:  # none where any message of the user has none
         names = [one.name or "" for one in (*leaving, *kept) if one.role == "user"]
         user = "" if "" in names else next(iter(names), "")
-    reader = _Reader(tools or ToolTable(), user, skills, before.todo)
+    reader = _Reader(tools or ToolTable(), user, skills, before.todo or ())
     start = max((line.span[-1] + 1 for line in before.lines), default=0)
     for place, message in enumerate(leaving, start):
         reader.read(message, place)
@@ -82,18 +83,19 @@ def read_segment(
     )
 
 
+@dataclass(slots=True)
 class _Reader:
     """The lines so far, and the calls that wait for their results."""
 
-    def __init__(
-        self, tools: ToolTable, user: str, skills: Skills | None, todo: Sequence[str] | None
-    ) -> None:
-        self._tools, self._user, self._skills, self._todo = tools, user, skills, todo or ()
-        self.lines: list[Line] = []
-        self.todo: tuple[str, ...] | None = None
-        self.skill_files: dict[str, str] = {}
-        self._calls: dict[str, list[Line]] = {}
-        self._todos: dict[str, str] = {}
+    tools: ToolTable
+    user: str  # the name under which the user speaks
+    skills: Skills | None
+    before: Sequence[str]  # the to-do list of the notes so far
+    lines: list[Line] = field(default_factory=list)
+    todo: tuple[str, ...] | None = None  # the newest list
+    skill_files: dict[str, str] = field(default_factory=dict)
+    calls: dict[str, list[Line]] = field(default_factory=dict)  # by their ids
+    todos: dict[str, str] = field(default_factory=dict)  # arguments with a list, by call
 
     def read(self, message: Message, place: int) -> None:
         """Add what one message says, asks and answers."""
@@ -101,20 +103,27 @@ class _Reader:
         if own and not message.calls and role != "tool":
             by: str = "" if role == "assistant" else role
             if role == "user":
-                by = "" if message.name in (None, "", self._user) else str(message.name)
+                by = "" if message.name in (None, "", self.user) else str(message.name)
             kind: Kind = "agent" if by or role != "user" else "said"
             self.lines.append(Line(kind, (message.cite,), own, by, span=(place, place)))
         for number, call in enumerate(message.calls):
             why = "" if number or role == "tool" else own
             self._call(message, call, place, why)
-        for result in _results(message) if message.answers else ():
-            self._result(message, result, place)
+        if message.answers:
+            fields = fields_of(message.source)
+            failed = fields.get("status") == "error" or fields.get("is_error") is True
+            whole = Result(message.answers[0], message.text, False)
+            for result in message.results or [whole]:
+                self._result(message, result, place, failed or result.failed)
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
-        tool = self._tools[call.name]
-        args = tool.ordered(_arguments(call.args))
+        tool, text = self.tools[call.name], call.args.strip()
+        if isinstance(data := _data(text), Mapping):
+            args = tool.ordered([(str(name), _plain(value)) for name, value in data.items()])
+        else:
+            args = [("", one_line(text))] if text else []
         if tool.todo and _items(call.args, tool, ()) is not None:
-            self._todos[call.id] = call.args  # the newest list is shown under what is open
+            self.todos[call.id] = call.args  # the newest list is shown under what is open
             args = [(tool.todo, GAP)]
         line = Line(
             "done",
@@ -125,40 +134,30 @@ class _Reader:
             effect=tool.effect,
             span=(place, place),
         )
-        self._calls.setdefault(call.id, []).append(line)
+        self.calls.setdefault(call.id, []).append(line)
         self.lines.append(line)
 
-    def _result(self, message: Message, result: Result, place: int) -> None:
+    def _result(self, message: Message, result: Result, place: int, failed: bool) -> None:
         # Ids may come again: the first call without an answer has it, else the last one.
-        calls = self._calls.setdefault(result.call, [])
+        calls = self.calls.setdefault(result.call, [])
         if not calls:
             calls.append(Line("done", call="result", span=(place, place)))
             self.lines += calls
         line = next((one for one in calls if not one.outcome), calls[-1])
-        tool, shape = self._tools[line.call], shape_of(result.text)
-        failed = result.failed or (shape.failed and tool.effect is not False)
-        if self._skills is not None and not result.failed:
-            self.skill_files |= self._skills.read(line.call, line.args)
-        if tool.todo:
-            items = _items(self._todos.get(result.call, ""), tool, self.todo or self._todo)
-            self.todo = self.todo if failed or items is None else items
-        if tool.asks and not result.failed and (said := result.text.strip()):
+        tool, shape = self.tools[line.call], shape_of(result.text)
+        if self.skills is not None and not failed:
+            self.skill_files |= self.skills.read(line.call, line.args)
+        if tool.asks and not failed and (said := result.text.strip()):
             self.lines.append(Line("said", (message.cite,), said, line.call, span=(place, place)))
+        failed = failed or (shape.failed and tool.effect is not False)
+        if tool.todo:
+            items = _items(self.todos.get(result.call, ""), tool, self.todo or self.before)
+            self.todo = self.todo if failed or items is None else items
         outcome = cut(shape.text, BRIEF if tool.todo or tool.asks else STORED) or "(empty)"
         line.outcome = f"{line.outcome}{BREAK}{outcome}" if line.outcome else outcome
         line.ids = tuple(dict.fromkeys((*line.ids, message.cite)))
         line.fields, line.failed = shape.fields, line.failed or failed
         line.span = (line.span[0], place)
-
-
-def _results(message: Message) -> Sequence[Result]:
-    """Return the answers in a message."""
-    source: Any = message.source
-    fields = source if isinstance(source, Mapping) else {"status": getattr(source, "status", None)}
-    failed = fields.get("status") == "error" or fields.get("is_error") is True
-    if message.results:
-        return [result._replace(failed=result.failed or failed) for result in message.results]
-    return [Result(call, message.text, failed) for call in message.answers[:1]]
 
 
 def _items(args: str, tool: Tool, before: Sequence[str]) -> tuple[str, ...] | None:
@@ -234,19 +233,11 @@ def shape_of(text: str) -> Shape:
     return Shape(BREAK.join((*ends, *lines)), False, _says_failed(fields))
 
 
-def _arguments(args: str) -> list[tuple[str, str]]:
-    """Return the arguments of a call, each a name and a value in one line; JSON stays JSON."""
-    data = _data(args.strip())
-    if not isinstance(data, Mapping):
-        return [("", one_line(args))] if args.strip() else []
-    return [(str(name), _plain(value)) for name, value in data.items()]
-
-
 def _data(text: str) -> Any:
     if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]") or len(text) > MOST_JSON:
         return None
     try:
-        return json.loads(text, parse_float=_number)
+        return _JSON.decode(text)
     except (ValueError, RecursionError):
         return None
 
@@ -257,7 +248,11 @@ def _number(digits: str) -> float | str:
     return number if repr(number) == digits else digits
 
 
+_JSON = json.JSONDecoder(parse_float=_number)
+
+
 def _plain(value: Any) -> str:
+    """Return a value in one line; what is nested stays JSON."""
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, list) and not any(isinstance(one, (list, Mapping)) for one in value):

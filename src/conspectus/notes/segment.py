@@ -7,11 +7,12 @@ never read back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Literal
 
+from conspectus._newest import Newest
 from conspectus.core.records import from_plain, to_plain
 
 Kind = Literal["said", "done", "agent", "found"]
@@ -63,6 +64,8 @@ class Line:
     times: int = 0
     about: tuple[str, ...] = ()
     failures: int = 0  # how many of these failed
+    # what was derived from it, by name or by the room of a text
+    texts: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def cites(self) -> tuple[str, ...]:
@@ -87,14 +90,13 @@ class Line:
         return bool(self.outcome) and not self.failed and (self.effect or unknown)
 
     @cached_property
-    def texts(self) -> dict[Any, Any]:
-        """What was derived from it."""
-        return {}
-
-    @cached_property
     def plain(self) -> Any:
         """The line as plain data, without what is as usual; it is never changed."""
-        return to_plain(self)
+        parts = ((name, getattr(self, name), usual) for name, usual in _USUAL)
+        return to_plain({name: part for name, part, usual in parts if part != usual})
+
+
+_USUAL = [(part.name, part.default) for part in fields(Line) if part.init]
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,8 @@ class Segment:
         """Return the notes as plain data, without what is as usual; it is never changed."""
         data: dict[str, Any] = to_plain(replace(self, lines=()))
         if self.lines:
-            data["lines"] = [line.plain for line in self.lines]
-            _remember(data["lines"], self.lines)
+            plain = data["lines"] = [line.plain for line in self.lines]
+            _known.put(id(plain), (plain, self.lines))
         return data
 
     @classmethod
@@ -172,19 +174,12 @@ class Segment:
         if sum(segment.parts) not in (0, len(lines)):
             raise ValueError("the parts of the notes are damaged")
         if lines and not known:
-            _remember(plain, lines)
+            _known.put(id(plain), (plain, lines))
         return replace(segment, lines=lines)
 
 
-# Lines by the identity of their plain data.
-_known: dict[int, tuple[Any, tuple[Line, ...]]] = {}
-
-
-def _remember(plain: Sequence[Any], lines: tuple[Line, ...]) -> None:
-    """Keep lines with their plain data, which records share: reading takes long."""
-    if len(_known) >= SEGMENTS:
-        _known.clear()
-    _known[id(plain)] = plain, lines
+_known: Newest[int, tuple[Any, tuple[Line, ...]]] = Newest(SEGMENTS)
+"""Lines by the identity of their plain data, which records share: reading takes long."""
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -25,12 +24,11 @@ TOOLS, ABOUT, NAME = 12, 8, 40
 NAMED = 12  # Messages of the user that are left out and still named one by one
 # Where a text may be cut, the best places first.
 _ENDS = ("\n", BREAK, ". ", "。", "! ", "? ", "！", "？", "; ", ", ", "、", "，", " ")
-_SPACES = re.compile(r"(?<![ \t])[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
 def one_line(text: str) -> str:
     """Return a text in one line, the ends of its own lines marked."""
-    return _SPACES.sub(BREAK, text.strip())
+    return BREAK.join(filter(None, map(str.strip, text.splitlines())))
 
 
 def shared(sizes: Iterable[float], room: float) -> float:
