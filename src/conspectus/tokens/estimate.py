@@ -40,7 +40,7 @@ UNIT = 0.01  # Tokens of one step of a weight, which is a byte
 BLOCK = 1 << 16  # Characters coded at once, so that memory stays bounded
 # Characters of a text of which sections are remembered: most of a summary comes again with the next
 # one, and with each try to make it fit.
-LONG, LONGEST = 4_000, 40_000
+LONG, LONGEST, SECTION = 4_000, 40_000, "\n## "
 
 
 def family_of(name: str) -> tuple[Family, Maker]:
@@ -66,7 +66,9 @@ def estimate(text: str, family: Family = "unknown") -> int:
     if not text:
         return 0
     if LONG < len(text) < LONGEST:
-        steps = sum(_remembered(part, family) for part in re.split(r"(?=\n## )", text))
+        first, *rest = text.split(SECTION)
+        parts = [first, *(f"{SECTION}{part}" for part in rest)]
+        steps = sum(_remembered(part, family) for part in parts)
     else:
         steps = _steps(text, family)
     return max(1, round(steps * UNIT))
