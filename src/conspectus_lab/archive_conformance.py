@@ -31,8 +31,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import arun, run
 from conspectus.core.records import ClipMark, Cost, Draft, Record
 from conspectus.errors import NotFoundError
-from conspectus.messages import Message, Source, read_messages
-from conspectus.messages.message import encode
+from conspectus.messages import Message, Source, read_message, read_messages
 from conspectus.recall import recall_flow
 
 T = TypeVar("T")
@@ -163,7 +162,7 @@ class ArchiveConformance:
             assert type(got.message) is type(message), name
             assert got.lossless, name
             assert got.text == entry.reading, name
-            assert encode(got.message).text == entry.encoded.text, name
+            assert read_message(got.message).encoded.text == entry.encoded.text, name
             assert name == "numbers" or got.message == message, name  # NaN is unlike itself
 
     def test_a_part_without_json_form_is_described_and_said_so(
@@ -296,7 +295,10 @@ class ArchiveConformance:
             await archive.flow(archive.commit, scope, record)
             chain = await archive.flow(archive.chain, scope)
             kept = await archive.flow(archive.get, scope, [entry.key for entry in entries])
-            texts = [(one.key, one.text, one.lossless, encode(one.message).text) for one in kept]
+            texts = [
+                (one.key, one.text, one.lossless, read_message(one.message).encoded.text)
+                for one in kept
+            ]
             asked: dict[str, Any] = {"query": "hello", "tokens": 500, "count": len}
             return (
                 await archive.flow(archive.missing, scope, entries),

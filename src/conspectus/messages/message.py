@@ -125,8 +125,15 @@ class Message:
 
     @property
     def encoded(self) -> Encoded:
-        """The original as JSON."""
-        return encode(self.source, self.memo.get("data"))
+        """The original as JSON data, without its id, which is kept beside it."""
+        lost: list[type] = []
+        data = self.memo.get("data") or tagged(fields_of(self.source), lost)
+        if is_message(self.source):
+            body = {key: part for key, part in data.items() if key != "id"}
+            return Encoded("langchain", {"type": self.source.type, "data": body}, not lost)
+        # The id beside the message is a text, so an id of another type stays in it.
+        body = {key: part for key, part in data.items() if key != "id" or type(part) is not str}
+        return Encoded("dict", body, not lost)
 
     @property
     def stem(self) -> str:
@@ -187,8 +194,10 @@ def name_entries(
             # counted by their keys alone.
             key = name = f"{stem}-{number}"
         else:  # it may be the same message twice, id and all
-            while (key := _occurring(stem, number)) in taken:
+            key = _occurring(stem, number) if number else stem
+            while key in taken:
                 number += 1
+                key = _occurring(stem, number)
             name = message.id
         counts[stem] = number + 1
         if not message.key:  # read just now
@@ -198,7 +207,7 @@ def name_entries(
 
 
 def _occurring(key: str, again: int) -> str:
-    return hashlib.sha256(f"{key}\0{again}".encode()).hexdigest()[:32] if again else key
+    return hashlib.sha256(f"{key}\0{again}".encode()).hexdigest()[:32]
 
 
 def occurrences(keys: Iterable[str]) -> Counter[str]:
@@ -254,26 +263,6 @@ def fields_of(message: Any) -> Any:
     return {**vars(message), **extra} if extra else vars(message)
 
 
-def encode(message: Source, data: Any = None) -> Encoded:
-    """Return a message as JSON data, without its id, which is kept beside it.
-
-    `data` is what `tagged` has returned of its fields, if that is known.
-
-    Example:
-        >>> encode({"role": "user", "content": "hi", "id": "7"}).text
-        '{"content":"hi","role":"user"}'
-    """
-    lost: list[type] = []
-    if data is None:
-        data = tagged(fields_of(message), lost)
-    if is_message(message):
-        body = {key: part for key, part in data.items() if key != "id"}
-        return Encoded("langchain", {"type": message.type, "data": body}, not lost)
-    # The id beside the message is a text, so an id of another type stays in it.
-    body = {key: part for key, part in data.items() if key != "id" or type(part) is not str}
-    return Encoded("dict", body, not lost)
-
-
 def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
     """Copy a value as JSON data; what has no form in it is tagged or described.
 
@@ -292,12 +281,14 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
             return {TAG: "bytes", "value": base64.b64encode(value).decode()}
     elif not value:
         return _NOTHING[kind]
-    instead = too_deep(value, inside)
+    if id(value) in inside or len(inside) >= DEEPEST:
+        lost.append(kind)
+        return f"[{too_deep(value, inside)}]"
     inside = (*inside, id(value))
-    if instead is None and isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)):
         parts = [part if type(part) in _LEAVES else tagged(part, lost, inside) for part in value]
         return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
-    if instead is None and (kind is dict or isinstance(value, Mapping)):
+    if kind is dict or isinstance(value, Mapping):
         if TAG not in value and _KEYS.issuperset(map(type, value)):
             return {
                 key: part if type(part) in _LEAVES else tagged(part, lost, inside)
@@ -306,10 +297,10 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
         pairs = [[tagged(part, lost, inside) for part in pair] for pair in value.items()]
         return {TAG: "pairs", "value": pairs}
     lost.append(kind)
-    if instead is None and callable(getattr(value, "model_dump", None)):
+    if callable(getattr(value, "model_dump", None)):
         with suppress(Exception):  # as of a class
             return tagged(value.model_dump(), lost, inside)
-    return f"[{instead or f'an object of {kind.__module__}.{kind.__qualname__}'}]"
+    return f"[an object of {kind.__module__}.{kind.__qualname__}]"
 
 
 def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
@@ -362,7 +353,7 @@ def sendable(text: str) -> str:
 
 
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
-    """Read the text of what `encode` returned; what is no message is a `MessageError`."""
+    """Read the text of an `Encoded`; what is no message is a `MessageError`."""
     try:
         data = json.loads(text, object_hook=_untagged)
         if form == "langchain":

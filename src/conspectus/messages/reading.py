@@ -195,7 +195,7 @@ def _read(message: Any, index: int) -> Message:
         fields, beside = vars(message), {**message.response_metadata, **message.additional_kwargs}
     elif isinstance(message, Mapping):
         fields = beside = message if type(message) is dict else dict(message)
-        item = is_item(message)
+        item = "role" not in message and is_item(message)
         role = _item_role(message) if item else _dict_role(message, index)
     else:
         raise MessageError(
@@ -317,7 +317,9 @@ class _Parts:
             for key in ("tool_calls", "invalid_tool_calls"):
                 listed = holder.get(key)
                 for call in listed if isinstance(listed, (list, tuple)) else ():
-                    if isinstance(_named(call, key), Mapping):
+                    if not isinstance(call, Mapping):
+                        _named(call, key)
+                    else:
                         made = call.get("function") or call.get("custom") or call
                         args = made.get("arguments", made.get("input", made.get("args")))
                         self.call(call.get("id"), made.get("name"), args or "")
@@ -327,30 +329,30 @@ class _Parts:
             self.call(f"{FUNCTION}{name}", name, first.get("arguments", ""))
         self.content(beside.get("tool_outputs"))  # of hosted tools, in ChatOpenAI's older form
 
-    def say(self, text: str) -> None:
-        """Add words of the speaker."""
-        if text:
-            self.text.append(text)
-            self.own.append(text)
-
     def call(self, call_id: object, name: object, args: Any) -> None:
         """Add a call; one without an id pairs with nothing and is text."""
         call = Call(str(call_id or ""), str(name or ""), as_text(args))
         if call.id:
             self.calls.setdefault(call.id, call)
         else:
-            self.say(call.reading)
+            self.content(call.reading)
 
     def content(self, content: Any) -> None:
         """Add a content: text, a block of any provider, or a list of both."""
         listed = isinstance(content, list)
         for part in (content if listed else [content]) if content else ():
-            if plain_text(part):
-                self.say(part["text"])
+            if isinstance(part, str):
+                text = part
+            elif plain_text(part):
+                text = part["text"]
             elif isinstance(part, Mapping) and (listed or "type" in part):
                 self.block(part)
+                continue
             else:
-                self.say(as_text(_named(part, "content")))
+                text = as_text(_named(part, "content"))
+            if text:
+                self.text.append(text)
+                self.own.append(text)
 
     def block(self, block: Mapping[str, Any]) -> None:
         """Add one block of any provider; an item of OpenAI's Responses is one."""
