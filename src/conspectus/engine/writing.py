@@ -28,7 +28,7 @@ from conspectus.model.chunks import cut_short
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
-from conspectus.notes.text import cited, cut, one_line, section
+from conspectus.notes.text import cut, one_line, section
 from conspectus.observe import observing
 from conspectus.observe.events import as_text, is_way_out
 
@@ -224,7 +224,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
     request = replace(request, limit=min(request.limit, least))
     text = notes.render(CONTEXT + 2 * size, count, archived=True, calls=False)
     ahead = _ahead(material)
-    words = [cited(cut(as_notes(ahead.own), AHEAD), [ahead.cite])] if ahead else []
+    words = [f"{cut(as_notes(ahead.own), AHEAD)} [{ahead.cite}]"] if ahead else []
     text = "\n".join(filter(None, (text, *section(IN_VIEW, words), foreign * beside)))
     return replace(request, notes=text, form="findings", anew=anew)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -125,7 +125,12 @@ class Notes:
         chars = min(whole, max(chars, 0.0))
         for _ in range(TRIES):
             rooms = _rooms(lines, chars) if chars < whole else []
-            body = _body(_shared_out(parts, rooms), archived)
+            body = list[str]()
+            for number, part in enumerate(_shared_out(parts, rooms), 1):
+                body.append(f"# Part {number}")
+                for kind, name in HEADINGS.items():
+                    some = [shown(line, left, archived) for line, left in part if line.kind == kind]
+                    body += section(name, some)
             text = "\n".join(filter(None, (before, *body, end)))
             size = count(text)
             each = chars / max(size - fixed, 1)
@@ -175,7 +180,7 @@ class Notes:
             end = f"{NOW}\n{_within(end, room, count)}"
         if own.summary:
             end = f"{end}\n## Summary\n{_within(own.summary, room, count)}".lstrip("\n")
-        return _within(own.text, room, count), end
+        return own.text and _within(own.text, room, count), end
 
 
 def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Parts:
@@ -198,14 +203,6 @@ def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Part
         counts = [(tallied(same), 1.0) for same in kinds if same]
         groups[at] = [*counts, *(pair for pair in pairs if pair[1] and not pair[0].times)]
     return groups
-
-
-def _body(parts: Parts, archived: bool) -> Iterator[str]:
-    for number, part in enumerate(parts, 1):
-        yield f"# Part {number}"
-        for kind, name in HEADINGS.items():
-            lines = [shown(line, room, archived) for line, room in part if line.kind == kind]
-            yield from section(name, lines)
 
 
 def _least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> str:

@@ -93,11 +93,6 @@ def cut_lines(text: str, room: float) -> str:
     return "\n".join(cut(line, each, 1.0) for line in lines)
 
 
-def cited(text: str, ids: Sequence[str]) -> str:
-    """Return a text with the names of the messages that it is about."""
-    return f"{text} [{', '.join(ids)}]" if ids else text
-
-
 def section(name: str, lines: Sequence[str]) -> list[str]:
     """Return a heading with lines below it; nothing without lines."""
     if not lines:
@@ -130,7 +125,8 @@ def fitted(line: Line, room: float) -> Line:
     room -= len(line.call) + 5 + sum(len(name) + 3 for name, _ in line.args)
     sizes = [len(line.text), len(line.outcome), *(len(value) for _, value in line.args)]
     each = max(shared(sizes, room), LEAST)
-    args = tuple((name, cut(value, each)) for name, value in _changed(line.args))
+    args = _changed(line.args) if len(line.args) > 1 else line.args
+    args = tuple((name, cut(value, each)) for name, value in args)
     outcome = cut(line.outcome, each, 1.0 if line.fields else 0.5)
     return replace(line, text=cut(line.text, each), args=args, outcome=outcome)
 
@@ -166,18 +162,18 @@ def text_of(line: Line, archived: bool = True) -> str:
         >>> text_of(Line("done", ("m2",), call="read", args=(("path", "a.py"),), outcome="ok"))
         'read(a.py) → ok [m2]'
     """
-    ids = line.cites if archived else ()
     if line.times:
         return counted(line, archived)
-    if line.kind != "done":
+    if line.kind == "done":
+        many = len(line.args) > 1
+        args = (f"{name}={value}" if many and name else value for name, value in line.args)
+        outcome = f"{'failed: ' * line.failed}{line.outcome}" if line.outcome else "(no result)"
+        why = f"{one_line(line.text)} " if line.text else ""
+        text = f"{why}{line.call}({', '.join(args)}) → {outcome}"
+    else:
         missing = (quote for quote in line.quotes if quote not in line.text)
-        said = f" {GAP} ".join([line.text, *missing])
-        return cited(f"{line.by}: {said}" if line.by else said, ids)
-    many = len(line.args) > 1
-    args = (f"{name}={value}" if many and name else value for name, value in line.args)
-    outcome = f"{'failed: ' * line.failed}{line.outcome}" if line.outcome else "(no result)"
-    why = f"{one_line(line.text)} " if line.text else ""
-    return cited(f"{why}{line.call}({', '.join(args)}) → {outcome}", ids)
+        text = f" {GAP} ".join([f"{line.by}: {line.text}" if line.by else line.text, *missing])
+    return f"{text} [{', '.join(line.cites)}]" if archived and line.ids else text
 
 
 def counted(line: Line, archived: bool) -> str:

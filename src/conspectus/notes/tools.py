@@ -94,16 +94,15 @@ class ToolTable:
 
     Args:
         own: tools that a caller has described.
+
+    Attributes:
+        identity: these as a text; empty for none.
     """
 
     def __init__(self, own: Iterable[Tool] = ()) -> None:
         self._own = {tool.name.casefold(): tool for tool in own}
         self._hints: dict[str, Tool] = {}
-
-    @property
-    def identity(self) -> str:
-        """What a caller has described, as a text; empty for nothing."""
-        return repr(list(self._own.values())) if self._own else ""
+        self.identity = repr([*self._own.values()]) if self._own else ""
 
     def learn(self, tools: Iterable[object]) -> None:
         """Take over MCP's `readOnlyHint` from the metadata of an agent's tools."""
@@ -115,7 +114,7 @@ class ToolTable:
 
     def __getitem__(self, name: str) -> Tool:
         name = name.casefold()
-        own = self._own.get(name) or _opening(self._own, name)
+        own = self._own.get(name) or _opening(self._own, name) if self._own else None
         known = own or _TABLE.get(name) or self._hints.get(name) or _opening(_TABLE, name)
         return known or _UNKNOWN
 
