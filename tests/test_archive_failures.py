@@ -22,6 +22,7 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.archive.langgraph import FORMAT
 from conspectus.archive.sqlite import SqliteTables
+from conspectus.archive.tables import Tables
 from conspectus.archive.values import packed, unpacked
 from conspectus.bridge import arun
 from conspectus.errors import (
@@ -350,6 +351,32 @@ def test_nothing_of_what_has_expired_is_left_in_the_files(tmp_path):
         assert archive.threads("ann") == ()
     Archive.open(tmp_path / "archive.db", ttl=60).close()
     assert not any(b"rhododendron" in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_what_is_archived_anew_outlives_a_sweep_at_the_same_time(database, monkeypatch):
+    entries, write = talk("one", "two"), Tables._put
+    began, ends = threading.Event(), threading.Event()
+
+    def slow(self: Tables, *given: Any) -> int:
+        after = write(self, *given)
+        began.set()
+        assert ends.wait(30)
+        return after
+
+    with Archive.open(database, ttl=0.05) as old, Archive.open(database) as new:
+        old.put(SCOPE, entries)
+        time.sleep(0.06)
+        monkeypatch.setattr(Tables, "_put", slow)
+        writer = threading.Thread(target=new.put, args=(SCOPE, entries))
+        sweeper = threading.Thread(target=old.backend.sweep)
+        writer.start()
+        assert began.wait(30)
+        sweeper.start()
+        time.sleep(0.2)
+        ends.set()
+        for one in (writer, sweeper):
+            one.join(30)
+        assert new.missing(SCOPE, entries) == ()
 
 
 def test_a_history_that_has_expired_is_compacted_again(tmp_path, monkeypatch):

@@ -255,18 +255,21 @@ class Tables(ABC):
 
     def sweep(self) -> None:
         """Delete what has expired."""
+        held = f"id IN (SELECT scope FROM item WHERE {GONE}) ORDER BY id{self.lock}"
+        bare = "NOT EXISTS (SELECT 1 FROM item WHERE item.scope = scope.id)"
         with self.transaction(writes=True) as run:
-            count = self._drop(run, GONE, time.time())
-            rows = run("SELECT id, next FROM scope WHERE id NOT IN (SELECT scope FROM item)")
-            # Unless it is written meanwhile.
-            run.many("DELETE FROM scope WHERE id = ? AND next = ?", rows)
+            now, count = time.time(), 0
+            # Until its scope is locked, a writer may put anew what has expired.
+            for (number,) in run(f"SELECT id FROM scope WHERE {held}", now):
+                count += self._drop(run, f"scope = ? AND {GONE}", number, now)
+                run(f"DELETE FROM scope WHERE id = ? AND {bare}", number)
         if count:
             self.scrub()
 
-    def _drop(self, run: Run, which: str, value: float) -> int:
+    def _drop(self, run: Run, which: str, *values: float) -> int:
         """Delete items; the words of one go by its text, as the index does not keep them."""
         sql, count = "SELECT number, kind, key, body FROM item WHERE", 0
-        while rows := run(f"{sql} {which} LIMIT {AT_ONCE}", value):
+        while rows := run(f"{sql} {which} LIMIT {AT_ONCE}", *values):
             for number, kind, key, body in rows:
                 count += kind in COUNTED
                 if kind == KINDS["messages"]:
