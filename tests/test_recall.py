@@ -52,6 +52,7 @@ FOUND = {
     "கதவின் குறியீடு மேசையில் உள்ளது.": ["குறியீடு"],
     "הַסִּיסְמָה בַּכַּסֶּפֶת.": ["הַסִּיסְמָה"],
     "Das Café hat die Größe 7.": ["cafe", "CAFÉ", "größe", "Grosse", "ｃａｆｅ́"],
+    "Ο τρόπος: or not any?": ["τροπος", "ΤΡΌΠΟΣ", "or not"],
     "The party 🎉 was great.": ["🎉"],
 }
 """Messages, and queries for each."""

@@ -20,6 +20,10 @@ KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count"
 MAKING = 7_301_905  # Number of the lock under which the tables are made
 TYPES = {"serial": "BIGSERIAL PRIMARY KEY", "bytes": "BYTEA", "number": "BIGINT"}
 WORDS = (
+    # The stems of FTS5; `english` of PostgreSQL has others, and leaves out words such as "not".
+    "CREATE TEXT SEARCH DICTIONARY porter (TEMPLATE = snowball, language = porter)",
+    "CREATE TEXT SEARCH CONFIGURATION porter (COPY = simple)",
+    "ALTER TEXT SEARCH CONFIGURATION porter ALTER MAPPING REPLACE simple WITH porter",
     "CREATE TABLE words (number BIGINT PRIMARY KEY, body TSVECTOR NOT NULL)",
     "CREATE INDEX words_body ON words USING gin (body)",
 )
@@ -30,10 +34,10 @@ class PostgresTables(Tables):
 
     daemon = True
     lock = " FOR UPDATE"  # so that a writer waits, and makes the history anew
-    index = "INSERT INTO words VALUES (?, to_tsvector('english', ?))"
+    index = "INSERT INTO words VALUES (?, to_tsvector('porter', ?))"
     unindex = "DELETE FROM words WHERE number = ? AND ?::text IS NOT NULL"
     look_up = (
-        "SELECT number FROM words WHERE body @@ to_tsquery('english', ?) "
+        "SELECT number FROM words WHERE body @@ to_tsquery('porter', ?) "
         "AND number BETWEEN ? AND ? ORDER BY number DESC LIMIT ?"
     )
 
@@ -72,7 +76,10 @@ class PostgresTables(Tables):
         with self.transaction(writes=True) as run:
             run("SELECT pg_advisory_xact_lock(?)", MAKING)
             # A user who may only use the tables may make none, not even those that are there.
-            if run("SELECT to_regclass('words_body')") == [(None,)]:
+            if not run(
+                "SELECT 1 FROM pg_ts_config WHERE cfgname = 'porter'"
+                " AND pg_ts_config_is_visible(oid)"
+            ):
                 for statement in (*SCHEMA, *WORDS):
                     run(statement.format(**TYPES))
 
@@ -90,7 +97,7 @@ class PostgresTables(Tables):
 
     def text(self, passage: str) -> str:
         # The server has rules of its own for addresses and files, so it gets words alone.
-        return " ".join(match[0].lower() for match in PIECE.finditer(passage))
+        return " ".join(match[0].casefold() for match in PIECE.finditer(passage))
 
     def word(self, word: str) -> str:
         words = self.text(word).replace(" ", "' & '")
