@@ -100,8 +100,9 @@ def test_list_names_the_threads_of_one_tenant(archive):
     heading, row = run("archive", "list", "--archive", archive).stdout.splitlines()
     assert heading.split("\t") == list(thread)
     assert row.split("\t") == [str(value) for value in thread.values()]
-    result = run("archive", "list", "--archive", archive, "--tenant", "bob")
-    assert "keeps nothing of bob" in result.stdout
+    for command in ("list", "check", "export"):
+        said = refused("archive", command, "--archive", archive, "--tenant", "bob")
+        assert "keeps nothing of 'bob'" in said
 
 
 def test_show_tells_what_each_compaction_did(archive, tmp_path):
@@ -117,6 +118,21 @@ def test_show_tells_what_each_compaction_did(archive, tmp_path):
     assert "no thread 'other'" in refused(
         "archive", "show", "--archive", archive, "--thread", "other"
     )
+
+
+def test_what_is_sound_is_given_beside_what_is_damaged(archive):
+    with sqlite3.connect(archive) as database:
+        database.execute("UPDATE item SET body = x'00' WHERE name = 'u3'")
+    database.close()
+    hits = {hit["role"]: hit for hit in recalled(archive, "Reykjavik")["hits"]}
+    assert len(hits) > 1
+    key, text = hits["damaged"]["cite"], hits["damaged"]["text"]
+    assert re.search(rf"{key} is damaged .*; restore the archive from a backup", text)
+    at = ["--archive", archive, "--thread", "trip"]
+    for given, whole in ((["recall", *at, "--id", "u3"], 0), (["archive", "export", *at], 26)):
+        done = run(*given, code=3)
+        assert (len(done.stdout.splitlines()), key in done.stderr) == (whole, True)
+    assert run("archive", "show", *at).stdout
 
 
 def test_check_reads_all_and_ends_with_3_where_something_is_gone(archive):

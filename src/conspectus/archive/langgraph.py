@@ -16,7 +16,7 @@ from conspectus._newest import Newest
 from conspectus.archive.guard import Guarded
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.values import Items, Kind, Scope, entry_of, newer, packed, unpacked
+from conspectus.archive.values import Item, Items, Kind, Scope, entry_of, newer, packed, unpacked
 from conspectus.errors import ArchiveError, PolicyError
 
 if TYPE_CHECKING:
@@ -109,7 +109,10 @@ class LangGraphStore:
         new = [key for key in keys if key not in known]
         for at in range(0, len(new), CHUNK):
             bodies = self.read(scope, "messages", new[at : at + CHUNK])
-            items = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
+            items = list[Item]()
+            for key, body in bodies.items():
+                with suppress(ArchiveError):  # of a damaged one no word is known
+                    items.append(original_of(entry_of(key, body)[0], b""))
             index.write(scope, {"messages": items})
             known.update(bodies)
         return index

@@ -28,6 +28,7 @@ from conspectus.archive.values import (
     label_hash,
     manifest,
     packed,
+    readable,
     record_in,
     row_of,
     unpacked,
@@ -142,20 +143,25 @@ class Archive:
         return tuple(k for k, one in wanted.items() if k not in kept or not equals(kept[k], one))
 
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
-        """Return originals by key, without those that are gone; a damaged one is an error."""
+        """Return originals by key, without those that are gone; a damaged one says that it is."""
         kept = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
-        return {key: archived(key, kept[key]) for key in keys if key in kept}
+        return {key: readable(key, kept[key]) for key in keys if key in kept}
 
     def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
-        """Return originals in the order of their keys; a `NotFoundError` names those gone."""
-        kept = self.find(scope, keys)
+        """Return originals in the order of their keys.
+
+        Raises:
+            NotFoundError: names those that are gone.
+            ArchiveError: one is damaged.
+        """
+        kept = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
         if gone := [key for key in dict.fromkeys(keys) if key not in kept]:
             raise NotFoundError(
                 f"The archive no longer holds {', '.join(gone[:5])} ({len(gone):,} in all): "
                 "expired, forgotten, or never put under this tenant, thread and session; go on "
                 "without, or look in a backup."
             )
-        return [kept[key] for key in keys]
+        return [archived(key, kept[key]) for key in keys]
 
     # Drafts
 
@@ -244,6 +250,15 @@ class Archive:
                 return self._keep(scope, newest, (*(before[1] if before else ()), *later))
             wanted = record.parent
             body = self.backend.read(scope, "records", [wanted]).get(wanted, b"")
+
+    def in_force(self, scope: Scope) -> Chain:
+        """Return the chain of a thread's head; it is an `ArchiveError` if a part is damaged."""
+        if not (chain := self.chain(scope)) and self.pointer(scope):
+            raise ArchiveError(
+                f"A record of thread {scope.thread!r} is missing or damaged, so that nothing can "
+                "be recalled; restore the archive from a backup."
+            )
+        return chain
 
     def _keep(self, scope: Scope, newest: bytes, chain: Chain) -> Chain:
         """Remember a chain as it was read, of all notes only the newest; return it."""
@@ -354,9 +369,13 @@ class Archive:
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
         """Return plain JSON data for each original of a chain, by default of that in force.
 
-        Rows stand in the order of the conversation; expired originals have none.
+        Rows stand in the order of the conversation; expired originals have none. A damaged one has
+        no `message`, and `damaged` says what to do.
+
+        Raises:
+            ArchiveError: a record is damaged, so that the chain in force is not known.
         """
-        keys = manifest(self.chain(scope) if chain is None else chain)
+        keys = manifest(self.in_force(scope) if chain is None else chain)
         kept = self.backend.read(scope, "messages", keys)
         return [row_of(key, kept[key]) for key in keys if key in kept]
 

@@ -82,6 +82,9 @@ the garbage collector passes those by."""
 
 Items = Mapping[Kind, Sequence[Item]]
 
+DAMAGED = "damaged"
+"""In place of the role of an original that cannot be read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Archived:
@@ -89,7 +92,7 @@ class Archived:
 
     `id` is a derived one if it had none, `cite` its name in summaries, `date` as the caller wrote
     it, `archived_at` in UTC. `lossless` is False if secrets were taken out, or a part is only
-    described.
+    described. One that cannot be read has the role `damaged`, and a text that says what to do.
     """
 
     key: str
@@ -133,10 +136,10 @@ def unpacked(body: bytes) -> Any:
         inflate = zlib.decompressobj(-15, DICTIONARY)
         raw = inflate.decompress(body)
         if not inflate.eof:
-            raise ValueError("it is damaged: it is broken off")
+            raise ValueError("it is broken off")
         return json.loads(raw.decode("utf-8", "surrogatepass"))
     except (zlib.error, RecursionError) as error:
-        raise ValueError(f"it is damaged: {error}") from error
+        raise ValueError(str(error)) from error
 
 
 def key_bytes(key: str) -> bytes:
@@ -208,16 +211,27 @@ def archived(key: str, body: bytes) -> Archived:
     )
 
 
+def readable(key: str, body: bytes) -> Archived:
+    """Return a stored message, or what is to be said of a damaged one."""
+    try:
+        return archived(key, body)
+    except ArchiveError as error:
+        return Archived(key, key, key[:8], DAMAGED, None, None, "", {}, str(error), False)
+
+
 def row_of(key: str, body: bytes) -> dict[str, Any]:
-    """Return one message as a row of an export: plain JSON data."""
-    one = archived(key, body)
+    """Return one message as a row of an export: plain JSON data; see `Archive.export`."""
+    one = readable(key, body)
+    names = ("key", "id", "cite", "role", "name", "date", "archived_at", "lossless")
+    row = {name: getattr(one, name) for name in names}
+    if one.role == DAMAGED:
+        return row | {"form": None, "message": None, DAMAGED: one.text}
     form, given_id, _, _, message = unpacked(body)
     if given_id is not None and form == "langchain":
         message = {**message, "data": {**message["data"], "id": given_id}}
     elif given_id is not None:
         message = {"id": given_id, **message}
-    names = ("key", "id", "cite", "role", "name", "date", "archived_at", "lossless")
-    return {name: getattr(one, name) for name in names} | {"form": form, "message": message}
+    return row | {"form": form, "message": message}
 
 
 def record_in(name: str, body: bytes | None) -> Record | None:

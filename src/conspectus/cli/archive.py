@@ -13,7 +13,7 @@ import typer
 from typer import Argument, Option
 
 from conspectus.archive import Archive, Scope, without_password
-from conspectus.archive.values import manifest
+from conspectus.archive.values import DAMAGED, manifest
 from conspectus.cli import options, output
 from conspectus.cli.failures import ARCHIVE_FAILED, EXIT_CODES
 from conspectus.cli.options import (
@@ -26,7 +26,7 @@ from conspectus.cli.options import (
     ThreadOption,
 )
 from conspectus.engine import Compactor
-from conspectus.errors import InputError
+from conspectus.errors import ArchiveError, InputError
 
 app = typer.Typer(help="List, show, export, check or forget archived originals.", epilog=EXIT_CODES)
 
@@ -105,9 +105,9 @@ def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
 
 
 def _date(kept: Archive, scope: Scope, keys: Sequence[str]) -> str | None:
-    """Return when the archive took an original, to the minute."""
+    """Return when the archive took an original, to the minute; of a damaged one None."""
     days = [one.archived_at[:16].replace("T", " ") for one in kept.find(scope, keys).values()]
-    return next(iter(days), None)
+    return next(filter(None, days), None)
 
 
 @app.command("show", epilog=EXIT_CODES)
@@ -121,7 +121,7 @@ def show(
     """Show the chain of a conversation: what each compaction did, the first one first."""
     scope = Scope(tenant, thread, session)
     with _reading(archive, tenant, thread, session) as kept:
-        chain = kept.chain(scope)
+        chain = kept.in_force(scope)
         dates = [_date(kept, scope, record.covers[-1:]) for record in chain]
     rows = [
         {
@@ -170,15 +170,24 @@ def export(
     session: SessionOption = "main",
     out: OutOption = None,
 ) -> None:
-    """Write the originals of one --thread, or of all, as JSON lines, oldest first."""
+    """Write the originals of one --thread, or of all, as JSON lines, oldest first.
+
+    What is damaged has no message; all else is written, and the exit code is 3.
+    """
     output.check_output(out)
+    rows, wrong = list[dict[str, Any]](), list[str]()
     with _reading(archive, tenant, thread, session) as kept:
-        rows = [
-            {"tenant": tenant, "thread": name, "session": session, **row}
-            for name in (kept.threads(tenant) if thread is None else (thread,))
-            for row in kept.export(Scope(tenant, name, session))
-        ]
+        for name in kept.threads(tenant) if thread is None else (thread,):
+            where = {"tenant": tenant, "thread": name, "session": session}
+            try:
+                rows += [{**where, **row} for row in kept.export(Scope(**where))]
+            except ArchiveError as error:
+                wrong.append(str(error))
     output.write_text(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    wrong += [row[DAMAGED] for row in rows if DAMAGED in row]
+    if wrong:
+        more = f" ({len(wrong):,} are damaged; archive check names all)" * (len(wrong) > 1)
+        raise ArchiveError(f"{wrong[0]}{more}")
 
 
 @app.command("forget", epilog=EXIT_CODES)

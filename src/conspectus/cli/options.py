@@ -12,7 +12,7 @@ from typer import Argument, BadParameter, Option
 
 from conspectus.archive import Archive, Scope, check_address, default_archive_path
 from conspectus.core.policy import check_size
-from conspectus.errors import InputError
+from conspectus.errors import InputError, NotFoundError
 from conspectus.recall.flow import unknown_thread
 from conspectus.tokens import family_of
 
@@ -93,14 +93,20 @@ def opened(
 ) -> Iterator[Archive]:
     """Open an archive, and close it at the end.
 
-    With `existing`, a missing file is an error, so that reading creates none. An unknown thread, or
-    session of one, is an error, too.
+    With `existing`, a missing file is an error, so that reading creates none; so is a tenant of
+    which nothing is kept, but for the default one. An unknown thread, or session of one, is an
+    error, too.
     """
     check_address(where)
     file = file_of(where)
     if existing and file is not None and not file.exists():
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
     with Archive.open(where) as archive:
+        if existing and thread is None and tenant != LOCAL and not archive.scopes(tenant):
+            raise NotFoundError(
+                f"the archive keeps nothing of {tenant!r}; check --tenant and --archive, or "
+                "compact something of it first"
+            )
         if thread is not None:
             kept = [one.session for one in archive.scopes(tenant) if one.thread == thread]
             if not kept or session not in (None, *kept):

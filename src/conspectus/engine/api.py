@@ -34,7 +34,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
+from conspectus.errors import Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
@@ -360,18 +360,12 @@ class Compactor(Attributes, Closing):
         archive, engine = self.archive, self._engine
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
-        chain = await archive.flow(archive.chain, scope)
+        chain = await archive.flow(archive.in_force, scope)
         asked = any(request[way] is not None for way in ("query", "id", "range"))
         if asked and not chain:
             known = await archive.flow(archive.scopes, scope.tenant)
             sessions = [one.session for one in known if one.thread == scope.thread]
             if scope.session not in sessions:
                 raise unknown_thread(scope, sessions)
-        head: str | None = None if chain else await archive.flow(archive.pointer, scope)
-        if head:
-            raise ArchiveError(
-                "The newest record of this thread is missing or damaged, so that nothing can be "
-                "recalled; restore the archive from a backup."
-            )
         work = recall_flow(archive, scope, chain, count=engine.meter.text, **request)
         return await heard_by(engine.listeners, aside(work))

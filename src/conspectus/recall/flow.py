@@ -9,9 +9,9 @@ from itertools import takewhile
 from conspectus.archive.passages import one_line, plain, spans, words
 from conspectus.archive.store import Archive
 from conspectus.archive.tables import MOST
-from conspectus.archive.values import Archived, Scope
+from conspectus.archive.values import DAMAGED, Archived, Scope
 from conspectus.core.records import Chain
-from conspectus.errors import InputError, NotFoundError
+from conspectus.errors import ArchiveError, InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
 from conspectus.recall.ranking import ON, Match, Rows, ranked
@@ -203,6 +203,8 @@ class _Search:
                 "go on without it"
             )
         last = max(read)
+        if read[last].role == DAMAGED:
+            raise ArchiveError(read[last].text)
         if query is not None:
             self._within(read[last], name, query)
             return
