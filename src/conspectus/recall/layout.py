@@ -14,7 +14,7 @@ from conspectus.messages.message import sendable
 from conspectus.notes.text import shared
 
 LEAST = 16  # Least characters of a message that are shown
-MISSES = 12  # Messages in a row that do not fit, after which no other is tried
+MISSES = 8  # Messages in a row that do not fit, after which no other is tried
 WITHIN = 0.95  # Share that messages of a range divide, as a joined text may count for more
 FAIR = 160  # Tokens that each message of a range gets at least, if it has so many
 LONGEST = 128  # Most characters of a token: the longest runs of blanks in vocabularies

@@ -85,6 +85,8 @@ class Rows(dict[int, Row]):
             _ORDERS.put(head, order)
         self.order, self.places = order
         self.scope, self._hidden = scope, {*hidden}
+        # Places of what is said, of long answers among that, and of calls and results.
+        self.speech, self.answers, self.acts = set[int](), set[int](), set[int]()
         self.tables: Any = archive.backend.searchable(scope, self.order)
 
     def read(self, places: Iterable[int]) -> None:
@@ -95,10 +97,17 @@ class Rows(dict[int, Row]):
 
     def _keep(self, listed: Iterable[Listed]) -> set[int]:
         """Have rows here that are of this chain and not hidden; return their places."""
-        kept = {self.places[one[0]]: one for one in listed if one[0] in self.places}
-        kept = {at: one for at, one in kept.items() if self._hidden.isdisjoint((one[0], one[4]))}
-        self.update({at: Row(kept[at]) for at in kept.keys() - self.keys()})
-        return {*kept}
+        kept = set[int]()
+        for one in listed:
+            at = self.places.get(one[0])
+            if at is None or not self._hidden.isdisjoint((one[0], one[4])):
+                continue
+            kept.add(at)
+            self[at] = row = Row(one)
+            (self.speech if row.act == "s" else self.acts).add(at)
+            if row.act == "s" and not row.users and len(row.numbers) > 1:
+                self.answers.add(at)
+        return kept
 
     def surround(self, places: Iterable[int]) -> None:
         """Have the rows around some places here, too."""
@@ -120,9 +129,9 @@ class Rows(dict[int, Row]):
         while act in "rx" and first - 1 in self and self[first - 1].act in "rx":
             first -= 1
         before, after = range(first - 1, place - BACK - 1, -1), range(place + 1, place + ON + 1)
+        lenders: Collection[int] = self.speech if act == "s" else self
         for side, most, sign in ((before, BEFORE, 1), (after, LATER[act], -1)):
-            near = [at for at in side if at in self and (act != "s" or self[at].act == "s")]
-            for step, at in enumerate(near[:most], 1):
+            for step, at in enumerate([at for at in side if at in lenders][:most], 1):
                 lent[at] = BORROWED[sign * step]
         return lent
 
@@ -152,7 +161,6 @@ def ranked(
     # A call without a word of the query says less than what came of it.
     short = [at for at in around if len(rows[at].numbers) == 1 and rows[at].act != "c"]
     found |= {rows[at].numbers[0]: at for at in short}
-    rows.surround(found.values())
 
     @cache
     def words(number: int) -> list[int]:
@@ -162,8 +170,7 @@ def ranked(
     matches = list[Match]()
     for number, place in found.items():
         row, near = rows[place], rows.near(place)
-        # Of each word that the passage has or borrows: all shares, and the greatest.
-        much, most = dict[int, float](), dict[int, float]()
+        shares = dict[int, list[float]]()  # of each word that the passage has or borrows
         size = weight = 0.0
         for other, share in [(place, 1.0), *near.items()]:
             lender, passages = rows[other], rows[other].lends
@@ -177,12 +184,12 @@ def ranked(
                 weight += share
             for passage in passages:
                 for word in words(passage):
-                    much[word] = much.get(word, 0.0) + share
-                    most[word] = max(most.get(word, 0.0), share)
+                    shares.setdefault(word, []).append(share)
         norm = K1 * _norm(size / weight / mean)
         fit = 0.0
-        for word, shares in much.items():
-            fit += worth[word] * (shares / (shares + norm) + COVERED * math.sqrt(most[word]))
+        for word, its in shares.items():
+            much = sum(its)
+            fit += worth[word] * (much / (much + norm) + COVERED * math.sqrt(max(its)))
         if fit:
             share, more = _bonus(rows, place, near)
             matches.append(Match(place, number, share * (fit / whole + more)))
@@ -222,12 +229,10 @@ def _bonus(rows: Rows, place: int, near: Iterable[int]) -> tuple[float, float]:
     if row.act != "s":
         return 1.0, 0.0
     short = len(row.numbers) == 1
-    around = [rows[at] for at in range(place - BACK, place + ON + 1) if at in rows]
+    around = range(place - BACK, place + ON + 1)
     told = row.users and short and not row.asks
-    more = STATED * (
-        told and any(o.act == "s" and not o.users and len(o.numbers) > 1 for o in around)
-    )
-    if any(one.act != "s" for one in around):
+    more = STATED * (told and not rows.answers.isdisjoint(around))
+    if not rows.acts.isdisjoint(around):
         return 1.0, more
     before = next((rows[at].asks for at in near if at < place), False)
     brief = short or (row.users and len(row.numbers) <= BRIEF)
