@@ -131,6 +131,15 @@ def test_a_trigger_and_a_summary_beyond_the_window_are_said(kind):
         kind(window=2_000, max_summary_tokens=5_000)
 
 
+def test_a_private_method_of_langchain_that_nothing_calls_is_said():
+    class Mine(SummarizationMiddleware[Any, Any]):
+        def _create_summary(self, messages: list[Any]) -> str:
+            return "mine"
+
+    with pytest.warns(UserWarning, match="_create_summary is never called here: give a function"):
+        Mine(None, trigger=("tokens", 9_000))
+
+
 @pytest.mark.parametrize("messages", [[{"role": "user", "content": "hi"}], [HumanMessage("hi")]])
 def test_a_body_or_a_state_is_its_messages(messages):
     compactor = Compactor()
@@ -229,6 +238,7 @@ def test_a_setting_of_a_compactor_that_is_set_later_is_no_setting():
 def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, lost):
     talk = [{"role": ("user", "assistant")[n % 2], "content": f"Step {n}."} for n in range(12)]
     compactor = Compactor(archive=archive, keep=("messages", 4))
+    assert "summarizer='embedded', trigger=('tokens', 170000), keep=('mess" in repr(compactor)
     result = compactor.compact(talk, thread_id="t", force=True)
     assert f" {result.evicted} messages evicted{lost}, {result.kept} in view" in repr(result)
     assert "not archived" not in repr(compactor.compact(talk[:2], thread_id="new"))

@@ -129,6 +129,13 @@ def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there
     create_deep_agent(chat, backend=backend, middleware=kept)
 
 
+def test_a_warning_of_deep_agents_is_about_the_callers_line(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    with pytest.warns(DeprecationWarning, match="model=None") as warned:
+        create_deep_agent()
+    assert warned[0].filename == __file__
+
+
 def test_a_wrong_profile_can_be_overridden():
     assert summarization_defaults(model(1_000_000), window=32_000)["window"] == 32_000
     assert summarization_defaults(model(None), window=32_000)["trigger"] == ("fraction", 0.85)

@@ -49,6 +49,8 @@ def test_the_callers_own_price_goes_first_and_without_the_package_there_are_no_o
     assert price_of(cost) == pytest.approx(0.25)
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert price_of(cost) is None
+    with pytest.raises(PolicyError, match="prices stand by model"):
+        set_prices([])  # type: ignore[arg-type]
 
 
 def test_an_unknown_price_is_said_once_and_leaves_all_of_the_bill_open(caplog):

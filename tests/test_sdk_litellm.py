@@ -98,8 +98,8 @@ def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter):
         assert fitter.archive.threads("eve")
         texts = {"model": "e", "input": ["a text"] * 9_000}
         assert await hooked(logger, ANN, texts, "aembedding") is texts
-        plain = {"model": "gpt-4o", "input": "a text"}
-        assert await hooked(logger, ANN, plain, "aresponses") is plain
+        plain = {"model": "gpt-4o", "input": "a long text " * WINDOW, "user": "eve"}
+        assert size((await hooked(logger, ANN, plain, "aresponses"))["input"]) < WINDOW
 
     asyncio.run(main())
 
@@ -120,15 +120,16 @@ def test_what_is_not_understood_or_has_no_known_window_goes_on_as_it_came(fitter
     for _ in range(3_000):
         nested = [nested]
     assert asyncio.run(hooked(logger_of(fitter), ANN, odd, "acompletion")) is odd
-    for tools in ("x", [7], [{"name": "f", "input_schema": nested}]):
-        wrong = {"model": "gpt-4o", "messages": large("x"), "tools": tools}
+    tools: Any = ("x", [7], [{"name": "f", "input_schema": nested}])
+    for wrong in [{"tools": one} for one in tools] + [{"messages": "hi"}]:
+        wrong = {"model": "gpt-4o", "messages": large("x"), **wrong}
         assert asyncio.run(hooked(logger_of(fitter), ANN, wrong, "acompletion")) is wrong
     with Fitter(archive="memory:", window={"gpt-4o": WINDOW}) as other:
         unknown = {"model": "mystery", "messages": large("x")}
         assert asyncio.run(hooked(logger_of(other), ANN, unknown, "acompletion")) is unknown
     assert [record.message.split(":")[0] for record in caplog.records] == [
         "sent on as it came, not fitted"
-    ] * 5
+    ] * 6
 
 
 @asynccontextmanager

@@ -60,8 +60,10 @@ class FittingLogger(CustomLogger):
         """
         field = FIELDS.get(call_type, "")
         messages = data.get(field)
-        if not isinstance(messages, list) or not messages:
+        if not messages:
             return data
+        if isinstance(messages, str) and field == "input":
+            messages = [{"role": "user", "content": messages}]
         system = data.get("system") or data.get("instructions")
         model = str(data.get("model") or "")
         answers = (data.get(name) for name in ANSWER)
@@ -69,7 +71,7 @@ class FittingLogger(CustomLogger):
             result = await self._fitter.afit(
                 messages,
                 model=model,
-                thread_id=_thread_of(data, messages, system),
+                thread_id=_thread_of(data, messages if isinstance(messages, list) else [], system),
                 tenant=self._tenant(user_api_key_dict, data),
                 system=system,
                 tools=data.get("tools") or (),

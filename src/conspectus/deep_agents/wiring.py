@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import Any
 
@@ -96,7 +96,12 @@ def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
             "conspectus knows; install conspectus[deepagents], which pins them, or put "
             "conspectus.deep_agents.summarization_middleware into `middleware` yourself"
         )
-    copy = FunctionType(plain.__code__, plain.__globals__ | names, closure=plain.__closure__)
+    bindings = plain.__globals__ | names
+    if warn := bindings.get(
+        "warn_deprecated"
+    ):  # of the caller's line, which is one call further out
+        bindings["warn_deprecated"] = partial(warn, stacklevel=3)
+    copy = FunctionType(plain.__code__, bindings, closure=plain.__closure__)
     copy.__defaults__, copy.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
     return copy
 

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus._langchain import hide_from_streams, is_message, is_runnable
-from conspectus.archive import Scope
+from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import AnyStale, OnFailure, plain_words
@@ -201,6 +201,15 @@ class Compactor(Attributes, Closing):
             why = "no archive was given: originals cannot be recalled after a compaction"
             log("no_archive", why, level=logging.INFO)
         self._is_built = True
+
+    def __repr__(self) -> str:
+        own, room, archive = self._engine.settings, self._room, self._engine.settings.archive
+        plain = archive is None or isinstance(archive, (str, Path))
+        where = without_password(str(archive)) if plain else type(archive).__name__
+        return (
+            f"Compactor(summarizer={' or '.join(self._engine.writers)!r}, trigger={own.trigger}, "
+            f"keep={self.policy.keep}, window={room and room.limit}, archive={where})"
+        )
 
     def compact(
         self,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
+from langchain.agents.middleware import SummarizationMiddleware as Replaced
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
@@ -141,6 +142,14 @@ class Setup:
         if text not in self._said:
             self._said.add(text)
             log("setting_missing", text)
+
+
+def never_called(kind: type, ours: type) -> list[str]:
+    """Return a warning if a subclass of ours overrides what only LangChain's own class calls."""
+    names = vars(Replaced).keys() & {*dir(kind)}.difference(dir(ours))
+    listed = ", ".join(sorted(names))
+    instead = "is never called here: give a function as summarizer=, or set trigger= and keep="
+    return [f"{kind.__name__}: LangChain's private method {listed} {instead}"] if names else []
 
 
 def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:

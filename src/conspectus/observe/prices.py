@@ -73,7 +73,7 @@ def set_prices(prices: Mapping[str, Price] | None) -> None:
         PolicyError: it is not a mapping from names to `Price`.
     """
     global _prices
-    _prices = dict(_checked(prices or {}))
+    _prices = dict(_checked({} if prices is None else prices))
 
 
 def _checked(prices: object) -> Mapping[str, Price]:
