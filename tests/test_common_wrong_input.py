@@ -219,6 +219,7 @@ def test_a_step_with_nothing_due_notices_a_text_that_was_changed_in_place():
 SLIPS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (Fitter(archive="memory:").fit, {"messages": [], "model": "m"}, r"Fitter.fit\(\) missing 1"),
     (partial(SummarizationMiddleware, None), {"tirgger": 1}, "tion.*: unexpected .* 'tirgger'"),
+    (partial(Fitter, archive="memory:"), {"pinn": "x"}, "Fitter: .* 'pinn'; did you mean 'pin'"),
     (ContextGuard, {"sumarizer": "embedded"}, "unexpected keyword argument 'sumarizer'"),
 ]
 

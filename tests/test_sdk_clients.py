@@ -138,9 +138,11 @@ def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
 def test_the_room_for_an_answer_is_kept_as_it_was_asked_for():
     said = [{"role": ("user", "assistant")[n % 2], "content": "Step. " * 60} for n in range(40)]
     request: dict[str, Any] = {"model": "own", "thread_id": "t"}
-    with Fitter(archive="memory:", window=4_000) as fitter:
+    said[1]["to_stay"] = "yes"
+    with Fitter(archive="memory:", window=4_000, pin="to_stay") as fitter:
         result = fitter.fit(said, **request, answer_tokens=3_000)
         assert result.budget == 1_000
+        assert said[1] in result.messages
         assert result.tokens_after <= 1_000
         with pytest.raises(StuckError, match=r"answer_tokens \(4,000\) take 4,0.* lower answer_t"):
             fitter.fit(said, **request, answer_tokens=4_000)

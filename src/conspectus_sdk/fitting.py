@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -16,7 +16,6 @@ from conspectus.engine.background import Closing
 from conspectus.engine.compaction import compact
 from conspectus.engine.settings import (
     AnyArchive,
-    AnySummarizer,
     Engine,
     Settings,
     open_archive,
@@ -24,16 +23,16 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import PolicyError, StuckError, install_command
+from conspectus.errors import PolicyError, StuckError, did_you_mean, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.reading import as_messages
 from conspectus.messages.requests import without_stale_thoughts
 from conspectus.model.windows import limit_of, profile_of
 from conspectus.observe import heard_by
-from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
 
+SETTINGS = {one.name for one in fields(Settings)} - {"model", "background", "summary_request"}
 KNOWN = 64  # models whose engine is remembered: a proxy's clients choose the names of models
 
 
@@ -58,8 +57,10 @@ class Fitter(Closing):
         window: input limit of the models in tokens; or a mapping of their names to limits, where
             `gpt-4o` means `openai/gpt-4o` and `gpt-4o-2024-08-06`, too, and `*` stands for
             anything. Default, also of models without a name in it: their LangChain profile.
-        summarizer, trigger, keep, token_counter, max_summary_tokens, redact: as for `Compactor`.
-            Default: the embedded summariser, 85 % of the window, 20 messages.
+        token_counter: as for `Compactor`.
+        settings: `summarizer`, `trigger`, `keep`, `pin`, `stale_results` (here off by default),
+            and the others of `Compactor` but `model`, `tokenizer`, `reserved_tokens`, `background`
+            and `summary_request`.
 
     Raises `PolicyError` for an invalid setting, `ArchiveError` if the archive cannot be opened.
 
@@ -75,23 +76,22 @@ class Fitter(Closing):
         *,
         archive: AnyArchive,
         window: int | Mapping[str, int] | None = None,
-        summarizer: AnySummarizer | None = None,
-        trigger: object = ("fraction", 0.85),
-        keep: object = None,
         token_counter: TokenCounter | str | None = None,
-        max_summary_tokens: int | None = None,
-        redact: Redact = None,
+        **settings: Any,
     ) -> None:
         for limit in window.values() if isinstance(window, Mapping) else (window,):
             window_of(limit, 0)
-        settings = Settings.of(locals())
+        for name in settings.keys() - SETTINGS:
+            meant = did_you_mean(name, SETTINGS) or " help(Fitter) lists the known ones"
+            raise TypeError(f"Fitter: unexpected keyword argument '{name}';{meant}")
+        made = Settings.of({"trigger": ("fraction", 0.85), "keep": None, **settings})
         self._windows, self._counter = window, token_counter
-        self._policy = replace(settings.policy(), keep_is_set=keep is not None)
+        self._policy = replace(made.policy(), keep_is_set=made.keep is not None)
         if (opened := open_archive(archive)) is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive, self._background = opened, None
         self._opened = opened if isinstance(archive, (str, Path)) else None
-        self._settings = replace(settings, archive=opened)
+        self._settings = replace(made, archive=opened)
         self._engine = lru_cache(KNOWN)(self._made)
 
     def fit(self, messages: Sequence[Source], **request: Unpack[Request]) -> CompactionResult:
