@@ -105,12 +105,13 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("tokenizer", [7], "tokenizer must be"),
     ("token_counter", [7], "token_counter must be"),
     ("token_counter", ["tiktoken"], "write tiktoken:o200k_base"),
+    ("tenant", [7, ""], "tenant must be a text or a callable"),
     ("skills", ["read_file"], "skills must be a conspectus.langchain.Skills"),
     ("summarizer_timeout", [30_000], r"seconds above 0 and at most 3,600, or None, not 30000"),
 ]
 WITH_MODEL = partial(SummarizationMiddleware, ScriptedChatModel(answers=[]))
 ONLY = dict.fromkeys(
-    ("trim_tokens_to_summarize", "preview", "skills", "summary_prompt"), (WITH_MODEL,)
+    ("trim_tokens_to_summarize", "preview", "skills", "summary_prompt", "tenant"), (WITH_MODEL,)
 )
 ONLY["tokenizer"] = SURFACES[:1]
 

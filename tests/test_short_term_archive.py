@@ -263,6 +263,7 @@ def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
         ({"max_tokens": 0}, "max_tokens must be a whole number"),
         ({"max_tokens_before_summary": -1}, "max_tokens_before_summary must be"),
         ({"model": "gpt"}, "model must be a chat model, whose method invoke"),
+        ({"final_prompt": "Notes: {summary}"}, "final_prompt must be a ChatPromptTemplate"),
         ({"token_counter": 4}, "token_counter must be a callable"),
         ({"token_counter": lambda messages: "many"}, "token_counter must return a whole number"),
         ({"archive": "memory:"}, "would be gone after each call"),

@@ -83,7 +83,7 @@ def _serve(server: Any, http: str) -> None:
         listening = socket.create_server((host, int(port)), family=family)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # no wait for an ACK
     except OSError as error:
-        raise InputError(f"--http {http} cannot be listened at: {error.strerror}") from error
+        raise InputError(f"--http {http}: {error.strerror}; give another host or port") from error
     print(f"http://{name}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(app, log_level="warning", access_log=False)
     uvicorn.Server(config).run(sockets=[listening])

@@ -120,7 +120,8 @@ def _report(error: Exception, as_json: bool) -> int:
     if hasattr(error, "format_message"):  # Typer's own: a wrong option or a missing argument
         command = getattr(getattr(error, "ctx", None), "command_path", "conspectus")
         kind, code = "UsageError", BAD_INPUT
-        text = f"{error.format_message().rstrip('.')}. See '{command} --help'."
+        said = error.format_message().rstrip(".")
+        text = f"{said}{'.' * (said[-1:] != '?')} See '{command} --help'."
     elif isinstance(error, OSError):
         named = error.filename or "standard output"
         text = f"{named} cannot be used: {error.strerror or error}"

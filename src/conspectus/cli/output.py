@@ -115,7 +115,7 @@ def check_output(path: Path | None, *read: Path | None) -> None:
         return
     target = target_of(path)
     if target in [target_of(one) for one in read if one is not None]:
-        raise InputError(f"{path} is only read; give -o another name")
+        raise InputError(f"{path} is an input, and is only read; give -o another name")
     if target.exists() and not target.is_file() and not target.is_dir():
         return  # a device or a pipe, which no folder has to take in
     if target.is_dir() or not os.access(target.parent, os.W_OK):

@@ -56,7 +56,12 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'
     """
-    bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
+    try:
+        bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        where = "middleware=[summarization_middleware(model, backend, archive=...)]"
+        said = f"create_deep_agent: {error}; settings of ours go into {where}"
+        raise TypeError(said) from None
     middleware = bound.get("middleware") or ()
     theirs = any(isinstance(one, Replaced) for one in middleware)
     if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):

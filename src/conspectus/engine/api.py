@@ -198,7 +198,7 @@ class Compactor(Attributes, Closing):
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
-            why = "no archive was given: originals cannot be recalled after a compaction"
+            why = "no archive= was given: originals cannot be recalled after a compaction"
             log("no_archive", why, level=logging.INFO)
         self._is_built = True
 

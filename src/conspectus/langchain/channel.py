@@ -50,7 +50,7 @@ EVENT = "conspectus.compaction"
 
 NO_ARCHIVE = (
     "no archive was given and the graph has no store: originals cannot be recalled after a "
-    "compaction"
+    "compaction; give archive= a path, or the agent a store="
 )
 
 UNNAMED = (
@@ -334,7 +334,7 @@ class Channel:
                 self.cache.pointer = held.head_id
         except ArchiveError as error:
             self.held = held
-            said = "the archive could not follow the record in force, or copy a thread's: %s"
+            said = "the archive could not be brought to this state; the next step tries again: %s"
             log("head_unknown", said, error)
 
     async def _point(self, archive: Archive) -> None:

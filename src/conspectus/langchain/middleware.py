@@ -46,14 +46,7 @@ from conspectus.langchain.recall import (
     shown_in_turn,
     tool_to_compact,
 )
-from conspectus.langchain.settings import (
-    KEPT,
-    Model,
-    PreviewChoice,
-    Setup,
-    deprecated,
-    never_called,
-)
+from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup, deprecated
 from conspectus.langchain.state import (
     Asked,
     CompactionState,
@@ -245,8 +238,7 @@ class SummarizationMiddleware(
         self._parameters = tuple(given)
         vars(self).update(given)
         self._open()
-        unused = never_called(type(self), SummarizationMiddleware)
-        for caveat in [*self._setup.caveats(), *unused]:
+        for caveat in self._setup.caveats({*dir(type(self))} - {*dir(SummarizationMiddleware)}):
             warnings.warn(caveat, UserWarning, stacklevel=2)
 
     def _open(self) -> None:

@@ -30,7 +30,7 @@ Update = dict[str, Any]
 
 PART = 256  # after a plan that changed nothing, the next waits for 1/PART more messages
 NO_CHECKPOINTER = "preview=True needs a graph with checkpointer=...: no other can be resumed"
-NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
+NO_TRIGGER = 'no trigger is set: nothing is summarised; give one, such as trigger=("tokens", 4000)'
 
 
 def is_quiet(channel: Channel) -> bool:

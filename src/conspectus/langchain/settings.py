@@ -49,6 +49,8 @@ COUNTS_MESSAGES = (
     "tokens are counted by LangChain's approximation if token_counter is left out"
 )
 
+NEVER_CALLED = "is never called here: give a function as summarizer=, or set trigger= and keep="
+
 TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 STORES = 8  # stores of graphs whose archives stay open for the next step
 
@@ -81,6 +83,9 @@ class Setup:
                 "preview must be True, False or a callable that takes the finished summary and "
                 f"returns a text or None, not {preview!r}"
             )
+        tenant = given["tenant"]
+        if not (tenant is None or callable(tenant) or (isinstance(tenant, str) and tenant)):
+            raise PolicyError(f"tenant must be a text or a callable, not {tenant!r}")
         counter, model, window = given["token_counter"], given["model"], given["window"]
         self.given, self.where, self.reserved = given, where, given["reserved_tokens"]
         self.preserve = given["history"] == "preserve"  # the channel keeps every message
@@ -112,11 +117,18 @@ class Setup:
         self._said = set[str]()
         self._archives = Newest[int, tuple[BaseStore, Archive]](STORES)
 
-    def caveats(self) -> list[str]:
-        """Return warnings about legal settings that do not have their effect."""
+    def caveats(self, of_subclass: Iterable[str]) -> list[str]:
+        """Return warnings about what is legal, and does not have its effect.
+
+        `of_subclass` are attributes that a subclass of the middleware has beside ours.
+        """
         counts: Any = self.given["token_counter"]
-        found = [COUNTS_MESSAGES] if counts is len else []
-        return [*self.engine.policy.caveats(self.given["window"]), *found]
+        found = [*self.engine.policy.caveats(self.given["window"])]
+        if counts is len:
+            found.append(COUNTS_MESSAGES)
+        if unused := sorted(vars(Replaced).keys() & of_subclass):
+            found.append(f"LangChain's private method {', '.join(unused)} {NEVER_CALLED}")
+        return found
 
     def room(self, state: Mapping[str, Any]) -> Window | None:
         """Return the room for messages; None if the window is unknown."""
@@ -142,14 +154,6 @@ class Setup:
         if text not in self._said:
             self._said.add(text)
             log("setting_missing", text)
-
-
-def never_called(kind: type, ours: type) -> list[str]:
-    """Return a warning if a subclass of ours overrides what only LangChain's own class calls."""
-    names = vars(Replaced).keys() & {*dir(kind)}.difference(dir(ours))
-    listed = ", ".join(sorted(names))
-    instead = "is never called here: give a function as summarizer=, or set trigger= and keep="
-    return [f"{kind.__name__}: LangChain's private method {listed} {instead}"] if names else []
 
 
 def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:

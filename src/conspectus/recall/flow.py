@@ -56,8 +56,8 @@ async def recall_flow(
     with observing("recall", scope, name=asked[0] if asked else "") as seen:
         if len(asked) != 1 or (query is not None and at is not None):
             raise InputError(
-                "recall takes exactly one of query, id and range; a query may go with an id or a "
-                "range, and at= with an id"
+                "give exactly one of query, id and range; but a query may also look in one id or "
+                "in one range, and at= goes with an id"
             )
         if type(tokens) is not int or tokens < 1:
             raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")

@@ -168,6 +168,9 @@ def _check(given: Mapping[str, Any]) -> None:
     if not hasattr(model := given["model"], "invoke"):
         form = "a chat model, whose method invoke takes a list of messages"
         raise PolicyError(f"model must be {form}, not {model!r:.200}")
+    for name in ("initial_summary_prompt", "existing_summary_prompt", "final_prompt"):
+        if not hasattr(given[name], "invoke"):
+            raise PolicyError(f"{name} must be a ChatPromptTemplate, not {given[name]!r:.200}")
     TokenMeter(given["token_counter"])
     Settings.of(given)
 

@@ -229,7 +229,7 @@ def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
             "list"
         )
     if form.session and not reading.messages:
-        raise MessageError(f"this session ({form.name}) holds no message yet")
+        raise MessageError(f"this session ({form.name}) holds no message yet; give another file")
     sound: list[Source] = []
     before = len(reading.messages) - len(parsed.records)  # a system prompt beside the list
     for index, message in enumerate(reading.messages):

@@ -98,7 +98,8 @@ def _langchain_message(data: Row) -> Any:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         wrong = " ".join(str(error).split())[:200]
         raise MessageError(
-            f"message 0 of the type {kind!r} is no message of LangChain's, as others are ({wrong})"
+            f"message 0 of the type {kind!r} is no message of LangChain's, as others are; give all "
+            f"in one form ({wrong})"
         ) from error
 
 
