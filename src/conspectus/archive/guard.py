@@ -6,8 +6,10 @@ import errno
 import math
 import re
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from contextvars import ContextVar
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -44,15 +46,17 @@ class Gate:
         with self._lock:
             self.is_shut = True
 
-    def __enter__(self) -> None:
+    def through(self, call: Callable[[], Any]) -> Any:
+        """Let a call through; raise `Stopped` once the gate is shut."""
         with self._lock:
             if self.is_shut:
                 raise Stopped("what was prepared in the background was stopped")
             self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
+        try:
+            return call()
+        finally:
+            with self._lock:
+                self._inside -= 1
 
 
 GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
@@ -70,34 +74,28 @@ class Guarded:
         self.store, self._seconds, self._until = store, seconds, -math.inf
 
     def __getattr__(self, name: str) -> Any:
-        value, seconds = getattr(self.store, name), self._seconds
-        if not callable(value):
-            return value
+        value = getattr(self.store, name)
+        return partial(self._call, name, value) if callable(value) else value
 
-        def call(*args: Any, **more: Any) -> Any:
-            def through_the_gate() -> Any:
-                with GATE.get() or nullcontext():
-                    return value(*args, **more)
-
-            scope = args[0] if args and isinstance(args[0], Scope) else None
-            quiet = name in QUIET or not listening()
-            with nullcontext() if quiet else observing("archive", scope, name=name):
-                try:
-                    if self._until <= monotonic():
-                        answer = within(through_the_gate, seconds)
-                        return self if answer is self.store else answer
-                except StepTimeout:
-                    self._until = monotonic() + (seconds or 0)
-                except ArchiveError:
-                    raise
-                except Exception as error:
-                    raise explained(error) from error
-                raise ArchiveTimeout(
-                    f"The archive failed: the store did not answer within {seconds:g} seconds, and "
-                    "is left alone for so long; check it and try again, or give it more timeout=."
-                )
-
-        return call
+    def _call(self, name: str, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        call, gate, seconds = partial(method, *args, **more), GATE.get(), self._seconds
+        scope = args[0] if args and isinstance(args[0], Scope) else None
+        quiet = name in QUIET or not listening()
+        with nullcontext() if quiet else observing("archive", scope, name=name):
+            try:
+                if self._until <= monotonic():
+                    answer = within(call if gate is None else partial(gate.through, call), seconds)
+                    return self if answer is self.store else answer
+            except StepTimeout:
+                self._until = monotonic() + (seconds or 0)
+            except ArchiveError:
+                raise
+            except Exception as error:
+                raise explained(error) from error
+            raise ArchiveTimeout(
+                f"The archive failed: the store did not answer within {seconds:g} seconds, and "
+                "is left alone for so long; check it and try again, or give it more timeout=."
+            )
 
 
 _ADVICE = (

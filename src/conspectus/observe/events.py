@@ -273,27 +273,24 @@ logger.addFilter(_on_one_line)
 
 def _log_event(event: Event) -> None:
     """Log the line of a compaction, or of a failure with what to do."""
+    history = "a thread"
+    if event.scope is not None:
+        names = (event.scope.tenant, event.scope.thread, event.scope.session)
+        tenant, thread, session = (f"{name:.{LONGEST_NAME}}" for name in names)
+        history = f"thread {'' if tenant == 'local' else f'{tenant}/'}{thread}"
+        history += "" if session == "main" else f" ({session})"
     if event.outcome == "failed":
         work = "compaction" if event.kind == "compaction" else "preparing the next notes"
         remedy = "; " + REMEDIES[event.extra.get("failure", "summary")]
         if "; " in event.error_message:  # many errors of ours end with a remedy of their own
             remedy = ""
         text = "%s: %s failed, nothing has changed: %s%s"
-        log(f"{event.kind}_failed", text, _thread(event), work, event.error_message, remedy)
+        log(f"{event.kind}_failed", text, history, work, event.error_message, remedy)
     elif event.kind == "compaction" and event.outcome == "compacted":
         # Another summariser than was asked for has written: somebody should know why.
         why = f", as {event.error_message}" if event.error_message else ""
         level = logging.WARNING if why else logging.INFO
-        log("compacted", "%s: %s%s", _thread(event), _compacted(event), why, level=level)
-
-
-def _thread(event: Event) -> str:
-    if event.scope is None:
-        return "a thread"
-    names = (event.scope.tenant, event.scope.thread, event.scope.session)
-    tenant, thread, session = (f"{name:.{LONGEST_NAME}}" for name in names)
-    before = "" if tenant == "local" else f"{tenant}/"
-    return f"thread {before}{thread}" + ("" if session == "main" else f" ({session})")
+        log("compacted", "%s: %s%s", history, _compacted(event), why, level=level)
 
 
 def _compacted(event: Event) -> str:
