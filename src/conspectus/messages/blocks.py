@@ -30,6 +30,9 @@ How = Literal["text", "json", "object", "strings", "content"]
 """How a field is shortened: as text; as JSON in a string; as an object, by its long values or at
 last as a whole; as a list or object, by its long strings; as content, block by block."""
 
+MediaKind = Literal["image", "pdf", "audio", "video", "text", "file", "sealed"]
+"""What media are; `sealed` is text that only its provider can read."""
+
 Names = tuple[str, ...]
 Short = tuple[tuple[str, How], ...]
 
@@ -40,7 +43,9 @@ class Kind:
 
     says: Names = ("text",)  # paths to what it says, texts or blocks
     also: Names = ()  # paths to what is said beside it, such as a title
-    media: bool = False  # else bytes or a link; from a user, a description may take its place
+    # what it is, unless its bytes or their type say more, where it has bytes or a link and no text;
+    # from a user, a description may take its place
+    media: MediaKind | None = None
     asks: Names = ()  # fields with the id of its call; the first that has one counts
     answers: Names = ()  # fields with the id of the call that it answers; likewise
     needs: Names = ()  # paths to the id of a call that must stand before it
@@ -74,7 +79,7 @@ CALLS: Short = (
 
 _call = partial(Kind, asks=("call_id", "id"), by="model")  # in OpenAI's Responses
 _output = partial(Kind, answers=("call_id",), by="client")
-_media = Kind(media=True)
+_sealed = Kind(media="sealed")
 
 KINDS: dict[str, Kind] = {
     # Text
@@ -84,24 +89,26 @@ KINDS: dict[str, Kind] = {
     "json": Kind(short=(("json", "object"),)),
     # Images, documents, recordings
     **dict.fromkeys(
-        "image image_url input_image audio input_audio video file input_file media pdf"
-        " video_url audio_url document_url computer_screenshot".split(),
-        _media,
+        ("image", "image_url", "input_image", "computer_screenshot"), Kind(media="image")
     ),
-    **dict.fromkeys(UNTYPED, _media),
+    **dict.fromkeys(("audio", "input_audio", "audio_url"), Kind(media="audio")),
+    **dict.fromkeys(("video", "video_url"), Kind(media="video")),
+    "pdf": Kind(media="pdf"),
+    **dict.fromkeys(("file", "input_file", "media", "document_url"), Kind(media="file")),
+    **dict.fromkeys(UNTYPED[:4], Kind(media="file")),
     "document": Kind(
         says=("source.content", "document.source.text"),
         also=("title", "context", "document.context"),
-        media=True,
+        media="file",
     ),
     # Thoughts
     "thinking": Kind(says=("thinking",)),
-    "redacted_thinking": _media,
+    "redacted_thinking": _sealed,
     "reasoning": Kind(says=("reasoning", "summary", "content"), by="model"),
     "reasoning_content": Kind(says=("reasoning_content.text",)),
     # The same beside the content, as OpenRouter writes it
     "reasoning.summary": Kind(says=("summary",)),
-    "reasoning.encrypted": _media,
+    "reasoning.encrypted": _sealed,
     # Calls of a caller's own tools, and results
     "tool_use": Kind(asks=("id",), needs=CALLER, args="input", short=INPUT),
     "tool_call": Kind(asks=("id",), needs=EXTRA_CALLER, args="args", short=ARGS),
@@ -126,7 +133,7 @@ KINDS: dict[str, Kind] = {
     "program_output": _output(by="model"),
     "tool_search_call": _call(asks=("call_id",), args="arguments"),
     "tool_search_output": _output(by="model"),
-    "image_generation_call": Kind(media=True, by="model"),
+    "image_generation_call": Kind(media="image", by="model"),
     "compaction": Kind(by="model"),
     # Anthropic's in LangChain's standard content; call and result may stand in two messages
     "server_tool_call": Kind(asks=("id",), args="args"),
@@ -158,7 +165,7 @@ CACHE = "cache_control"  # Anthropic's mark for its cache
 PROVEN = ("citations", "annotations", "signature", "thought_signature", "encrypted_content")
 """Fields that refer to the exact text of a block, or sign it: with one it stays whole."""
 
-PLAIN = frozenset({"type", "text", "index"})
+PLAIN_KEYS = frozenset({"type", "text", "index"})
 """Keys of a block of text that has nothing else."""
 
 _NO_ARGS = frozenset("type id call_id status caller created_by".split())
@@ -175,7 +182,7 @@ def kind_name(block: Mapping[str, Any]) -> str:
 
 def plain_text(block: Any) -> str:
     """Return the kind of a block of text that can be joined with others; else an empty text."""
-    kind = block.get("type") if isinstance(block, Mapping) and block.keys() <= PLAIN else None
+    kind = block.get("type") if isinstance(block, Mapping) and block.keys() <= PLAIN_KEYS else None
     plain = kind in ("text", "input_text") and isinstance(block.get("text"), str)
     return str(kind) if plain else ""
 
@@ -272,8 +279,6 @@ def without_cache_marks(message: Any) -> Any:
 # Media, in every provider's form
 
 
-MediaKind = Literal["image", "pdf", "audio", "video", "text", "file", "sealed"]
-
 _INNER = (*UNTYPED, "source", "image_url", "file", "input_audio")
 _DATA = ("data", "base64", "bytes", "file_data", "image_url", "url", "encrypted_content")
 _ADDRESSES = ("image_url", "url")
@@ -287,9 +292,8 @@ _TEXTS = ("txt", "md", "csv", "html", "application/json")
 class Media:
     """The media in one block.
 
-    `kind` is `sealed` for text that only its provider can read. `data` is bytes or base64
-    characters, empty for an id or an address. `detail` is the requested resolution, as OpenAI names
-    it. `names` are its file's name and address, where they are known.
+    `data` is bytes or base64 characters, empty for an id or an address. `detail` is the requested
+    resolution, as OpenAI names it. `names` are its file's name and address, where they are known.
     """
 
     kind: MediaKind
@@ -337,7 +341,7 @@ def media_of(block: Mapping[str, Any]) -> Media:
             break
     mime = mime.lower()
     names = tuple(dict.fromkeys(name for name in texts(*_NAMES) if name[:5] != "data:"))
-    kind = _kind(kind_name(block), mime, data, names)
+    kind = _media_kind(kind_of(block).media or "file", mime, data, names)
     return Media(kind, mime, data, next(iter(texts("detail")), ""), names)
 
 
@@ -356,20 +360,23 @@ def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
             yield from _parts(inner, depth - 1)
 
 
-def _kind(kind: str, mime: str, data: str | bytes, names: tuple[str, ...]) -> MediaKind:
-    if kind in ("redacted_thinking", "reasoning.encrypted"):
-        return "sealed"
+def _media_kind(
+    usual: MediaKind, mime: str, data: str | bytes, names: tuple[str, ...]
+) -> MediaKind:
+    """Return what media are: by their bytes, their type, their block, or their file's name."""
+    if usual == "sealed":
+        return usual
     if data[:5] in ("JVBER", b"%PDF-") or mime in ("pdf", "application/pdf"):
         return "pdf"
-    for name in ("image", "audio", "video"):
-        if mime.startswith(f"{name}/") or name in kind:
-            return name
-    if "screenshot" in kind:
-        return "image"
+    for kind in ("image", "audio", "video"):
+        if mime.startswith(f"{kind}/"):
+            return kind
+    if usual != "file":
+        return usual
     if mime.startswith("text/") or mime in _TEXTS:
         return "text"
     named = any(name.lower().partition("?")[0].endswith(".pdf") for name in names)
-    return "pdf" if kind == "pdf" or named else "file"
+    return "pdf" if named else "file"
 
 
 def described(block: Mapping[str, Any]) -> str:
