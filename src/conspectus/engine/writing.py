@@ -336,7 +336,7 @@ def _with_notes(
         if over <= 0:
             break
         room = max(1, min(room, count(text)) - over)
-    return replace(draft, text=text, segment=notes.kept().to_json())
+    return replace(draft, text=text, segment=notes.recorded().to_json())
 
 
 def _older(material: Material) -> list[str]:

@@ -66,7 +66,7 @@ FUNCTION = "function:"
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
-PLAIN = frozenset(("role", "content", "id", "name", "tool_call_id"))
+PLAIN_FIELDS = frozenset(("role", "content", "id", "name", "tool_call_id"))
 """Fields of a dict with a text beside which nothing is said."""
 
 _NO_RESULT = frozenset(
@@ -219,7 +219,7 @@ def _read(message: Any, index: int) -> Message:
         made.goes_on = "pause" if beside.get("stop_reason") == "pause_turn" else made.goes_on
         made.date = next((str(beside[key]) for key in DATE_KEYS if beside.get(key)), None)
     calls = fields.get("tool_calls") or fields.get("invalid_tool_calls")
-    if type(content) is str and not calls and (not beside or beside.keys() <= PLAIN):
+    if type(content) is str and not calls and (not beside or beside.keys() <= PLAIN_FIELDS):
         made.text = content
         made.own = "" if role == "tool" else content
         return made

@@ -37,7 +37,7 @@ MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where
 HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
 
-MOST = 8  # Characters a token that are shown at most, so that never all of a giant is counted
+MOST_PER_TOKEN = 8  # Characters that are shown at most, so that never all of a giant is counted
 
 INPUTS = frozenset({"input_image", "input_file"})
 """Media of OpenAI's Responses, in which an input text is an `input_text`."""
@@ -63,7 +63,7 @@ def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> S
     def fits(size: int) -> bool:
         return count(_shown(message, size, where, everything)) <= limit
 
-    size = highest(0, min(longest, MOST * limit), fits)
+    size = highest(0, min(longest, MOST_PER_TOKEN * limit), fits)
     return _shown(message, size, where, everything)
 
 

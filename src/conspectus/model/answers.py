@@ -14,13 +14,14 @@ from conspectus.model.base import SummaryRequest
 from conspectus.model.prompts import TEXTS
 from conspectus.notes.segment import Answer
 
-# A text that cites nothing has at least `CAP` tokens, which is more than gateways and models mostly
-# say instead of a summary; a whole one has one part in `PART` of what leaves, if that is less.
-CAP, PART = 60, 40
+# A text that cites nothing has at least `LEAST_TOKENS`, which is more than gateways and models
+# mostly say instead of a summary; a whole one has one in `ONE_IN` of what leaves, if that is less.
+LEAST_TOKENS, ONE_IN = 60, 40
 
 SHORT = "it is short"  # in what is wrong with one that `min_tokens` would admit
 
-LONGEST, PER_TOKEN = 100_000, 32  # characters that any text may have, and for each token asked for
+# Characters that any text may have, and for each token asked for
+LONGEST_ANSWER, PER_TOKEN = 100_000, 32
 
 # Tags and sentences of our prompts: a text that repeats one is no summary
 _OURS = [one for text in TEXTS for one in " ".join(text.split()).split(". ") if len(one) > 60]
@@ -38,7 +39,7 @@ _CITED = re.compile(r"\[([^\[\]\n]{1,200})\]\s*$")  # as the notes do
 _SEPARATORS = str.maketrans(dict.fromkeys(",;&、，；", " "))
 _QUOTES = "\"'“”„«»「」『』‘’"
 
-Line = tuple[str, tuple[str, ...], bool]  # text, ids, whether it begins with a dash
+Statement = tuple[str, tuple[str, ...], bool]  # text, ids, whether it begins with a dash
 
 
 def wrong_with(
@@ -46,11 +47,11 @@ def wrong_with(
 ) -> str:
     """Say why a text is no summary in a short sentence; empty if it is one.
 
-    A text that cites messages may be short. Findings that cite none need `CAP` tokens. A whole text
-    that cites none needs fewer where it replaces little: `leaving` tokens, or with 0 those of the
-    entries. With `min_tokens`, this number alone decides, and 0 admits any text that is not empty.
+    A text that cites messages may be short. Findings that cite none need `LEAST_TOKENS`. A whole
+    text that cites none needs fewer where it replaces little: `leaving` tokens, or with 0 those of
+    the entries. `min_tokens` alone decides where it is given; 0 admits all that is not empty.
     """
-    if len(text) > max(LONGEST, request.limit * PER_TOKEN):
+    if len(text) > max(LONGEST_ANSWER, request.limit * PER_TOKEN):
         return f"it has {len(text):,} characters, which is more than anybody reads"
     text = text.strip()
     if not any(char.isalnum() for char in text):
@@ -66,12 +67,13 @@ def wrong_with(
     if findings and document:
         return "it is one JSON or markup document, not lines with their sources"
     # A counter of messages says nothing of a text.
-    if size >= CAP or not request.count(text) or cites(text, request):
+    if size >= LEAST_TOKENS or not request.count(text) or cites(text, request):
         return ""
     if findings and request.entries:
         return f"no line of it cites a message that it was given, and {SHORT}"
     leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
-    least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
+    # A third of the limit can be written within it.
+    least = min(LEAST_TOKENS, leaving // ONE_IN, request.limit // 3)
     short = f"{SHORT} for what it stands for: {size} tokens of {least}"
     return short if size < least else ""
 
@@ -103,7 +105,7 @@ def cites(text: str, request: SummaryRequest) -> bool:
     return any(ids for lines in _lines(text, request).values() for _, ids, _ in lines)
 
 
-def _lines(text: str, request: SummaryRequest) -> dict[str, list[Line]]:
+def _lines(text: str, request: SummaryRequest) -> dict[str, list[Statement]]:
     sections: dict[str, list[tuple[str, bool]]] = {name: [] for name in SECTIONS}
     at, headed = sections["found"], False
     for line in text.strip().removeprefix(SUMMARY_LINE).splitlines():

@@ -12,7 +12,7 @@ from conspectus._langchain import innermost, is_chat_model, named, without_strea
 from conspectus.bridge import arun, io, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.model.answers import LONGEST, SHORT
+from conspectus.model.answers import LONGEST_ANSWER, SHORT
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.provider_errors import explained, text_of
 from conspectus.observe import observing
@@ -100,7 +100,7 @@ class Caller:
                 )
                 text = str(getattr(answer, "text", answer))
                 usage = getattr(answer, "usage_metadata", None)
-                estimate = Cost(1, sent, self.count(text[:LONGEST]), estimated_calls=1)
+                estimate = Cost(1, sent, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
                 spent = reported(usage) if usage else estimate
                 if kind:
                     text = text_of(answer, self.name)

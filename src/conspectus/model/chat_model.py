@@ -32,7 +32,7 @@ DEFAULT_WINDOW = 32_000
 LEAST_READING = 200  # tokens of messages in one reading; below that, frames are most of it
 LEAST_NOTES = 50  # tokens that notes on one piece may take at least
 ANSWER = 3  # An answer takes at most one part in so many of the window, the rest is for reading
-FLOOR = 500  # tokens down to which all is read again in halves after an overflow
+SMALLEST_READING = 500  # tokens down to which all is read again in halves after an overflow
 
 
 class ChatModelSummarizer(Steps):
@@ -171,7 +171,7 @@ class _Reading:
                 return await self._once(parts)
             except SummarizerOverflow as error:
                 self.room = min(self.room, self.trim, sum(part.size for part in parts)) // 2
-                if self.room < min(FLOOR, self.trim):
+                if self.room < min(SMALLEST_READING, self.trim):
                     advice = "give `window` the real input limit of the model, or use a larger one"
                     raise SummarizerOverflow(f"{error}; {advice}") from error
 

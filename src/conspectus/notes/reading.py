@@ -20,7 +20,7 @@ from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line
 from conspectus.notes.tools import Skills, Tool, ToolTable
 
 STORED = 4_000  # Characters of one value that a line keeps at most; the archive has the rest
-BRIEF = 60  # Characters of what a tool answers to a to-do list, which often repeats it
+TODO_ANSWER = 60  # Characters of what a tool answers to a to-do list, which often repeats it
 MOST_JSON = 2_000_000  # Characters of a text that is tried as JSON
 DEPTH = 4  # Levels of nested data that become fields; what lies deeper stands as JSON
 CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status")
@@ -42,7 +42,7 @@ _OPEN = re.compile(r"<(\w{1,40})>\n?")
 
 def read_segment(
     leaving: Sequence[Message],
-    kept: Sequence[Message] = (),
+    staying: Sequence[Message] = (),
     answer: Answer | None = None,
     *,
     before: Segment | None = None,
@@ -53,7 +53,7 @@ def read_segment(
 
     Args:
         leaving: the originals, oldest first, without summaries of earlier messages.
-        kept: the messages that stay in view.
+        staying: the messages that stay in view.
         answer: what a model has found in them; its lines take the place of the agent's own words
             to the user.
         before: the notes so far. The first to speak in them is the user.
@@ -63,7 +63,7 @@ def read_segment(
     before, answer = before or Segment(), answer or Answer()
     user = before.user
     if user is None:  # none where any message of the user has none
-        names = [one.name or "" for one in (*leaving, *kept) if one.role == "user"]
+        names = [one.name or "" for one in (*leaving, *staying) if one.role == "user"]
         user = "" if "" in names else next(iter(names), "")
     reader = _Reader(tools or ToolTable(), user, skills, before.todo or ())
     start = max((line.span[-1] + 1 for line in before.lines), default=0)
@@ -153,7 +153,7 @@ class _Reader:
         if tool.todo:
             items = _items(self.todos.get(result.call, ""), tool, self.todo or self.before)
             self.todo = self.todo if failed or items is None else items
-        outcome = cut(shape.text, BRIEF if tool.todo or tool.asks else STORED) or "(empty)"
+        outcome = cut(shape.text, TODO_ANSWER if tool.todo or tool.asks else STORED) or "(empty)"
         line.outcome = f"{line.outcome}{BREAK}{outcome}" if line.outcome else outcome
         line.ids = tuple(dict.fromkeys((*line.ids, message.cite)))
         line.fields, line.failed = shape.fields, line.failed or failed

@@ -26,18 +26,18 @@ HEADINGS: dict[Kind, str] = {
 }
 NOW = "# Now, before the messages below"
 
-PART = 12  # Lines that a part shows at least, once lines are cut
+PART_LINES = 12  # Lines that a part shows at least, once lines are cut
 # How much more than it shows of a line a record keeps, and the characters of a line, and of one
 # of the user's words, that it keeps at least.
-MORE, KEPT, WORDS_KEPT = 2, 300, 8_000
+MORE, LINE_KEPT, WORDS_KEPT = 2, 300, 8_000
 # Lines that are left out before they are counted for good: as many words of the user's again.
-MANY = 64
+MANY_GONE = 64
 # The share of its room that a text is to fill where something is cut, the share that is enough,
 # and how often it is tried.
 FILLED, ENOUGH, TRIES = 0.96, 0.93, 8
 # Characters of a token, about, of one in code, and the least; what has no more than the first for
 # each token of its room is tried whole.
-CHARACTERS, DENSE, SPARSE = 4, 2.5, 0.3
+USUAL, DENSE, SPARSE = 4, 2.5, 0.3
 AROUND = 0.6  # The share of the room that texts of a caller's own may take
 SHARE = 0.5  # The share of the room that the user's words may take where other lines need the rest
 LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)  # The characters of a line, step by step
@@ -45,19 +45,19 @@ LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)  # The characters of a line, step 
 # is cut by then, and those that say much in few words; and those to which the first and the newest
 # are cut after that, which always stay. Where the most of these are free, the last line that was
 # left out has them.
-SHORTEST, LONGEST, ENDS = 300, 600, (150, 75, 40)
+WORDS_CUT, TELLING_CUT, ENDS_CUT = 300, 600, (150, 75, 40)
 TELLING = 4  # Times the average of rare words a character, from which a message says much
-FEW = 3  # Words that are added to those of a message, so that one of a few words is no rare one
-BRIEF = 120  # Characters below which a line is not cut, but counted
+FEW_WORDS = 3  # Words that are added to those of a message: one of a few words is no rare one
+LEAST_LINE = 120  # Characters below which a line is not cut, but counted
 # Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age /
 # RECENT).
 RECENT = 24
-LONG = 600  # Characters of an outcome above which a call of an unknown tool counts as a look
+LONG_OUTCOME = 600  # Characters of an outcome from which a call of an unknown tool is a look
 WEIGHTS: tuple[tuple[Callable[[Line], object], float], ...] = (
     (lambda line: line.kind == "found", 50.0),
     (lambda line: line.kind == "agent", 5.0),
     (lambda line: line.failed or line.acts, 1.5),
-    (lambda line: line.effect is False or len(line.outcome) > LONG, 0.6),
+    (lambda line: line.effect is False or len(line.outcome) > LONG_OUTCOME, 0.6),
     (lambda line: True, 1.0),
 )
 """What a line weighs, by the first test that it passes. So of lines of one length and age looks
@@ -120,8 +120,8 @@ class Notes:
         before, end = self._around(int(room * AROUND) if lines else room, count)
         self._rooms, fixed = [], count(before + end)
         whole, low, high, best = float(sum(line.size for line in lines)), 0.0, inf, None
-        each = min(max(self.segment.density or DENSE, SPARSE), CHARACTERS)
-        chars = each * (FILLED * room - fixed) if whole > CHARACTERS * room else whole
+        each = min(max(self.segment.density or DENSE, SPARSE), USUAL)
+        chars = each * (FILLED * room - fixed) if whole > USUAL * room else whole
         chars = min(whole, max(chars, 0.0))
         for _ in range(TRIES):
             rooms = _rooms(lines, chars) if chars < whole else []
@@ -140,14 +140,14 @@ class Notes:
                     break
             else:
                 high = chars
-            if high - low < CHARACTERS:
+            if high - low < USUAL:
                 break
             guess = min(whole, each * (FILLED * room - fixed))
             chars = guess if low < guess < high else (low + min(high, whole)) / 2
         return _least(lines, room, count, archived) if best is None else best
 
-    def kept(self) -> Segment:
-        """Return the notes with not much more of each line than the text shows of it.
+    def recorded(self) -> Segment:
+        """Return the notes for a record: not much more of each line than the text shows of it.
 
         Where many lines are left out, they are counted for good.
         """
@@ -155,11 +155,11 @@ class Notes:
             return self.segment
         pairs = [*zip(self.segment.lines, self._rooms, strict=True)]
         gone = Counter(line.kind == "said" for line, room in pairs if not room)
-        rooms = [room or gone[line.kind == "said"] <= MANY for line, room in pairs]
+        rooms = [room or gone[line.kind == "said"] <= MANY_GONE for line, room in pairs]
         parts = _shared_out(self.segment.each_part(), rooms)
         lines = list[Line]()
         for line, room in chain.from_iterable(parts):
-            least = max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT)
+            least = max(MORE * room, WORDS_KEPT if line.kind == "said" else LINE_KEPT)
             # One that is little longer stays, with its texts.
             lines.append(fitted(line, least) if line.size > MORE * least else line)
         numbers = tuple(map(len, parts))
@@ -193,7 +193,7 @@ def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Part
     groups, each = list[list[tuple[Line, float]]](), iter(rooms)
     for part in filter(None, parts):
         pairs = [*zip(part, each, strict=False)]
-        if groups and sum(room > 0 and not line.times for line, room in groups[-1]) < PART:
+        if groups and sum(room > 0 and not line.times for line, room in groups[-1]) < PART_LINES:
             groups[-1] += pairs
         else:
             groups.append(pairs)
@@ -249,7 +249,7 @@ def _give_way(rooms: list[float], steps: Steps, left: float) -> float:
         rooms[place] = level
         taken += 1
     for place, _ in reversed(steps[:taken]):
-        if left > 0 and (rooms[place] or left >= ENDS[0]):
+        if left > 0 and (rooms[place] or left >= ENDS_CUT[0]):
             more = min(left, sizes[place] - rooms[place])
             rooms[place] += more
             left -= more
@@ -263,7 +263,7 @@ def _steps_of_others(lines: Sequence[tuple[int, Line]]) -> Steps:
         weight = next(weight for test, weight in WEIGHTS if test(line))
         weight /= 1.0 if line.kind == "found" else sqrt(1.0 + age / RECENT)
         steps += [(-level / weight, place, level) for level in LEVELS if level < line.size]
-        steps.append((-min(BRIEF, line.size) / weight, place, 0))
+        steps.append((-min(LEAST_LINE, line.size) / weight, place, 0))
     return [(place, level) for _, place, level in sorted(steps)]
 
 
@@ -285,13 +285,13 @@ def _steps_of_words(lines: dict[int, Line]) -> Steps:
         words = filter(str.isalpha, terms[place]) if rare > much else ()
         late = place == ends[0] or sum(map(rarity.__getitem__, words)) > much
         for level in LEVELS:
-            if SHORTEST <= level < line.size:
-                step = 0 if not late else 1 if level >= LONGEST else 3
+            if WORDS_CUT <= level < line.size:
+                step = 0 if not late else 1 if level >= TELLING_CUT else 3
                 steps.append((step, -level, place, level))
         if place in ends or line.quotes:
-            steps += [(5, -level, place, level) for level in ENDS if level < line.size]
+            steps += [(5, -level, place, level) for level in ENDS_CUT if level < line.size]
         else:
-            share = rare / (len(terms[place]) + FEW)
+            share = rare / (len(terms[place]) + FEW_WORDS)
             steps.append((4 if late else 2, share, place, 0))
     return [(place, level) for *_, place, level in sorted(steps)]
 

@@ -12,10 +12,12 @@ from conspectus.notes.segment import Line
 GAP = "…"  # Marks what is left out of a text
 # Stand for the end of a line inside a line of the notes, and between fields and rows of data.
 BREAK, FIELD = " ⏎ ", "; "
-LEAST = 24  # Characters below which a part of a text says nothing
+LEAST_PIECE = 24  # Characters below which a part of a text says nothing
 # Characters from which on a text keeps both its ends: shorter pieces of it say nothing.
 BOTH_ENDS = 64
-ITEM = 40  # Characters below which a line of a list is not cut: it would lose what it is about
+LEAST_ITEM = (
+    40  # Characters below which a line of a list is not cut: it would lose what it is about
+)
 FAR = 80  # Characters by which a text may be cut shorter than it must be, to end in a better place
 TEXTS = 8  # Texts of one line, each of another length, that are in memory at most
 # Of calls that are counted: the tools that are named, the newest calls that changed something,
@@ -68,7 +70,7 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
     if len(text) <= room:
         return text
     most = int(room) - len(GAP) - 2
-    if most < LEAST // 3:
+    if most < LEAST_PIECE // 3:
         return (text[: max(most, 0)].rstrip() + GAP)[: int(room)] if room >= 1 else ""
     first = int(most * (head if room >= BOTH_ENDS else head > 0.5))
     last = len(text) - (most - first)
@@ -88,7 +90,7 @@ def cut_lines(text: str, room: float) -> str:
     """
     lines = text.split("\n")
     each = shared(map(len, lines), room - len(lines))
-    if len(text) <= room or len(lines) < 3 or each < ITEM:
+    if len(text) <= room or len(lines) < 3 or each < LEAST_ITEM:
         return cut(text, room)
     return "\n".join(cut(line, each, 1.0) for line in lines)
 
@@ -124,7 +126,7 @@ def fitted(line: Line, room: float) -> Line:
         return replace(line, text=shorter(line.text, room - len(line.by)))
     room -= len(line.call) + 5 + sum(len(name) + 3 for name, _ in line.args)
     sizes = [len(line.text), len(line.outcome), *(len(value) for _, value in line.args)]
-    each = max(shared(sizes, room), LEAST)
+    each = max(shared(sizes, room), LEAST_PIECE)
     args = _changed(line.args) if len(line.args) > 1 else line.args
     args = tuple((name, cut(value, each)) for name, value in args)
     outcome = cut(line.outcome, each, 1.0 if line.fields else 0.5)

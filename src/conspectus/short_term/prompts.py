@@ -14,7 +14,7 @@ from conspectus._langchain import named
 from conspectus.core.policy import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import is_summary_message
-from conspectus.model.answers import PART, wrong_with
+from conspectus.model.answers import ONE_IN, wrong_with
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import CallableSummarizer, readings
 from conspectus.model.calls import Caller
@@ -92,7 +92,7 @@ class PromptedSummarizer(CallableSummarizer):
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         most = (request.limit if request.fine is None else request.fine) + SLACK
         leaving = sum(request.count(entry.reading) for entry in request.entries)
-        check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // PART))
+        check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // ONE_IN))
         text, count = request.notes, self._count
         before = count(SystemMessage(text)) if text else 0
         least = min(LEAST_READING, leaving // READINGS)

@@ -40,7 +40,7 @@ UNIT = 0.01  # Tokens of one step of a weight, which is a byte
 BLOCK = 1 << 16  # Characters coded at once, so that memory stays bounded
 # Characters of a text of which sections are remembered: most of a summary comes again with the next
 # one, and with each try to make it fit.
-LONG, LONGEST, SECTION = 4_000, 40_000, "\n## "
+LONG, VERY_LONG, SECTION = 4_000, 40_000, "\n## "
 
 
 def family_of(name: str) -> tuple[Family, Maker]:
@@ -65,7 +65,7 @@ def estimate(text: str, family: Family = "unknown") -> int:
     """
     if not text:
         return 0
-    if LONG < len(text) < LONGEST:
+    if LONG < len(text) < VERY_LONG:
         first, *rest = text.split(SECTION)
         parts = [first, *(f"{SECTION}{part}" for part in rest)]
         steps = sum(_remembered(part, family) for part in parts)

@@ -44,7 +44,7 @@ BASE = 20  # Tokens that a counter may add to a list and that count with each me
 # without cached tokens, and is ignored. One above the most may count tools, and is cut; one as
 # far above the window, too, belongs to no request that a model has answered, and is ignored.
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
-KNOWN = 16_384  # Messages whose count by a caller's counter is remembered
+COUNTS_KEPT = 16_384  # Messages whose count by a caller's counter is remembered
 LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
 
 
@@ -233,7 +233,7 @@ class MessageCounter:
         if iscoroutinefunction(counter):
             raise PolicyError("token_counter must be a function that answers at once, not async")
         self._counter, self._estimate, self._logged = counter, estimate, False
-        self._known: Newest[bytes, int] = Newest(KNOWN)
+        self._known: Newest[bytes, int] = Newest(COUNTS_KEPT)
 
     @cached_property
     def base(self) -> int:
