@@ -19,7 +19,7 @@ from conspectus._langchain import is_ai_message, is_message, is_tool_message
 from conspectus._newest import Newest
 from conspectus.messages.blocks import blocks_of, kind_of, opened
 from conspectus.messages.framing import is_summary_message
-from conspectus.messages.message import THOUGHTS
+from conspectus.messages.message import THOUGHTS, Message
 from conspectus.observe.events import as_text
 
 if TYPE_CHECKING:
@@ -50,13 +50,15 @@ def recalled_message(text: str, turn: str) -> BaseMessage:
     )
 
 
-def is_users(message: Source) -> bool:
-    """Tell whether a user wrote a message; results of tools are none of theirs.
+def is_users(message: Source | Message) -> bool:
+    """Tell whether a user wrote a message; summaries and results of tools are none of theirs.
 
     Example:
         >>> is_users({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]})
         False
     """
+    if isinstance(message, Message):
+        return message.role == "user" and not is_summary_message(message.source)
     if is_message(message):
         content: Any = message.content
         users = message.type in ("human", "HumanMessageChunk")
@@ -75,8 +77,8 @@ def _is_answer(block: Mapping[str, Any]) -> bool:
     return bool(kind_of(opened(block)).answers)
 
 
-def newest_user(messages: Sequence[Source]) -> int | None:
-    """Return the place of the user's newest message; None without one.
+def newest_user(messages: Sequence[Source | Message]) -> int | None:
+    """Return the place of the user's newest message, of such as were read, too; None without one.
 
     The place is remembered with the last message, so that a history that grows by the work of
     an agent is not searched back to its beginning at each step.

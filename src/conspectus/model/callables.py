@@ -126,11 +126,11 @@ def _message(part: Part, torn: bool) -> BaseMessage:
     A part of a message becomes text, and so do calls and results where they miss each other, as of
     an exchange larger than a reading.
     """
-    from langchain_core.messages import AIMessage, HumanMessage
-
     entry, message = part.entry, message_of(part.entry)
     if not part.label and not (torn and (entry.calls or entry.answers)):
         return message
+    from langchain_core.messages import AIMessage, HumanMessage
+
     if part.label:
         text = f"[part {part.label}]\n{part.text}"
     elif entry.calls:
