@@ -93,7 +93,7 @@ class Compactor(Attributes, Closing):
             cut at the end of a line, and `Record.cut` says so. Default: a third of the budget is
             asked for, and a longer one is used if it fits and is smaller than what it replaces.
         notes: whether the user's words and one line a call are written beside what the summariser
-            writes. False leaves the summariser's text alone. Default: True.
+            writes. False shows only the summariser's text. Default: True.
         tool_table: tools of yours, as `conspectus.notes.Tool`: which argument names the thing that
             a call is about, and whether a call changes anything. Default: a table of common ones.
         trim_tokens_to_summarize: the size of one reading, in tokens; everything is read in any

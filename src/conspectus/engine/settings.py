@@ -82,7 +82,7 @@ CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "on_event": (_is_plain, "a callable that takes a name and its data, and is not async"),
     "fallbacks": (_is_list, "a list of summarisers"),
     "background": (lambda v: v is None or isinstance(v, bool), "True or False"),
-    "notes": (lambda v: isinstance(v, bool), "True, or False for the summariser's text alone"),
+    "notes": (lambda v: isinstance(v, bool), "True, or False for the summariser's text only"),
     "tool_table": (
         lambda v: _is_list(v, Tool),
         'a list of conspectus.Tool, such as Tool("book_room", key="room_id", effect=True)',
