@@ -268,10 +268,7 @@ def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
         ({"token_counter": lambda messages: "many"}, "token_counter must return a whole number"),
         ({"archive": "memory:"}, "would be gone after each call"),
         ({"archive": "x.db"}, "pass thread_id="),
-        (
-            {"final_prompt": ChatPromptTemplate([("user", "{other}")])},
-            "must be a ChatPromptTemplate",
-        ),
+        ({"final_prompt": ChatPromptTemplate(["{other}"])}, "must be a ChatPromptTemplate"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(wrong, said):

@@ -113,10 +113,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         **options: Any,
     ) -> None:
         if backend is not None and not isinstance(backend, BackendProtocol):
-            raise PolicyError(
-                "backend must be a backend of Deep Agents, such as "
-                f"deepagents.backends.StateBackend(), not {backend!r}"
-            )
+            raise PolicyError(f"backend must be one of deepagents.backends, not {backend!r}")
         self._backend = backend
         model = cast("BaseChatModel", model_of(model, options.get("summarizer")))
         if "truncate_args_settings" in options:
@@ -198,11 +195,11 @@ class DeepAgentsSummarization(SummarizationMiddleware):
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         channel, request = await super()._shown(request)
-        if self._backend is None or not request.state.get(MIRRORED) or channel.held.head is None:
-            return channel, request
-        note = NOTE.format(folder=folder_of(self._backend, channel.scope))
-        system = append_to_system_message(request.system_message, note)
-        return channel, request.override(system_message=system)
+        if self._backend is not None and request.state.get(MIRRORED) and channel.held.head:
+            note = NOTE.format(folder=folder_of(self._backend, channel.scope))
+            system = append_to_system_message(request.system_message, note)
+            request = request.override(system_message=system)
+        return channel, request
 
 
 def folder_of(backend: BackendProtocol, scope: Scope) -> str:

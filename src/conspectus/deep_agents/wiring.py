@@ -22,7 +22,7 @@ from deepagents.middleware.summarization import SummarizationMiddleware as Repla
 from deepagents.middleware.summarization import SummarizationToolMiddleware
 
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, install_command
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.observe import log
 
@@ -56,19 +56,12 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'
     """
-    try:
-        bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
-    except TypeError as error:
-        where = "middleware=[summarization_middleware(model, backend, archive=...)]"
-        said = f"create_deep_agent: {error}; settings of ours go into {where}"
-        raise TypeError(said) from None
-    middleware = bound.get("middleware") or ()
+    middleware = kwargs.get("middleware") or ()
     theirs = any(isinstance(one, Replaced) for one in middleware)
     if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
         raise PolicyError(
-            "SummarizationToolMiddleware of Deep Agents works with its own summarisation only; for "
-            "the same tool put conspectus.deep_agents.summarization_middleware(model, backend, "
-            "compact_tool=True) in its place"
+            "SummarizationToolMiddleware of Deep Agents works with its own summarisation only; put "
+            "our summarization_middleware(model, backend, compact_tool=True) in its place"
         )
     ours = next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
     foreign = (one for one in middleware if not isinstance(one, SummarizationMiddleware))
@@ -97,9 +90,8 @@ def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
     names, plain = {one.__name__: one for one in ours}, inspect.unwrap(ORIGINAL)
     if not (isinstance(plain, FunctionType) and names.keys() <= {*plain.__code__.co_names}):
         raise ImportError(
-            f"deepagents {version} is put together in another way than the versions that "
-            "conspectus knows; install conspectus[deepagents], which pins them, or put "
-            "conspectus.deep_agents.summarization_middleware into `middleware` yourself"
+            f"deepagents {version} is built in a way that is not known here; install another by "
+            f"{install_command('deepagents')}, or put summarization_middleware into `middleware`"
         )
     bindings = plain.__globals__ | names
     if warn := bindings.get(
