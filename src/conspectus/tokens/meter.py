@@ -119,7 +119,7 @@ class TokenMeter:
         if isinstance(counter, str):
             self._text = vocabulary(counter)
         elif callable(counter):
-            self._counter = MessageCounter(counter, lambda one: self._estimate(read_message(one)))
+            self._counter = MessageCounter(counter, copy(self).message)  # or estimated
             self._way = object()
         elif counter is not None:
             raise PolicyError(
@@ -134,10 +134,16 @@ class TokenMeter:
         size: int
         way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
-            if self._counter is None:
-                size = self._estimate(message)
-            else:
+            if self._counter is not None:
                 size = max(0, self._counter(message_of(message)) - self.base)
+            else:
+                text, calls = message.text, message.calls
+                if message.name or calls:
+                    # Several short texts cost several times as much to estimate as one.
+                    some = (part for call in calls for part in (call.name, call.args))
+                    text = "\n".join(filter(None, (text, message.name, *some)))
+                size = PER_MESSAGE + PER_CALL * len(calls) + self._text(text)
+                size += sum(media_tokens(block, self.maker) for block in message.media)
             message.memo["tokens"] = self._way, size
         return math.ceil(size * self.ratio)
 
@@ -181,15 +187,6 @@ class TokenMeter:
         other = copy(self)
         other.ratio = ratio
         return other
-
-    def _estimate(self, message: Message) -> int:
-        text = message.text
-        if message.name or message.calls:
-            # Several short texts cost several times as much to estimate as one.
-            calls = (part for call in message.calls for part in (call.name, call.args))
-            text = "\n".join(filter(None, (text, message.name, *calls)))
-        media = sum(media_tokens(block, self.maker) for block in message.media)
-        return PER_MESSAGE + PER_CALL * len(message.calls) + self._text(text) + media
 
 
 _warned: list[str] = []
