@@ -147,12 +147,9 @@ def test_the_id_of_a_call_names_its_results_too(archive):
 
 
 @pytest.mark.parametrize("name", ["nothing", "", "*", "' OR 1=1", "\udc00", "0" * 8])
-def test_an_unknown_id_is_not_found(archive, entries, name):
+def test_an_unknown_id_is_not_found_and_one_that_is_gone_is_said_to_be(archive, entries, name):
     with pytest.raises(NotFoundError, match="no archived message"):
         recall(archive, id=name)
-
-
-def test_a_message_that_is_gone_is_said_to_be_gone(archive, entries):
     assert recall(archive, id="q1").hits
     with archive.backend.transaction(writes=True) as run_:
         run_("UPDATE item SET expires = 1 WHERE key = ?", key_bytes(entries[0].key))

@@ -100,14 +100,12 @@ def words(text: str) -> str:
     if not text.isascii():
         whole = text.encode("utf-8", "replace").decode()
         text = _DENSE.sub(_pairs, plain(whole))
-    known = dict.fromkeys(text.split())
-    if max(map(len, known), default=0) >= LONGEST:
+    if max(map(len, text.split()), default=0) >= LONGEST:
         text = _DATA.sub(r"\1", text)
-        known = dict.fromkeys(text.split())
     if _HUMPED.search(text):  # most texts are neither
-        mixed = " ".join(word for word in known if not word.islower())
-        humps = dict.fromkeys(HUMP.sub(" ", mixed).split())
-        text = " ".join([text, *(hump for hump in humps if hump not in known)])
+        mixed = dict.fromkeys([word for word in text.split() if not word.islower()])
+        humps = dict.fromkeys(HUMP.sub(" ", " ".join(mixed)).split())
+        text = " ".join([text, *(hump for hump in humps if hump not in mixed)])
     return text
 
 
