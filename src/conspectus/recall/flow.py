@@ -209,7 +209,7 @@ class _Search:
             self._within(read[last], name, query)
             return
         if not at and not call and read[last].calls:
-            after = range(last + 1, min(last + 1 + ROUND, len(self._rows.order)))
+            after = range(last + 1, last + 1 + ROUND)
             self._rows.read(after)
             read |= self._results(read[last], after)
         parts = {place: _span_of(one, call, at) for place, one in read.items()}

@@ -90,10 +90,9 @@ class Rows(dict[int, Row]):
         self.tables: Any = archive.backend.searchable(scope, self.order)
 
     def read(self, places: Iterable[int]) -> None:
-        """Have the rows of some places here."""
-        self._keep(
-            self.tables.listed(self.scope, [self.order[at] for at in {*places} - self.keys()])
-        )
+        """Have the rows of some places here; there is none before the first or after the last."""
+        new = {at for at in places if 0 <= at < len(self.order)} - self.keys()
+        self._keep(self.tables.listed(self.scope, [self.order[at] for at in new]))
 
     def _keep(self, listed: Iterable[Listed]) -> set[int]:
         """Have rows here that are of this chain and not hidden; return their places."""
@@ -108,12 +107,6 @@ class Rows(dict[int, Row]):
             if row.act == "s" and not row.users and len(row.numbers) > 1:
                 self.answers.add(at)
         return kept
-
-    def surround(self, places: Iterable[int]) -> None:
-        """Have the rows around some places here, too."""
-        last = len(self.order) - 1
-        spans = [range(max(0, at - BACK), min(last, at + ON) + 1) for at in places]
-        self.read(at for span in spans for at in span)
 
     def at(self, numbers: Collection[int]) -> dict[int, int]:
         """Return the places of the messages that have these passages."""
@@ -156,7 +149,7 @@ def ranked(
     unknown = math.log(2 + 2 * total)  # rarity of a word that nothing holds
     whole = sum(worth) + unknown * sum(query[word] for word in query if not held.get(word))
     found = _candidates(rows, [numbers for _, numbers in sets], worth)
-    rows.surround(found.values())
+    rows.read(at for place in found.values() for at in range(place - BACK, place + ON + 1))
     around = {at for place in found.values() for at in rows.near(place)}
     # A call without a word of the query says less than what came of it.
     short = [at for at in around if len(rows[at].numbers) == 1 and rows[at].act != "c"]
