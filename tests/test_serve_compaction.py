@@ -135,13 +135,13 @@ def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path):
             item_of(client.responses.compact(model="m", input=history)),
         ]
         assert upstream.requests == []
-        # Codex keeps what the user said beside the item.
-        users = [one for one in history if one["role"] == "user"]
+        # Codex keeps what the user said beside the item, and gives some of it new ids.
+        users = [{**one, "id": f"msg_{n}"} for n, one in enumerate(history) if n % 2 == 0]
         for item in items:
             for before in ([], users):
                 client.responses.create(model="m", input=[*before, item, NEW])
                 sent = upstream.requests[-1].messages
-                texts = [json.dumps(one) for one in sent]
+                texts = [json.dumps(one["content"]) for one in sent]
                 assert any(SUMMARY in text and "user 0" in text for text in texts)
                 assert sent[-1] == NEW
                 assert len(texts) == len(set(texts))

@@ -92,10 +92,17 @@ class HeldHistories:
         held = self.find(tenant, name) if name.isascii() and name.startswith("cmp_") else None
         if held is None:
             raise Refusal(400, NOT_HELD, "invalid_compaction_item")
-        # Some messages before the item are held once more.
+        # Some messages before the item are held once more; Codex gives its own new ids.
+        said = [_said(one) for one in held.messages]
         before = (one for one in history[:at] if _name_of(one) is None)
-        made = [one for one in before if one not in held.messages]
+        made = [one for one in before if _said(one) not in said]
         return [*made, *held.messages, *history[at + 1 :]], held.thread
+
+
+def _said(item: Any) -> Any:
+    """Return who says what in a message; anything else as it is."""
+    is_message = isinstance(item, Mapping) and "role" in item
+    return (item["role"], item.get("content")) if is_message else item
 
 
 def _name_of(item: Any) -> str | None:
