@@ -263,7 +263,8 @@ def test_a_hint_of_the_client_finds_a_thread_of_which_much_has_changed(tmp_path)
 
 SESSION = "0198c4d2-77aa-7f21-9c3e-5d1b2a6f8e90"
 NAMED: list[Any] = [({"x_claude_code_session_id": SESSION}, None), ({"session_id": SESSION}, "k")]
-NAMED += [({}, SESSION), ({}, "my-app"), ({}, None)]  # the last two name no session
+NAMED += [({"x_parent_session_id": SESSION}, None), ({}, SESSION)]
+NAMED += [({}, "my-app"), ({}, None)]  # these name no session
 
 
 @pytest.mark.parametrize(("named", "key"), NAMED)

@@ -37,8 +37,9 @@ ALIKE, HINTED = 0.75, 0.5
 """Share of the tail that a history must have to belong to a thread; with a client's hint, less."""
 
 LOOSE = "~"
-HINTS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
-"""Headers in which clients name their session: Claude Code, Codex, others."""
+HINTS = "x-claude-code-session-id session-id session_id x-parent-session-id x-session-id".split()
+"""Headers in which clients name their session: Claude Code, Codex, opencode (before a subagent's
+own the one that has begun it), others."""
 
 THREADS, CHARACTERS = 256, 32_000_000  # of which the newest request is remembered, and in all
 EACH = 1_000  # characters for which a message counts beside its own
