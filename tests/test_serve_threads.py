@@ -205,6 +205,26 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
     assert [name for name in names if name not in kept] == []
 
 
+def test_a_branch_knows_what_was_cleared_before_it(tmp_path):
+    history, asked = [user("Do the work.")], list[Any]()
+    for numbers in (range(24), range(24, 32)):  # with a restart between them
+        with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+            for n in numbers:
+                history += read(n, f"toolu01x{n}")
+                clear_results(history)
+                answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history})
+                asked.append((own(answer, "thread"), own(answer, "record")))
+                if n == 22:
+                    del history[-6:]
+                    history[-2]["content"][1]["text"] = "I see something else."
+    (thread, first), (branch, newest) = asked[20], asked[-1]
+    assert branch != thread
+    with Archive.open(tmp_path / "a.db") as archive:
+        chain = [record.id for record in archive.chain(Scope(TENANT, branch))]
+    assert chain[0] == first
+    assert chain[-1] == newest
+
+
 @pytest.mark.parametrize("calls", [3, 12])
 def test_calls_that_are_made_together_begin_no_thread(tmp_path, calls):
     history: list[Any] = [user("Do the work.")]

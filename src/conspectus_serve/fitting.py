@@ -190,7 +190,7 @@ class Fitter:
         x.fitting = True
         with self._refusing(x):
             if x.left is not None:
-                await asyncio.to_thread(self._archive.copy, x.left[0], x.scope, x.left[1])
+                await asyncio.to_thread(self._originals.copy, x.left[0], x.scope, x.left[1])
             if x.due:
                 await self._compact(x)
             await self.in_turn(self._write, x)

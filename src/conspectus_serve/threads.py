@@ -237,6 +237,12 @@ class Originals:
         }
         self._archive.note(scope, "covered", {record.id: {"messages": rows}})
 
+    def copy(self, source: Scope, target: Scope, head: str) -> None:
+        """Copy the chain of a record, and what it covers, into another scope."""
+        covered = {"messages": {**self._covered_until(source, head)}}
+        self._archive.note(target, "covered", {head: covered})
+        self._archive.copy(source, target, head)
+
     def _covered_until(self, scope: Scope, head: str) -> Mapping[str, tuple[str, int]]:
         if not head:
             return {}
