@@ -199,7 +199,7 @@ class Originals:
         if not covered and all(map(is_, before, marks)):  # nothing is another message now
             return messages, messages, marks
         pairs = zip(before, kept, strict=True)
-        seen = {one[0].name: one for one in pairs if one[0].size > SMALL and one[0].name}
+        seen = {name: one for one in pairs for name in _names(one[0])}
         known = {at: seen[mark.name] for at, mark in enumerate(marks) if mark.name in seen}
         wanted = {
             at: covered[mark.name]
@@ -231,9 +231,10 @@ class Originals:
         """Note which messages a new record covers or shortens: by mark their keys and sizes."""
         covers = {*record.covers, *(clip.key for clip in record.clips)}
         rows = {
-            mark.name: (entry.key, mark.size)
+            name: (entry.key, mark.size)
             for mark, entry in zip(marks, read_messages(messages, scope), strict=True)
-            if mark.name and mark.size > SMALL and entry.key in covers
+            if entry.key in covers
+            for name in _names(mark)
         }
         self._archive.note(scope, "covered", {record.id: {"messages": rows}})
 
@@ -253,6 +254,12 @@ class Originals:
             made = {name: row for note in notes for name, row in note["messages"].items()}
             self._covered.put((scope, head), made)
         return made
+
+
+def _names(mark: Mark) -> tuple[str, ...]:
+    """Return the names by which a message is known again whole, however much a client cleared."""
+    known = mark.name and (mark.size > SMALL or mark.parts)
+    return (mark.name, *mark.parts) if known else ()
 
 
 def _is_left_of(mark: Mark, message: Any, size: int, original: Any, covered: bool) -> bool:

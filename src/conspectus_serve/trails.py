@@ -53,6 +53,7 @@ class Mark:
     unique: bool  # no other conversation has its name
     as_is: bool  # it is read as it came
     tokens: int
+    parts: tuple[str, ...] = ()  # its names with only one of its calls, or of their results, left
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +153,19 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
     if not unique:  # then the arguments tell a call from another one
         said += [f"{call.name} {call.args}" for call in entry.calls]
     said = [] if _passes(message) else list(filter(None, said))
+    begin = [protocol, entry.role, *said]
+    # Claude Code leaves out the other ones where it goes on from a long file. Elsewhere each result
+    # is a message, and those that are gone could not be put back.
+    parts = ids if unique and len(ids) > 1 and protocol == "messages" else []
     mark = Mark(
-        name=_hashed([protocol, entry.role, *said, *ids]) if said or ids else "",
+        name=_hashed([*begin, *ids]) if said or ids else "",
         size=len(_WRITE(read)),
         said=bool(entry.calls or said) and entry.role != "system",
         by_model=entry.role == "assistant",
         unique=unique,
         as_is=read is message,
         tokens=meter.entry(whole),
+        parts=tuple(_hashed([*begin, one]) for one in parts),
     )
     _KNOWN.put(key, mark)
     return mark
