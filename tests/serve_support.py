@@ -64,6 +64,7 @@ def serving(
     upstream: str,
     archive: str | Path | Archive,
     config: SummarizationConfig | None = None,
+    beside: bool = False,
     **settings: Any,
 ) -> Iterator[Serving]:
     """Serve until the end of the block."""
@@ -71,7 +72,7 @@ def serving(
     given = {"upstream": upstream, "window": WINDOW, "archive": where, "tenants": "key", **settings}
     made, default = load_settings(given=given)
     opened = archive if isinstance(archive, Archive) else None
-    app = make_app(made, config or default, archive=opened, secret=SECRET)
+    app = make_app(made, config or default, archive=opened, secret=SECRET, beside=beside)
     with running(app) as url:
         yield Serving(url)
 

@@ -3,7 +3,9 @@
 import base64
 import json
 import logging
+import os
 import shutil
+import signal
 import socket
 import sys
 import threading
@@ -11,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +97,23 @@ def test_a_small_request_never_waits_for_summaries(tmp_path, monkeypatch):
         finally:
             going.set()
         assert all(own(job.result(), "compacted") == "true" for job in jobs)
+
+
+def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch):
+    with (
+        before(lambda asked: chat(), tmp_path, beside=True) as (_, endpoint),
+        ThreadPoolExecutor() as pool,
+    ):
+        for tries, status in (2, 200), (1, 503):
+            monkeypatch.setattr("conspectus_serve.work.TRIES", tries)
+            [process] = active_children()
+            os.kill(process.pid, signal.SIGSTOP)
+            job = pool.submit(post, endpoint, "/v1/messages", BODY, x_conspectus_thread=f"{tries}")
+            time.sleep(0.5)
+            process.kill()
+            assert job.result().status_code == status
+            assert own(job.result(), "compacted") == ("true" if status == 200 else None)
+    assert not active_children()
 
 
 @pytest.mark.parametrize("ends", ["well", "refused"])

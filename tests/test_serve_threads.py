@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
-from conspectus_serve.recall import Recall
+from conspectus_serve.recall import Recall, searched
 from conspectus_serve.threads import Originals
 from conspectus_serve.trails import trail_of
 from histories import assistant, user
@@ -413,13 +414,14 @@ def test_nothing_of_another_tenant_is_recalled(tmp_path):
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
     with Archive.open("memory:") as archive:
-        given, scope, recall = history(), Scope("ann", "t"), Recall(archive, 512)
+        given, scope, recall = history(), Scope("ann", "t"), Recall(512)
+        meter, search = TokenMeter(), partial(searched, archive, TokenMeter())
         compactor = Compactor(archive=archive, window=4_000)
         compactor.compact(given, tenant="ann", thread_id="t")
 
         def seen(tokens: int) -> tuple[list[Any], int]:
             head = archive.chain(scope)[-1].id
-            return recall.shown(scope, head, given, given[-3:], TokenMeter(), tokens)
+            return recall.shown(scope, head, given, given[-3:], meter, tokens, search)
 
         view, size = seen(512)
         assert "48213" in view[-2]["content"]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from conspectus.archive import Archive, default_archive_path
+from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus_serve import protocols
 from conspectus_serve.entrance import Entrance, Secret, secret_beside
@@ -33,13 +33,13 @@ from conspectus_serve.upstream import (
     to_client,
     to_upstream,
 )
+from conspectus_serve.work import THREADS, Beside
 
 logger = logging.getLogger("conspectus.serve")
 
 T = TypeVar("T")
 
 RETRIES = 6  # maximum further requests for one that the upstream refuses
-THREADS = 128  # for calls of archives, which may hang
 NEEDED = 2_000  # tokens of a history from which an upstream is asked for the window of its model
 MOMENT = 0.05  # seconds for which it may wait to be written how far threads have come
 PATIENCE = 3.0  # seconds that it has for that
@@ -74,6 +74,8 @@ class Endpoint:
         config: of summarization, likewise.
         archive: where originals go. Default: the one that the settings name, closed at the end.
         secret: names tenants. Default: the one in the settings' file.
+        beside: a process of its own summarises, so that small requests wait less. It opens the
+            archive of the settings, too.
 
     Raises:
         ConfigError: the secret or a name in the configuration cannot be used.
@@ -87,13 +89,16 @@ class Endpoint:
         *,
         archive: Archive | None = None,
         secret: Secret | None = None,
+        beside: bool = False,
     ) -> None:
-        where = settings.archive or str(default_archive_path())
-        self._archive, self._closes = archive or Archive.open(where), archive is None
+        where, opens = settings.place, archive is None
+        self._archive, self._closes = archive or Archive.open(where), opens
         self._secret = secret or secret_beside(where, settings.secret_file)
         self._settings, self._enabled = settings, config.enabled
         self._entrance, self._upstream = Entrance(settings), Upstream(settings)
-        self._fitter = Fitter(self._archive, settings, config)
+        shared = beside and opens and where not in ("memory:", ":memory:")
+        self._beside = Beside(settings, config) if shared else None
+        self._fitter = Fitter(self._archive, settings, config, self._beside)
         self._operation = Operation(self._archive, self._entrance)
         self._writing = False  # soon, by `_write_places`
         self._under_way = set[asyncio.Task[Any]]()
@@ -107,6 +112,8 @@ class Endpoint:
         await receive()
         await self._upstream.close()
         await asyncio.gather(*self._under_way, return_exceptions=True)
+        if self._beside is not None:
+            self._beside.close()
         if self._closes:
             self._archive.close()
         await send({"type": "lifespan.shutdown.complete"})
@@ -260,10 +267,10 @@ class Endpoint:
         """
         # A history that the client leaves to the server may be large all the same.
         large = len(x.raw) >= LARGE and not self._fitter.is_soon_read(x)
-        large = large or b'"previous_response_id"' in x.raw or MARK.encode() in x.raw
-        if not (large or self._archive.backend.daemon):  # else a server, which may hang
+        x.large = large or b'"previous_response_id"' in x.raw or MARK.encode() in x.raw
+        if not (x.large or self._archive.backend.daemon):  # else a server, which may hang
             self._fitter.read(x)
-        elif large:
+        elif x.large:
             await self._fitter.in_turn(self._fitter.read, x)
         else:
             await asyncio.to_thread(self._fitter.read, x)

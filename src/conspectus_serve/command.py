@@ -65,11 +65,12 @@ def serve(
         raise InputError(said) from error
     from conspectus_serve.protocols import target_of
     from conspectus_serve.settings import load_settings
+    from conspectus_serve.work import LOG
 
     settings, summarization = load_settings(given.pop("config"), given)
     with _listening(settings.host, settings.port) as listening:
-        app = make_app(settings, summarization)
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+        app = make_app(settings, summarization, beside=True)
+        logging.basicConfig(level=logging.WARNING, format=LOG)
         logging.getLogger("conspectus.serve").setLevel(logging.INFO)
         host, port = settings.listen.rpartition(":")[0], listening.getsockname()[1]
         theirs = urljoin(settings.upstream, target_of(settings.upstream, "/v1/"))

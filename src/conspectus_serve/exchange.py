@@ -15,7 +15,7 @@ from conspectus.engine.settings import Engine
 from conspectus.langchain.overflow import Refused
 from conspectus_serve.bodies import Body
 from conspectus_serve.held import Held
-from conspectus_serve.models import Learned
+from conspectus_serve.models import Learned, Sizes
 from conspectus_serve.protocols import Route
 from conspectus_serve.threads import Match, scope_of
 from conspectus_serve.trails import Mark, Trail
@@ -36,6 +36,7 @@ class Exchange:
     model: str = ""  # its name, at most so much of it as is kept and logged
     streamed: bool = False
     note: str = ""  # for the client
+    large: bool = False  # it is read in a worker thread
     # the history
     history: Sequence[Any] = ()  # whole
     held: Held = field(default_factory=Held)  # the part up to the response that the client names
@@ -50,6 +51,7 @@ class Exchange:
     short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
     marks: list[Mark] = field(default_factory=list)  # of the messages of `plain`
     # its size
+    sizes: Sizes = ("", None, None)  # for which its engine is made
     engine: Engine | None = None
     learned: Learned = field(default_factory=Learned)  # of its model
     room: Window | None = None  # what instructions and tools leave of the window

@@ -10,20 +10,19 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from operator import is_
 from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import aside
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.core.records import Record
-from conspectus.engine.compaction import compact
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import fold
 from conspectus.errors import ArchiveError, ConspectusError
@@ -41,6 +40,7 @@ from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of, scope_of
 from conspectus_serve.trails import trail_of
 from conspectus_serve.upstream import RefusedByUpstream
+from conspectus_serve.work import UNREADABLE, Work
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -52,23 +52,27 @@ LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 """Maximum tokens of notes that a client asked for: a share of its history; at least the first."""
 
 NOT_UNDERSTOOD = "a message was not understood; the request is sent on as it came"
-UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 
 
 class Fitter:
     """Read requests, make them fit, write what is sent, and keep the progress of each thread."""
 
     def __init__(
-        self, archive: Archive, settings: ServeSettings, config: SummarizationConfig
+        self,
+        archive: Archive,
+        settings: ServeSettings,
+        config: SummarizationConfig,
+        work: Work | None = None,
     ) -> None:
         self._archive, self._settings = archive, settings
         self._bodies = Bodies()
         self._models = Models(settings, config, archive)
+        self._work = work or Work(archive, self._models)
         self.places, self._originals = Places(archive), Originals(archive)
         self._held = HeldHistories(archive)
         self._holds = not config.redact  # what is held is kept as it was sent
         self.compacts = self._holds and settings.compaction == "here"  # for those who ask for it
-        self._recall = Recall(archive, settings.recall_tokens)
+        self._recall = Recall(settings.recall_tokens)
         self._locks, self._turn = Newest[Scope, asyncio.Lock](256), asyncio.Semaphore(1)
 
     async def in_turn(self, call: Callable[..., None], *args: Any) -> None:
@@ -143,13 +147,16 @@ class Fitter:
         x.learned = self._models.learned(x.tenant, x.model)
         betas = x.headers.getlist("anthropic-beta")
         window = self._models.window(x.model, x.learned, betas)
-        engine = self._models.engine(x.model, window)
-        x.trail = x.body.trail = trail_of(x.history, protocol.name, engine.meter, x.body.trail)
+        x.sizes, meter = (x.model, window, None), self._models.meter(x.model)
+        read_marks = partial(self._work.marks, x.model, protocol.name) if x.large else None
+        x.trail = trail_of(x.history, protocol.name, meter, x.body.trail, read_marks)
+        x.body.trail = x.trail
         x.tokens = x.sent = x.trail.tokens
         if x.compacts:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE))
-            engine = self._models.engine(x.model, window, most)
-        x.engine, x.fixed = engine, self._models.beside(protocol, x.given, engine.meter)
+            x.sizes = (x.model, window, most)
+        x.engine = engine = self._models.engine(*x.sizes)
+        x.fixed = self._models.beside(protocol, x.given, meter)
         x.room = self._models.room(x.given, window, x.fixed)
         x.beside = x.fixed if window is None or x.room is None else window - x.room.budget
         x.hint = hint_of(x.headers, x.given)
@@ -199,46 +206,30 @@ class Fitter:
     async def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
         """Put the thread's compactions in force, and compact what does not fit."""
         assert x.engine is not None
+        assert x.trail is not None
         room = smaller or budget_of(x.engine.policy, x.room)
         now = smaller is None and x.compacts
         # A client that gives up and sends its request again waits for the compaction under way.
         async with self._locks.get_or_make(x.scope, asyncio.Lock):
-            for history in await aside(self._histories(x, room, now)):
-                thread = Thread(x.engine, x.scope, room)
-                result = await compact(thread, history, now)
-                over = room is not None and result.tokens_after > room.budget
-                if not (over or result.outcome == "stuck"):
-                    break
+            made = await self._work.compact(x.sizes, x.scope, room, x.plain, x.short, now)
+        result = made.result
+        over = room is not None and result.tokens_after > room.budget
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
         if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
             beside = f" (instructions, tools and room for the answer take {x.beside:,})"
             said = f"{result.reason}{beside if x.beside else ''}"
             raise Refusal(400, said, "context_length_exceeded")
-        came = dict[int, Any]()
-        for made in (x.short, x.plain):
-            came |= zip(map(id, made), x.history, strict=True)
-        view = [came.get(id(message), message) for message in result.messages]
+        read = x.trail.messages
+        result.messages[:] = [read[one] if isinstance(one, int) else one for one in made.view]
+        view = [x.history[one] if isinstance(one, int) else one for one in made.view]
         same = len(view) == len(x.history) and all(map(is_, view, x.history))
         x.view, x.sent, x.result = None if same else view, result.tokens_after, result
-        x.head = result.record_id or thread.pointer
+        x.head = made.head
         x.spare = None if room is None else room.budget - result.tokens_after
         if result.record is not None:
             x.compactions += 1
             await self.in_turn(self._noted, x, result.record)
-
-    async def _histories(self, x: Exchange, room: Window | None, now: bool) -> list[Sequence[Any]]:
-        """Return what to compact: as the client has cleared it, while that fits; else whole.
-
-        What does not fit whole, although the rest leaves, may fit as it came.
-        """
-        assert x.engine is not None
-        if all(map(is_, x.plain, x.short)):
-            return [x.plain]
-        thread = Thread(x.engine, x.scope, room)
-        view = await thread.history(read_messages(x.short))
-        quiet = not now and thread.is_quiet(view.size, view.head)
-        return [x.short] if quiet else [x.plain, x.short]
 
     # Keep
 
@@ -295,8 +286,9 @@ class Fitter:
         if view is not None:
             x.recalled = 0
             if self._settings.recall != "off" and x.head:
+                search = partial(self._work.search, x.model)
                 view, x.recalled = self._recall.shown(
-                    x.scope, x.head, x.plain, view, x.engine.meter, x.spare
+                    x.scope, x.head, x.plain, view, x.engine.meter, x.spare, search
                 )
             view, body, x.betas = formed(protocol.name, view, body, x.learned.forms)
         if view is not None or x.filled:

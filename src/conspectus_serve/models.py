@@ -30,6 +30,9 @@ from conspectus_serve.trails import Odd
 
 logger = logging.getLogger("conspectus.serve")
 
+Sizes = tuple[str, int | None, int | None]
+"""What an engine is made for: a model, its window, and the most tokens of notes."""
+
 KNOWN = 32  # models whose engine is remembered: clients choose the names of models
 SCHEMAS = 512  # sets of tools whose size is remembered
 LEARNED = 1_024  # models, by tenant, of which something is remembered that their upstream has said
@@ -100,7 +103,7 @@ class Models:
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
     ) -> None:
         self._settings, self._config, self._archive = settings, config, archive
-        self.engine = lru_cache(KNOWN)(self._engine)
+        self.engine, self.meter = lru_cache(KNOWN)(self._engine), lru_cache(KNOWN)(self._meter)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
         made = settings_of(config)
@@ -162,6 +165,9 @@ class Models:
         answer = reserved_for_answer((body,), left)
         return Window(left, max(self._config.reserved_tokens, answer, free))
 
+    def _meter(self, model: str) -> TokenMeter:
+        return TokenMeter(self._counter, model=model or None)
+
     def _engine(self, model: str, window: int | None, max_notes: int | None = None) -> Engine:
         """Return the engine that compacts histories for a model.
 
@@ -179,8 +185,7 @@ class Models:
             background=None,
             summary_request="smallest",
         )
-        meter = TokenMeter(self._counter, model=model or None)
-        return Engine.build(settings, settings.policy(), meter)
+        return Engine.build(settings, settings.policy(), self.meter(model))
 
 
 def window_in(listed: Any, model: str) -> int | None:

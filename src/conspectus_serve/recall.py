@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from conspectus._newest import Newest
@@ -29,8 +29,8 @@ TURNS = 256  # turns whose recalled originals are remembered
 class Recall:
     """Show models what the user's newest messages need, in at most so many tokens."""
 
-    def __init__(self, archive: Archive, tokens: int) -> None:
-        self._archive, self._tokens = archive, tokens
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
         self._chosen = Newest[tuple[Scope, str, str], str](TURNS)
 
     def shown(
@@ -41,11 +41,12 @@ class Recall:
         view: Sequence[Any],
         meter: TokenMeter,
         spare: int | None,
+        search: Callable[..., str],
     ) -> tuple[list[Any], int]:
         """Put the originals directly before the user's newest message; return their tokens, too.
 
         `head` is the record in force, `history` is whole, `view` is to be sent and leaves `spare`
-        tokens of the window free; None if unknown.
+        tokens of the window free; None if unknown. `search` does what `searched` does.
         """
         most = self._tokens if spare is None else min(self._tokens, spare)
         last = newest_user(history)
@@ -60,18 +61,7 @@ class Recall:
         key = (scope, head, hashlib.sha256(name).hexdigest())
         if (text := self._chosen.get(key)) is None and most >= LEAST_RECALL:
             try:
-                found = run(
-                    unasked_flow(
-                        self._archive,
-                        scope,
-                        self._archive.chain_at(scope, head),
-                        query=said,
-                        own=own,
-                        tokens=most,
-                        count=lambda text: meter.message(_message(recalled_text(text))),
-                    )
-                )
-                text = recalled_text(found.text) if found is not None else ""
+                text = search(scope, head, said, own, most)
                 self._chosen.put(key, text)
             except ArchiveError as error:
                 logger.warning("nothing could be recalled for a request: %s", error)
@@ -80,6 +70,32 @@ class Recall:
             return [*view], 0
         made: list[Any] = with_recalled(view, _message(text))
         return made, size if len(made) > len(view) else 0
+
+
+def searched(
+    archive: Archive,
+    meter: TokenMeter,
+    scope: Scope,
+    head: str,
+    said: str,
+    own: Set[str],
+    most: int,
+) -> str:
+    """Return originals that a user's words need, framed; empty for none. Raises ArchiveError.
+
+    `own` are the ids of the messages with these words.
+    """
+    flow = unasked_flow(
+        archive,
+        scope,
+        archive.chain_at(scope, head),
+        query=said,
+        own=own,
+        tokens=most,
+        count=lambda text: meter.message(_message(recalled_text(text))),
+    )
+    found = run(flow)
+    return recalled_text(found.text) if found is not None else ""
 
 
 def _message(text: str) -> Any:

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from conspectus.archive import default_archive_path
 from conspectus.config import SummarizationConfig, load_config
 from conspectus.config.reading import Source, read_section
 from conspectus.errors import ConfigError
@@ -117,6 +118,11 @@ class ServeSettings(BaseModel):
         """Return how tenants are named: `one`, `key`, `header:NAME` or `claim:NAME`."""
         alone = is_loopback(self.host) and self.token is None and not self.hosts
         return self.tenants or ("one" if alone else "key")
+
+    @property
+    def place(self) -> str:
+        """Return the address of the archive."""
+        return self.archive or str(default_archive_path())
 
     @property
     def names(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import marshal
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import is_
@@ -82,21 +82,32 @@ _KNOWN = Newest[int, Mark](KNOWN)
 
 
 def trail_of(
-    history: Sequence[Any], protocol: str, meter: TokenMeter, before: Trail | None = None
+    history: Sequence[Any],
+    protocol: str,
+    meter: TokenMeter,
+    before: Trail | None = None,
+    read_marks: Callable[[list[Any]], list[Mark]] | None = None,
 ) -> Trail:
     """Read a history; two protocols have no names in common.
 
     System messages do not count, as they may hold a clock, unless there is nothing else. The trail
-    of `before` need not be read again where the history goes on from it. Raises
-    ValueError, TypeError or RecursionError for a message that is no JSON object.
+    of `before` need not be read again where the history goes on from it; `read_marks` does what
+    `marks_of` does. Raises ValueError, TypeError or RecursionError for a message that is no JSON
+    object.
     """
-    kind, known = hash((protocol, meter.family, meter.maker)), _KNOWN.get
+    kind = hash((protocol, meter.family, meter.maker))
     begin = before if before is not None and before.begins(history, kind) else Trail(kind)
     new = history[len(begin.history) :]
     # The fastest of all; its 64 bits have a secret key.
     keys = [hash(marshal.dumps(message, 2)) ^ kind for message in new]
-    pairs = list(zip(keys, new, strict=True))
-    marks = [known(key) or _newly_read(key, message, protocol, meter) for key, message in pairs]
+    known = {key: mark for key in keys if (mark := _KNOWN.get(key)) is not None}
+    if unread := {key: one for key, one in zip(keys, new, strict=True) if key not in known}:
+        messages = [*unread.values()]
+        made = read_marks(messages) if read_marks else marks_of(messages, protocol, meter)
+        for key, mark in zip(unread, made, strict=True):
+            known[key] = mark
+            _KNOWN.put(key, mark)
+    marks = [known[key] for key in keys]
     read = [one if mark.as_is else _read(one)[0] for mark, one in zip(marks, new, strict=True)]
     messages, seen = begin.messages + read, {**begin.seen}
     for at, mark in enumerate(marks):  # the same words again are another message
@@ -139,8 +150,12 @@ def _read(message: Any) -> tuple[Any, Message]:
     return odd, read_message(odd)
 
 
-def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mark:
-    """Read what a message is known by, without its number among equal ones."""
+def marks_of(messages: Sequence[Any], protocol: str, meter: TokenMeter) -> list[Mark]:
+    """Read what messages are known by, without their numbers among equal ones."""
+    return [_mark_of(message, protocol, meter) for message in messages]
+
+
+def _mark_of(message: Any, protocol: str, meter: TokenMeter) -> Mark:
     if not isinstance(message, dict):
         raise TypeError("a message is no object")
     read, whole = _read(message)
@@ -157,7 +172,7 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
     # Claude Code leaves out the other ones where it goes on from a long file. Elsewhere each result
     # is a message, and those that are gone could not be put back.
     parts = ids if unique and len(ids) > 1 and protocol == "messages" else []
-    mark = Mark(
+    return Mark(
         name=_hashed([*begin, *ids]) if said or ids else "",
         size=len(_WRITE(read)),
         said=bool(entry.calls or said) and entry.role != "system",
@@ -167,8 +182,6 @@ def _newly_read(key: int, message: Any, protocol: str, meter: TokenMeter) -> Mar
         tokens=meter.entry(whole),
         parts=tuple(_hashed([*begin, one]) for one in parts),
     )
-    _KNOWN.put(key, mark)
-    return mark
 
 
 def _passes(part: Any) -> bool:

@@ -1,0 +1,208 @@
+"""Do what computes for long: read new messages, compact, search what is archived.
+
+It is done in this process, or in one beside it, so that small requests wait for no turn at the
+interpreter. The other process has nothing that could be lost: if it ends, another one goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from operator import is_
+from typing import Any
+
+from conspectus.archive import Archive, Scope
+from conspectus.bridge import in_a_daemon
+from conspectus.config import SummarizationConfig
+from conspectus.core.items import Window
+from conspectus.engine.compaction import compact
+from conspectus.engine.result import CompactionResult
+from conspectus.engine.thread import Thread
+from conspectus.errors import ArchiveError, ConspectusError
+from conspectus.messages import read_messages
+from conspectus_serve.models import Models, Sizes
+from conspectus_serve.protocols import Refusal
+from conspectus_serve.recall import searched
+from conspectus_serve.settings import ServeSettings
+from conspectus_serve.trails import Mark, marks_of
+
+logger = logging.getLogger("conspectus.serve")
+
+THREADS = 128  # for calls of archives, which may hang
+NICE = 10  # the other process gives way where processors are short
+LOG = "%(asctime)s %(levelname)s %(message)s"
+TRIES = 2  # of one call, if the process ends meanwhile
+
+UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
+"""Errors of messages that are not understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What came of a compaction."""
+
+    result: CompactionResult  # without its messages
+    view: list[Any]  # those, or the places that the caller's own have in the history
+    head: str  # id of the record in force; empty for none
+
+
+class Work:
+    """Do the work in this process."""
+
+    def __init__(self, archive: Archive, models: Models) -> None:
+        self._archive, self._models = archive, models
+
+    def marks(self, model: str, protocol: str, messages: Sequence[Any]) -> list[Mark]:
+        """Read what messages are known by; see `marks_of`."""
+        return marks_of(messages, protocol, self._models.meter(model))
+
+    def search(self, model: str, *about: Any) -> str:
+        """Return the originals that a user's words need; see `searched`."""
+        return searched(self._archive, self._models.meter(model), *about)
+
+    async def compact(
+        self,
+        sizes: Sizes,
+        scope: Scope,
+        room: Window | None,
+        plain: Sequence[Any],
+        short: Sequence[Any],
+        now: bool,
+    ) -> Compacted:
+        """Put a thread's compactions in force, and compact what does not fit.
+
+        The history is taken as the client has cleared it, `short`, while that fits; else whole.
+        What does not fit whole, although the rest leaves, may fit as it came.
+        """
+        engine = self._models.engine(*sizes)
+        histories = [plain] if all(map(is_, plain, short)) else [plain, short]
+        if len(histories) > 1 and not now:
+            thread = Thread(engine, scope, room)
+            view = await thread.history(read_messages(short))
+            histories = [short] if thread.is_quiet(view.size, view.head) else histories
+        for history in histories:
+            thread = Thread(engine, scope, room)
+            result = await compact(thread, history, now)
+            over = room is not None and result.tokens_after > room.budget
+            if not (over or result.outcome == "stuck"):
+                break
+        places = {id(message): at for at, message in enumerate(history)}
+        shown = [places.get(id(message), message) for message in result.messages]
+        head = result.record_id or thread.pointer
+        return Compacted(replace(result, messages=[]), shown, head)
+
+
+Link = tuple[Connection, dict[int, Future[Any]]]
+"""The way to a process, and the calls that it has not answered yet."""
+
+
+class Beside(Work):
+    """Do the work in another process, which gives way where processors are short.
+
+    Methods that are no coroutines are for worker threads. Raises Refusal where that process ends
+    again and again.
+    """
+
+    def __init__(self, settings: ServeSettings, config: SummarizationConfig) -> None:
+        self._given, self._numbers, self._lock = (settings, config), count(), threading.Lock()
+        self._link: Link | None = self._started()
+
+    def marks(self, *args: Any) -> Any:
+        return self._answer("marks", *args)
+
+    def search(self, *args: Any) -> Any:
+        return self._answer("search", *args)
+
+    async def compact(self, *args: Any) -> Any:
+        return await in_a_daemon(partial(self._answer, "compact", *args))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        self._process.join()
+
+    def _started(self) -> Link:
+        context = get_context("spawn")  # a fork would have this one's threads and connections
+        ours, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, *self._given), daemon=True)
+        self._process.start()
+        theirs.close()
+        link: Link = ours, {}
+        threading.Thread(target=self._listen, args=(link,), daemon=True).start()
+        return link
+
+    def _answer(self, name: str, *args: Any) -> Any:
+        for _ in range(TRIES):
+            answer, number = Future[Any](), next(self._numbers)
+            with self._lock:
+                self._link = connection, calls = self._link or self._started()
+                calls[number] = answer
+                with suppress(OSError):  # it has ended, which the other thread notices
+                    connection.send((number, name, args))
+            with suppress(EOFError):
+                return answer.result()
+            logger.warning("the process that summarises has ended, and is started again")
+        raise Refusal(503, "the process that summarises has ended; send the request again")
+
+    def _listen(self, link: Link) -> None:
+        connection, calls = link
+        with suppress(EOFError, OSError):
+            while True:
+                number, error, value = connection.recv()
+                answer = calls.pop(number)
+                if error is None:
+                    answer.set_result(value)
+                else:
+                    answer.set_exception(error)
+        with self._lock:
+            self._link = None if self._link is link else self._link
+        for answer in calls.values():
+            answer.set_exception(EOFError())
+
+
+def _serve(connection: Connection, settings: ServeSettings, config: SummarizationConfig) -> None:
+    """Do what the process before asks for, until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # that one ends this one
+    getattr(os, "nice", int)(NICE)  # where there is such a thing
+    logging.basicConfig(level=logging.WARNING, format=LOG)
+    archive = Archive.open(settings.place)
+    work, threads = Work(archive, Models(settings, config, archive)), ThreadPoolExecutor(THREADS)
+    loop, sending = asyncio.new_event_loop(), threading.Lock()
+    loop.set_default_executor(threads)
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    def answer(number: int, done: Future[Any]) -> None:
+        error = done.exception()
+        with sending:
+            try:
+                connection.send((number, error and _plain(error), None if error else done.result()))
+            except Exception as fault:  # it cannot be sent
+                connection.send((number, _plain(fault), None))
+
+    with suppress(EOFError):
+        while True:
+            number, name, args = connection.recv()
+            call = getattr(work, name)
+            if name == "compact":
+                done = asyncio.run_coroutine_threadsafe(call(*args), loop)
+            else:
+                done = threads.submit(call, *args)
+            done.add_done_callback(partial(answer, number))
+    os._exit(0)  # what is under way is done again by whoever asks again
+
+
+def _plain(error: BaseException) -> Exception:
+    """Return an error that can be sent."""
+    kinds = (one for one in (ArchiveError, RecursionError, *UNREADABLE) if isinstance(error, one))
+    return next((kind(str(error)) for kind in kinds), RuntimeError(type(error).__name__))
