@@ -321,27 +321,21 @@ class Archive:
 
     # Notes of a program around the archive
 
-    def notes(
-        self, place: Scope | str, kind: str, names: Sequence[str]
-    ) -> dict[str, dict[str, Any]]:
+    def notes(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Any]:
         """Return notes of a kind by name, without missing ones.
 
-        `place` is a tenant, or the scope of a thread: its notes are deleted with it.
+        `place` is the scope of a thread, with which they are deleted, or a tenant: its notes are
+        beside its threads.
         """
-        by_key = {label_hash(f"{kind} {name}"): name for name in names}
-        notes: dict[str, dict[str, Any]] = {}
-        for key, body in self.backend.read(_noted_in(place), "notes", list(by_key)).items():
+        by_key, notes = {label_hash(f"{kind} {name}"): name for name in names}, dict[str, Any]()
+        scope = Scope(place, "", "notes") if isinstance(place, str) else place
+        for key, body in self.backend.read(scope, "notes", list(by_key)).items():
             with suppress(ValueError):
                 notes[by_key[key]] = unpacked(body)
         return notes
 
     def note(
-        self,
-        place: Scope | str,
-        kind: str,
-        notes: Mapping[str, Mapping[str, Any]],
-        *,
-        durable: bool = False,
+        self, place: Scope | str, kind: str, notes: Mapping[str, Any], *, durable: bool = False
     ) -> None:
         """Write notes by name, all in one transaction; see `notes`.
 
@@ -350,13 +344,15 @@ class Archive:
         """
         named = {label_hash(f"{kind} {name}"): dict(data) for name, data in notes.items()}
         items = [Item(name, packed(data)) for name, data in named.items()]
-        self.backend.write(_noted_in(place), {"notes": items}, durable=durable)
+        scope = Scope(place, "", "notes") if isinstance(place, str) else place
+        self.backend.write(scope, {"notes": items}, durable=durable)
 
     # For people
 
     def scopes(self, tenant: str) -> tuple[Scope, ...]:
         """Return a tenant's histories: threads and the sessions in each."""
-        return tuple(one for one in self.backend.scopes(tenant) if one != _noted_in(tenant))
+        notes = Scope(tenant, "", "notes")
+        return tuple(one for one in self.backend.scopes(tenant) if one != notes)
 
     def threads(self, tenant: str) -> tuple[str, ...]:
         """Return the names of a tenant's threads, sorted."""
@@ -404,8 +400,3 @@ class Archive:
         count: int = self.backend.forget([one for one in every if thread in (None, one.thread)])
         self._chains.clear()
         return count
-
-
-def _noted_in(place: str | Scope) -> Scope:
-    """Return where notes are kept; those of a tenant are beside its threads."""
-    return Scope(place, "", "notes") if isinstance(place, str) else place

@@ -193,13 +193,16 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         gone = "## {}: the original is gone (expired or forgotten)\n"
         return "\n".join(written[key] or gone.format(key[:8]) for key in keys)
 
-    async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
-        channel, request = await super()._shown(request)
+    def _needs_nothing(self, channel: Channel, request: ModelRequest[Any]) -> bool:
+        return not request.state.get(MIRRORED) and super()._needs_nothing(channel, request)
+
+    async def _shown(self, channel: Channel, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        request = await super()._shown(channel, request)
         if self._backend is not None and request.state.get(MIRRORED) and channel.held.head:
             note = NOTE.format(folder=folder_of(self._backend, channel.scope))
             system = append_to_system_message(request.system_message, note)
             request = request.override(system_message=system)
-        return channel, request
+        return request
 
 
 def folder_of(backend: BackendProtocol, scope: Scope) -> str:

@@ -20,6 +20,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from conspectus._langchain import is_ai_message
 from conspectus.core.items import Clip, Item, Size, newest_user
 from conspectus.core.records import Chain, ClipMark, Record
 from conspectus.messages import (
@@ -334,10 +335,12 @@ def reports_of(messages: Sequence[Source], sizes: Sequence[int], since: int) -> 
     """Return the models' reports of usage from place `since` on."""
     before, reports, thinks = [0, *accumulate(sizes)], list[Report](), False
     for i in range(since, len(messages)):
-        usage = getattr(messages[i], "usage_metadata", None)
+        message = messages[i]
+        # Of other messages pydantic takes long to say that they have none.
+        usage = message.usage_metadata if is_ai_message(message) else None
         tokens = usage.get("input_tokens") if isinstance(usage, Mapping) else None
         if isinstance(tokens, int) and tokens > 0:  # a provider may report anything
-            thinks = thinks or has_thoughts(messages[i])
+            thinks = thinks or has_thoughts(message)
             reports.append(Report(before[i], tokens, thinks))
     return reports
 

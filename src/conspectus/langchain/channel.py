@@ -207,6 +207,15 @@ class Channel:
 
     # Calling the model
 
+    def sends_as_it_is(self, messages: Sequence[BaseMessage]) -> bool:
+        """Return whether a request needs nothing: no record to show or to follow, no thoughts."""
+        recalls = self.setup.recalled and (self.run.saved or self.held.head is not None)
+        if recalls or self.setup.engine.cached or self.may_be_ahead(turn=False):
+            return False
+        if self.held.head is None:
+            return True
+        return not self.preserve and list not in {type(one.content) for one in messages}
+
     async def send(
         self, request: ModelRequest[Any], messages: Sequence[BaseMessage], handler: Handler
     ) -> Any:

@@ -50,8 +50,6 @@ from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup, dep
 from conspectus.langchain.state import (
     Asked,
     CompactionState,
-    HeadState,
-    Run,
     Tenant,
     name_messages,
 )
@@ -359,14 +357,17 @@ class SummarizationMiddleware(
         if GUARDED.get():
             setup.say_once(GUARD_IS_FIRST)
         setup.engine.tools.learn(request.tools)
-        saved = Run.of(request.runtime).saved
-        if not (saved or setup.engine.cached or request.state.get(HeadState.CHANNEL)):
-            return await handler(request)  # no record to show or to follow
-        channel, shown = await self._shown(request)
+        channel = Channel(setup, request.state, request.runtime)
+        if self._needs_nothing(channel, request):
+            return await handler(request)
+        shown = await self._shown(channel, request)
         return await channel.send(shown, shown.messages, handler)
 
-    async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
-        channel = Channel(self._setup, request.state, request.runtime)
+    def _needs_nothing(self, channel: Channel, request: ModelRequest[Any]) -> bool:
+        """Return whether a request is sent as it is."""
+        return channel.sends_as_it_is(request.messages)
+
+    async def _shown(self, channel: Channel, request: ModelRequest[Any]) -> ModelRequest[Any]:
         if channel.held.head is not None:  # a run may begin here, in another process
             name_messages(channel.messages)
         # With the model's turn: `before_model` has not seen what went before.
@@ -378,7 +379,7 @@ class SummarizationMiddleware(
             messages = await shown_in_turn(channel, messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", messages))
-        return channel, request
+        return request
 
     def _where(self, scope: Scope) -> str:
         """Return the location of originals in a clip, where no archive has them."""

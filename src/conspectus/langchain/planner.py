@@ -138,11 +138,13 @@ class Step:
         if not setup.engine.policy.trigger:
             setup.say_once(NO_TRIGGER)
             return False
+        limit, policy = None if self._room is None else self._room.limit, setup.engine.policy
+        if self._over or policy.fired(self._size, limit) is None:
+            return self._over
         if after is not None:
             reached = setup.counting.reached(self._sizes, self._since)
             after = replace(after, tokens=max(after.tokens, reached))
-        limit = None if self._room is None else self._room.limit
-        return self._over or setup.engine.policy.fired(self._size, limit, after) is not None
+        return policy.fired(self._size, limit, after) is not None
 
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""
