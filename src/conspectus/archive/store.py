@@ -324,8 +324,7 @@ class Archive:
     def notes(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Any]:
         """Return notes of a kind by name, without missing ones.
 
-        `place` is the scope of a thread, with which they are deleted, or a tenant: its notes are
-        beside its threads.
+        `place` is a tenant, or the scope of a thread: its notes are deleted with it.
         """
         by_key, notes = {label_hash(f"{kind} {name}"): name for name in names}, dict[str, Any]()
         scope = Scope(place, "", "notes") if isinstance(place, str) else place
@@ -351,8 +350,7 @@ class Archive:
 
     def scopes(self, tenant: str) -> tuple[Scope, ...]:
         """Return a tenant's histories: threads and the sessions in each."""
-        notes = Scope(tenant, "", "notes")
-        return tuple(one for one in self.backend.scopes(tenant) if one != notes)
+        return tuple(one for one in self.backend.scopes(tenant) if one.thread)
 
     def threads(self, tenant: str) -> tuple[str, ...]:
         """Return the names of a tenant's threads, sorted."""
