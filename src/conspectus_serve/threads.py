@@ -1,9 +1,10 @@
 """Find the thread of a history that the client does not name, and what the client has cleared.
 
-A history joins a thread if it holds the thread's last answer and most of what was said before;
-otherwise it begins a new one. If it has left a known thread, the compactions that still fit are
-copied into the new one, so that nothing is summarised twice. Where the client names its session,
-such as one that it has compacted itself, the new one is a session inside the thread of that name.
+A history joins a thread if it holds the thread's last answer and most of what was said before, or
+what was said just before and at the beginning; otherwise it begins a new one. If it has left a
+known thread, the compactions that still fit are copied into the new one, so that nothing is
+summarised twice. Where the client names its session, such as one that it has compacted itself, the
+new one is a session inside the thread of that name.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ TAIL = 48  # a thread's newest messages that are compared with those of a histor
 
 ALIKE, HINTED = 0.75, 0.5
 """Share of the tail that a history must have to belong to a thread; with a client's hint, less."""
+
+END = 4  # newest messages of a thread that suffice, whatever its client drops or clears before them
 
 LOOSE = "~"
 HINTS = "x-claude-code-session-id session-id session_id x-parent-session-id x-session-id".split()
@@ -153,7 +156,8 @@ def _goes_on(trail: Trail, place: Mapping[str, Any], hint: str) -> bool:
     own = {one.name for one in trail.marks if one.name and one.said and one.unique}
     # Something must be theirs alone: the hint, an id, or the message that they begin with.
     sure = hinted or said[0] == place["first"] or not own.isdisjoint(tail)
-    return sure and there >= max(2, (HINTED if hinted else ALIKE) * len(both))
+    least = max(2, (HINTED if hinted else ALIKE) * len(both))
+    return sure and (there >= least or said[max(0, end - END) : end] == tail[-END:])
 
 
 def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
