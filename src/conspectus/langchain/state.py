@@ -90,16 +90,22 @@ class Stored:
     """What one private channel holds."""
 
     CHANNEL: ClassVar[str]
+    _read: ClassVar[tuple[object, Any]] = None, None  # what was read last, and what came of it
 
     v: Literal[1] = 1  # the version of the form
 
     @classmethod
     def read(cls, state: Mapping[str, Any]) -> Self | None:
         """Read it; None if there is nothing that can be trusted."""
-        try:
-            return cls(**data) if (data := state.get(cls.CHANNEL)) else None
-        except (ValidationError, TypeError):
-            return None
+        data = state.get(cls.CHANNEL)
+        known, made = cls._read  # a step reads the same several times
+        if data is not known:
+            try:
+                made = cls(**data) if data else None
+            except (ValidationError, TypeError):
+                made = None
+            cls._read = data, made
+        return made if data else None
 
     def update(self) -> dict[str, Any]:
         # Records are plain already, and never changed: a copy of them costs more than the rest.
