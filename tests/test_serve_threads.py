@@ -1,6 +1,7 @@
 """Which thread a history is of, whatever its client clears; and what is recalled for it."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from functools import partial
@@ -177,26 +178,22 @@ def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_old
             assert whole == short == sent
 
 
-@pytest.mark.parametrize("ids", ["t", "toolu01x"])
-def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tmp_path, ids):
+def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tmp_path):
     history, answers = [user("Do the work.")], list[Any]()
 
     def ask(endpoint: Serving) -> None:
-        body = {"model": "m", "messages": history}
-        answers.append(post(endpoint, "/v1/messages", body, x_claude_code_session_id="s"))
+        answers.append(post(endpoint, "/v1/messages", {"model": "m", "messages": history}))
 
     with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
         for n in range(14):
-            history += read_three(n, ids)
+            history += read_three(n)
             for old, place in ((n - 1, 0), (n - 2, 1), (n - 3, 2)):
                 if old >= 0:
                     history[2 + 2 * old]["content"][place]["content"] = "[Cleared]"
             ask(endpoint)
-    for n in range(7):  # after a restart they come back, but for one of each message
-        history[2 + 2 * n] = read_three(n, ids)[1]
+    for n in range(10):  # after a restart they come back, but for one of each message
+        history[2 + 2 * n] = read_three(n)[1]
         history[2 + 2 * n]["content"][1]["content"] = "[Cleared]"
-        for one in history[1 + 2 * n : 3 + 2 * n] if ids != "t" else ():
-            one["content"] = one["content"][n % 3 :][:1]  # Claude Code leaves one call of a file
     with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
         ask(endpoint)
     assert len({own(one, "thread") for one in answers}) == 1
@@ -205,29 +202,28 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
         scope = Scope(TENANT, str(own(answers[0], "thread")))
         covered = sum(len(record.covers) for record in archive.chain(scope))
         kept = json.dumps([row["message"] for row in archive.export(scope)])
-    names = [f"{ids}{n}_{place}: word" for n in range((covered - 2) // 2) for place in range(3)]
+    names = [f"t{n}_{place}: word" for n in range((covered - 2) // 2) for place in range(3)]
     assert len(names) >= 15
     assert [name for name in names if name not in kept] == []
 
 
-def test_a_branch_knows_what_was_cleared_before_it(tmp_path):
-    history, asked = [user("Do the work.")], list[Any]()
-    for numbers in (range(24), range(24, 32)):  # with a restart between them
-        with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+def test_what_is_left_of_calls_made_together_is_known_whole(tmp_path):
+    history, answers = [user("Do the work.")], list[Any]()
+    for numbers in (range(13), range(13, 15)):  # with a restart between them
+        with before(lambda asked: message(), tmp_path, window=6_000) as (upstream, endpoint):
             for n in numbers:
-                history += read(n, f"toolu01x{n}")
-                clear_results(history)
-                answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history})
-                asked.append((own(answer, "thread"), own(answer, "record")))
-                if n == 22:
-                    del history[-6:]
-                    history[-2]["content"][1]["text"] = "I see something else."
-    (thread, first), (branch, newest) = asked[20], asked[-1]
-    assert branch != thread
+                history += read_three(n, "toolu01x")
+                for at, one in enumerate(history[1:] if n == 13 else ()):
+                    one["content"] = one["content"][at // 2 % 3 :][:1]  # as in Claude Code
+                body = {"model": "m", "messages": history}
+                answers.append(post(endpoint, "/v1/messages", body, session_id="s"))
+    for one in upstream.posts:
+        text = one.raw.decode()
+        assert set(re.findall(r'"id":"(\w+)"', text)) == set(re.findall(r'_id":"(\w+)"', text))
+    thread, session = (str(own(answers[-1], name)) for name in ("thread", "session"))
     with Archive.open(tmp_path / "a.db") as archive:
-        chain = [record.id for record in archive.chain(Scope(TENANT, branch))]
-    assert chain[0] == first
-    assert chain[-1] == newest
+        chain = [record.id for record in archive.chain(Scope(TENANT, thread, session))]
+    assert chain[4] in {own(one, "record") for one in answers[:13]}
 
 
 @pytest.mark.parametrize("calls", [3, 12])

@@ -180,6 +180,9 @@ class Fitter:
             source = scope_of(x.tenant, x.match.left)
             head = self._archive.pointer(source) or ""
         x.plain, x.short, x.marks = self._originals.restored(source, head, x.trail)
+        if x.marks is not x.trail.marks:  # calls that are known again are sent with their results
+            pairs = zip(x.trail.marks, x.marks, x.history, x.plain, strict=True)
+            x.history = [whole if was.name != now.name else came for now, was, came, whole in pairs]
         if not x.route.counts:
             self._originals.remember(x.scope, x.marks, x.plain)
         if x.match.left:

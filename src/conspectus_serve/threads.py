@@ -187,7 +187,7 @@ class Originals:
         self._seen = Newest[Scope, tuple[int, list[Mark], list[Any]]](
             THREADS, CHARACTERS, itemgetter(0)
         )
-        self._covered = Newest[tuple[Scope, str], dict[str, tuple[str, int]]](CHAINS)
+        self._covered = Newest[tuple[Scope, str], dict[str, dict[str, Any]]](CHAINS)
 
     def restored(
         self, scope: Scope, head: str, trail: Trail
@@ -199,26 +199,30 @@ class Originals:
         """
         marks, messages = trail.marks, trail.messages
         _, before, kept = self._seen.get(scope) or (0, [], [])
-        covered = self._covered_until(scope, head)
+        about = self._covered_until(scope, head)
+        covered, parts = about["messages"], about["parts"]
         if not covered and all(map(is_, before, marks)):  # nothing is another message now
             return messages, messages, marks
         pairs = zip(before, kept, strict=True)
-        seen = {name: one for one in pairs for name in _names(one[0])}
-        known = {at: seen[mark.name] for at, mark in enumerate(marks) if mark.name in seen}
+        seen = {one[0].name: one for one in pairs if one[0].size > SMALL and one[0].name}
+        names = [parts.get(mark.name, mark.name) for mark in marks]
+        known = {at: seen[name] for at, name in enumerate(names) if name in seen}
         wanted = {
-            at: covered[mark.name]
-            for at, mark in enumerate(marks)
-            if at not in known and mark.name in covered
-            if mark.said or mark.size < covered[mark.name][1]
+            at: covered[name]
+            for at, name in enumerate(names)
+            if at not in known and name in covered
+            if marks[at].said or marks[at].size < covered[name][1]
         }
         keys = [key for key, _ in wanted.values()]
         originals = self._archive.find(scope, keys) if keys else {}
         for at, (key, size) in wanted.items():
             if key in originals and originals[key].lossless:
-                known[at] = replace(marks[at], size=size), originals[key].message
+                left = (marks[at].name,)
+                mark = replace(marks[at], name=names[at], size=size, parts=left)
+                known[at] = mark, originals[key].message
         made, short, whole = list(messages), list(messages), list(marks)
         for at, (mark, message) in known.items():
-            is_covered = marks[at].name in covered
+            is_covered = names[at] in covered
             if _is_left_of(marks[at], messages[at], mark.size, message, is_covered):
                 whole[at], made[at] = mark, message
                 short[at] = message if is_covered else short[at]
@@ -234,36 +238,33 @@ class Originals:
     ) -> None:
         """Note which messages a new record covers or shortens: by mark their keys and sizes."""
         covers = {*record.covers, *(clip.key for clip in record.clips)}
-        rows = {
-            name: (entry.key, mark.size)
+        kept = [
+            (mark, entry.key)
             for mark, entry in zip(marks, read_messages(messages, scope), strict=True)
-            if entry.key in covers
-            for name in _names(mark)
-        }
-        self._archive.note(scope, "covered", {record.id: {"messages": rows}})
+            if mark.name and (mark.size > SMALL or mark.parts) and entry.key in covers
+        ]
+        rows = {mark.name: (key, mark.size) for mark, key in kept}
+        gone = {*record.covers}  # a part of what is in view has to fit the messages beside it
+        parts = {part: mark.name for mark, key in kept if key in gone for part in mark.parts}
+        self._archive.note(scope, "covered", {record.id: {"messages": rows, "parts": parts}})
 
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a record, and what it covers, into another scope."""
-        covered = {"messages": {**self._covered_until(source, head)}}
-        self._archive.note(target, "covered", {head: covered})
+        self._archive.note(target, "covered", {head: self._covered_until(source, head)})
         self._archive.copy(source, target, head)
 
-    def _covered_until(self, scope: Scope, head: str) -> Mapping[str, tuple[str, int]]:
-        if not head:
-            return {}
-        made = self._covered.get((scope, head))
-        if made is None:
+    def _covered_until(self, scope: Scope, head: str) -> dict[str, dict[str, Any]]:
+        """Return what `cover` has noted up to a record."""
+        if head and (known := self._covered.get((scope, head))) is not None:
+            return known
+        made: dict[str, dict[str, Any]] = {"messages": {}, "parts": {}}
+        if head:
             names = [record.id for record in self._archive.chain_at(scope, head)]
-            notes = self._archive.notes(scope, "covered", names).values()
-            made = {name: row for note in notes for name, row in note["messages"].items()}
+            for note in self._archive.notes(scope, "covered", names).values():
+                for kind, rows in made.items():
+                    rows.update(note[kind])
             self._covered.put((scope, head), made)
         return made
-
-
-def _names(mark: Mark) -> tuple[str, ...]:
-    """Return the names by which a message is known again whole, however much a client cleared."""
-    known = mark.name and (mark.size > SMALL or mark.parts)
-    return (mark.name, *mark.parts) if known else ()
 
 
 def _is_left_of(mark: Mark, message: Any, size: int, original: Any, covered: bool) -> bool:
