@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import precondition, rule
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 
 from stateful.messages import WRITTEN, blocks
 from stateful.oracle import is_summary
-from stateful.stores import TroubledStore
-from stateful.summarizers import GOOD, KINDS, Moods, Reading
+from stateful.summarizers import GOOD, KINDS, Reading
+from stateful.world import World
 
 THREADS = [("local", "t"), ("local", "u"), ("acme", "t")]
 
@@ -53,18 +53,14 @@ class Talk:
     back: bool = False
 
 
-class AgentTalk(RuleBasedStateMachine):
+class AgentTalk(World):
     """A conversation goes on; `AgentWorld` runs the agent and says who looks at it."""
 
     at: Talk
     all: dict[tuple[str, str], Talk]
     settings: Mapping[str, Any]
     script: list[AIMessage]
-    store: TroubledStore
-    moods: Moods
     graph: Any
-    planted: int
-    ready: bool
 
     def say(self, *messages: Any) -> None:
         """Somebody says something, to which the agent answers."""

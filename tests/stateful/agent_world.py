@@ -7,7 +7,6 @@ writes down what is said, so the observer needs nothing that the middleware says
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Annotated, Any
 
 from hypothesis import strategies as st
@@ -28,8 +27,6 @@ from stateful.agent_talk import THREADS, AgentTalk, Talk, Tip
 from stateful.looks import Look, counted, lines_of
 from stateful.messages import planted, words_in
 from stateful.oracle import is_summary, plain
-from stateful.stores import TroubledStore
-from stateful.summarizers import Moods, embedded_is_heard
 
 
 class Tap(AgentMiddleware[Any, Any, Any]):
@@ -67,20 +64,11 @@ class AgentWorld(AgentTalk):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stack = ExitStack()
-        self.moods = Moods()
-        self.stack.enter_context(embedded_is_heard(lambda: self.moods.readings))
-        self.loop = self.stack.enter_context(asyncio.Runner())
-        self.store, self.saver = TroubledStore(), InMemorySaver()
-        self.planted = 0
+        self.saver = InMemorySaver()
         self.all: dict[tuple[str, str], Talk] = {}
         self.at = self.talk(THREADS[0])
         self.script: list[AIMessage] = []
         self.asked: list[tuple[list[BaseMessage], list[Any]]] = []
-        self.ready = False
-
-    def teardown(self) -> None:
-        self.stack.close()
 
     def talk(self, name: tuple[str, str]) -> Talk:
         return self.all.setdefault(name, Talk(name))

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import precondition, rule
 
 from conspectus.archive import Scope
 from stateful.messages import GIANT, WRITTEN, answering, blocks, calling, planted, speaking
 from stateful.summarizers import Reading
+from stateful.world import World
 
 NAMES = [
     ("local", "t", "main"),
@@ -73,13 +74,12 @@ HOW = st.tuples(st.booleans(), st.booleans(), st.booleans())
 """How somebody looks: a compaction is asked for, the whole history is sent, on an event loop."""
 
 
-class Talk(RuleBasedStateMachine):
+class Talk(World):
     """A conversation goes on; `CompactorWorld` says who looks at it."""
 
     at: Conversation
     form: str
-    named = broken = ready = False
-    planted = 0
+    named = broken = False
 
     def name(self) -> str | None:
         return f"m{self.planted}" if self.named else None

@@ -6,7 +6,6 @@ It keeps all that was ever said in lists of its own, and hands each look to a pr
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,8 +18,7 @@ from stateful.compactor_talk import HOW, NAMES, Conversation, Moment, Talk
 from stateful.looks import Look, counted, lines_of
 from stateful.messages import FORMS, WRITTEN
 from stateful.oracle import plain, role_of
-from stateful.stores import TroubledStore
-from stateful.summarizers import GOOD, KINDS, Moods, embedded_is_heard
+from stateful.summarizers import GOOD, KINDS
 
 SETTINGS = st.fixed_dictionaries(
     {
@@ -56,19 +54,9 @@ class CompactorWorld(Talk):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stack = ExitStack()
-        self.moods = Moods()
-        self.stack.enter_context(embedded_is_heard(lambda: self.moods.readings))
-        self.loop = self.stack.enter_context(asyncio.Runner())
-        self.store = TroubledStore()
         self.events: list[Any] = []
-        self.planted = 0
         self.all: dict[tuple[str, str, str], Conversation] = {}
         self.at = self.conversation(NAMES[0])
-        self.ready = False
-
-    def teardown(self) -> None:
-        self.stack.close()
 
     def conversation(self, name: tuple[str, str, str]) -> Conversation:
         return self.all.setdefault(name, Conversation(name))
