@@ -11,7 +11,7 @@ from typing import Any
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from providers.making import PIXEL, Maker, Provider, dumped, standard
+from providers.making import PIXEL, Maker, Provider, dumped, standard, using
 
 RESULTS = ("web_search_tool_result", "code_execution_tool_result", "tool_search_tool_result")
 FREE = ("tool_use", "tool_result", "image", "document")
@@ -24,12 +24,7 @@ def _answer(maker: Maker, blocks: list[Any], stop: str, container: bool = False)
     meta: dict[str, Any] = {"model_provider": "anthropic", "stop_reason": stop}
     if container:
         meta["container"] = {"id": "container_1", "expires_at": "2030-01-01T00:00:00Z"}
-    calls = [
-        {"id": b["id"], "name": b["name"], "args": b["input"], "type": "tool_call"}
-        for b in blocks
-        if b["type"] == "tool_use"
-    ]
-    return AIMessage(blocks, tool_calls=calls, response_metadata=meta)
+    return using(blocks, meta)
 
 
 def _thoughts(maker: Maker) -> list[Any]:

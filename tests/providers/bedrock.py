@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_aws.chat_models.bedrock_converse import _messages_to_bedrock
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from providers.making import PIXEL, Maker, Provider, dumped, standard
+from providers.making import PIXEL, Maker, Provider, dumped, standard, using
 
 
 def _thoughts(maker: Maker) -> list[Any]:
@@ -22,12 +22,8 @@ def _thoughts(maker: Maker) -> list[Any]:
 
 
 def make(maker: Maker) -> None:
-    if not maker.messages and maker.often(0.5):
-        maker.say(SystemMessage(maker.text(40)))
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
-    said = [{"type": "text", "text": maker.text()}, {"type": "image", "source": source}]
-    maker.say(HumanMessage(maker.one(maker.text(), maker.text(), said)))
-    maker.ask()
+    maker.begin({"type": "image", "source": source})
     for _ in range(maker.chance.randint(0, 4)):
         uses = [
             {"type": "tool_use", "id": maker.id("tooluse_", 12), "name": "edit", "input": args}
@@ -60,13 +56,7 @@ def _results(maker: Maker, uses: list[dict[str, Any]]) -> None:
 
 
 def _answer(blocks: list[Any]) -> AIMessage:
-    calls = [
-        {"id": b["id"], "name": b["name"], "args": b["input"], "type": "tool_call"}
-        for b in blocks
-        if b["type"] == "tool_use"
-    ]
-    meta = {"model_provider": "bedrock_converse"}
-    return AIMessage(blocks, tool_calls=calls, response_metadata=meta)
+    return using(blocks, {"model_provider": "bedrock_converse"})
 
 
 def request(messages: Sequence[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_google_genai.chat_models import _parse_chat_history
 
 from providers.making import PIXEL, Maker, Provider, dumped, standard
@@ -40,12 +40,8 @@ def _code(maker: Maker) -> list[Any]:
 
 
 def make(maker: Maker) -> None:
-    if not maker.messages and maker.often(0.5):
-        maker.say(SystemMessage(maker.text(40)))
-    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
-    said = [{"type": "text", "text": maker.text()}, image]
-    maker.say(HumanMessage(maker.one(maker.text(), maker.text(), said)))
-    maker.ask()
+    image = {"url": f"data:image/png;base64,{PIXEL}"}
+    maker.begin({"type": "image_url", "image_url": image})
     for _ in range(maker.chance.randint(0, 4)):
         calls = [
             {"id": maker.id(), "name": "edit", "args": maker.args(), "type": "tool_call"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.language_models._utils import _update_message_content_to_blocks
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJg"
@@ -36,6 +36,14 @@ class Maker:
     def ask(self) -> None:
         """A request is made here."""
         self.asked.append(len(self.messages))
+
+    def begin(self, image: dict[str, Any]) -> None:
+        """A user asks with words, or with an image too; sometimes there is a prompt before it."""
+        if not self.messages and self.often(0.5):
+            self.say(SystemMessage(self.text(40)))
+        parts = [{"type": "text", "text": self.text()}, image]
+        self.say(HumanMessage(self.one(self.text(), self.text(), parts)))
+        self.ask()
 
     def id(self, start: str = "call_", digits: int = 9) -> str:
         self.count += 1
@@ -94,6 +102,16 @@ def standard(make: Callable[[Maker], None]) -> Callable[[Maker], None]:
         ]
 
     return made
+
+
+def using(blocks: list[Any], meta: dict[str, Any]) -> AIMessage:
+    """An answer of blocks, with the calls that stand in them."""
+    calls = [
+        {"id": b["id"], "name": b["name"], "args": b["input"], "type": "tool_call"}
+        for b in blocks
+        if b["type"] == "tool_use"
+    ]
+    return AIMessage(blocks, tool_calls=calls, response_metadata=meta)
 
 
 def dumped(value: Any) -> str:

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_mistralai.chat_models import _convert_message_to_mistral_chat_message
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models._compat import _convert_to_v03_ai_message
@@ -27,12 +27,7 @@ def _call(name: str, call_id: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_chat(maker: Maker) -> None:
-    if not maker.messages and maker.often(0.5):
-        maker.say(SystemMessage(maker.text(40)))
-    image = {"type": "image_url", "image_url": {"url": IMAGE}}
-    parts = [{"type": "text", "text": maker.text()}, image]
-    maker.say(HumanMessage(maker.one(maker.text(), maker.text(), parts)))
-    maker.ask()
+    maker.begin({"type": "image_url", "image_url": {"url": IMAGE}})
     for _ in range(maker.chance.randint(0, 4)):
         calls = [_call("edit", maker.id(), maker.args()) for _ in maker.few()]
         maker.say(AIMessage(maker.one("", maker.text()), tool_calls=calls))
@@ -49,12 +44,12 @@ def make_chat_dicts(maker: Maker) -> None:
 
 
 @cache
-def _chat() -> ChatOpenAI:
-    return ChatOpenAI(model="gpt-4.1", api_key="none", use_responses_api=False)  # type: ignore[arg-type]
+def _model(name: str, responses: bool) -> ChatOpenAI:
+    return ChatOpenAI(model=name, api_key="none", use_responses_api=responses)  # type: ignore[arg-type]
 
 
 def request_chat(messages: Sequence[Any]) -> list[Any]:
-    return _chat()._get_request_payload(list(messages))["messages"]
+    return _model("gpt-4.1", False)._get_request_payload(list(messages))["messages"]
 
 
 def refuses_chat(rows: list[Any], whole: list[Any]) -> list[str]:
@@ -252,13 +247,8 @@ def _item(maker: Maker, call: dict[str, Any]) -> dict[str, Any]:
     return _outcome(maker, call)
 
 
-@cache
-def _responses() -> ChatOpenAI:
-    return ChatOpenAI(model="gpt-5", api_key="none", use_responses_api=True)  # type: ignore[arg-type]
-
-
 def request_responses(messages: Sequence[Any]) -> list[Any]:
-    return _responses()._get_request_payload(list(messages))["input"]
+    return _model("gpt-5", True)._get_request_payload(list(messages))["input"]
 
 
 FREE = ("function_call", "custom_tool_call", "message")
