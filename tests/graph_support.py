@@ -6,7 +6,7 @@ said from the checkpoints, and what is archived from the store.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from langchain.agents import create_agent
@@ -64,16 +64,6 @@ class StreamingModel(ScriptedChatModel):
             chunk = ChatGenerationChunk(message=one)
             if run_manager:
                 run_manager.on_llm_new_token(one.content, chunk=chunk)
-            yield chunk
-
-    async def _astream(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        for one in self._chunks(messages, run_manager, kwargs):
-            await asyncio.sleep(0)
-            chunk = ChatGenerationChunk(message=one)
-            if run_manager:
-                await run_manager.on_llm_new_token(one.content, chunk=chunk)
             yield chunk
 
 
