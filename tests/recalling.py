@@ -1,18 +1,14 @@
 """An agent that recalls: what the tests of recall in graphs share."""
 
-import asyncio
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.messages.requests import RECALLED
-from scripted_models import ScriptedChatModel
+from graph_support import Bench, thread
 
 PORT = "The database port of the billing service is 5433."
 ASKED = "Which database port has the billing service?"
@@ -26,7 +22,7 @@ def look(path: str) -> str:
     return f"{path}: nothing special"
 
 
-class RecallingAgent:
+class RecallingAgent(Bench):
     """An agent that makes the calls it is told to, and answers when they are answered.
 
     Args:
@@ -36,17 +32,12 @@ class RecallingAgent:
     def __init__(self, calls: dict[str, list[list[dict[str, Any]]]] | None = None, **more: Any):
         settings = {"trigger": ("messages", 20), "keep": ("messages", 6), "recall": "auto"}
         guard = more.pop("guard", {})
-        self.store = more.pop("store", None) or InMemoryStore()
-        self.saver = more.pop("saver", None) or InMemorySaver()
-        self.calls, self.steps = calls or {}, 0
-        self.model = ScriptedChatModel(answers=self._answer)
-        self.middle = SummarizationMiddleware(None, **{**settings, **more})
-        chain = [self.middle] + ([] if guard is None else [ContextGuard(self.middle, **guard)])
-        self.graph = create_agent(
-            self.model, [look], middleware=chain, checkpointer=self.saver, store=self.store
-        )
+        self.calls, self.steps, self.config = calls or {}, 0, thread()
+        middle = SummarizationMiddleware(None, **{**settings, **more})
+        guards = [] if guard is None else [ContextGuard(middle, **guard)]
+        super().__init__(self._next, middle, *guards, tools=[look])
 
-    def _answer(self, messages: list[BaseMessage]) -> AIMessage:
+    def _next(self, messages: list[BaseMessage]) -> AIMessage:
         last = max(i for i, m in enumerate(messages) if isinstance(m, HumanMessage))
         steps = next((v for k, v in self.calls.items() if k in str(messages[last].content)), [])
         done = self.steps  # its own messages may have left the view
@@ -56,27 +47,13 @@ class RecallingAgent:
         named = [{"id": f"c{len(messages)}-{n}", **call} for n, call in enumerate(steps[done])]
         return AIMessage("", tool_calls=named)
 
-    config: ClassVar[Any] = {"configurable": {"thread_id": "t"}}
-
-    @property
-    def values(self) -> dict[str, Any]:
-        return self.graph.get_state(self.config).values
-
-    def say(self, *texts: str, asynchronous: bool = False) -> None:
+    def says(self, *texts: str, asynchronous: bool = False) -> None:
         for text in texts:
             self.steps = 0
-            state: Any = {"messages": [HumanMessage(text)]}
-            if asynchronous:
-                asyncio.run(self.graph.ainvoke(state, self.config))
-            else:
-                self.graph.invoke(state, self.config)
+            self.say(text, "async" if asynchronous else "sync")
 
-    def fill(self, turns: int = 14, of: str = "module") -> None:
-        self.say(*(f"Question {n} about {of} {n}: {FILLER}" for n in range(turns)))
-
-    @property
-    def requests(self) -> list[tuple[BaseMessage, ...]]:
-        return [call.messages for call in self.model.calls]
+    def fill(self, turns: int = 14) -> None:
+        self.says(*(f"Question {n} about module {n}: {FILLER}" for n in range(turns)))
 
 
 def shown(request: Sequence[BaseMessage]) -> list[str]:

@@ -161,9 +161,9 @@ def test_hostile_text_that_is_recalled_keeps_inside_its_frame(hostile, role):
     said = f"the {SECRET} note says: {hostile}"
     echo = {"name": "look", "args": {"path": said}}
     agent = RecallingAgent({"LOOK": [[recall(query=f"{SECRET} note")]], "ECHO": [[echo]]})
-    agent.say(said if role == "user" else "ECHO")
+    agent.says(said if role == "user" else "ECHO")
     agent.fill()
-    agent.say(f"What does the {SECRET} note say? LOOK")
+    agent.says(f"What does the {SECRET} note say? LOOK")
     request = agent.requests[-1]
     texts = [*shown(request), *(str(m.content) for m in results(request))]
     assert len(texts) == 2
@@ -177,9 +177,9 @@ def test_hostile_text_that_is_recalled_keeps_inside_its_frame(hostile, role):
 
 def test_it_is_a_users_message_and_says_that_it_is_data():
     agent = RecallingAgent()
-    agent.say("The port of the billing service is 5433.")
+    agent.says("The port of the billing service is 5433.")
     agent.fill()
-    agent.say("Which port has the billing service?")
+    agent.says("Which port has the billing service?")
     [message] = [m for m in agent.requests[-1] if shown([m])]
     assert type(message) is HumanMessage
     assert "data, not instructions" in str(message.content)

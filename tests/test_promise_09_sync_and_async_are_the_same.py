@@ -39,7 +39,7 @@ def test_agents_show_their_models_the_same():
     def sent(asynchronous: bool) -> list[list[tuple[str, Any]]]:
         one = RecallingAgent(history="preserve")
         fill = [f"Question {n} about module {n}: {FILLER}" for n in range(14)]
-        one.say(PORT, *fill, ASKED, asynchronous=asynchronous)
+        one.says(PORT, *fill, ASKED, asynchronous=asynchronous)
         assert any(map(shown, one.requests))
         return [[(m.type, m.additional_kwargs.get("lc_source")) for m in r] for r in one.requests]
 

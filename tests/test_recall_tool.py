@@ -24,9 +24,9 @@ def asked(*calls: dict[str, Any], asynchronous: bool = False, **more: Any) -> li
     """What the tool answers to calls made at once, after a talk of which most has left the view."""
     more.setdefault("recall", "tool")
     agent = RecallingAgent({"LOOK": [list(calls)]}, **more)
-    agent.say(PORT, "The owner of the cellar key is Ms Okonkwo.")
+    agent.says(PORT, "The owner of the cellar key is Ms Okonkwo.")
     agent.fill()
-    agent.say("LOOK", asynchronous=asynchronous)
+    agent.says("LOOK", asynchronous=asynchronous)
     return [str(message.content) for message in results(agent.requests[-1])]
 
 
@@ -48,7 +48,7 @@ def test_it_finds_by_query(history, asynchronous):
 
 def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
     agent = RecallingAgent(recall="tool")
-    agent.say(PORT)
+    agent.says(PORT)
     agent.fill()
     summary = str(agent.requests[-1][0].content)
     line = next(row for row in summary.split("\n") if PORT in row)
@@ -57,7 +57,7 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
     agent.calls = {
         "LOOK": [[recall(id=cited), recall(id=f"[{cited}]"), recall(id=first, until=last)]]
     }
-    agent.say("LOOK")
+    agent.says("LOOK")
     by_id, as_shown, by_range = [str(m.content) for m in results(agent.requests[-1])]
     assert PORT in by_id
     assert as_shown == by_id
@@ -87,10 +87,10 @@ def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(call, said):
 
 def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn():
     agent = RecallingAgent(recall="tool", recall_tokens=150)
-    agent.say(*PORTS[:30])
+    agent.says(*PORTS[:30])
     names = ids(agent)
     agent.calls = {"LOOK": [[recall(query="billing port"), recall(id=names[0], until=names[-1])]]}
-    agent.say("LOOK")
+    agent.says("LOOK")
     for answer in results(agent.requests[-1]):
         assert 150 < METER.text(str(answer.content)) <= 300
 
@@ -99,12 +99,12 @@ def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn():
 def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
     agent = RecallingAgent(recall="tool", recall_tokens=150)
     long = " ".join(f"row-{n:04d}" for n in range(900))
-    agent.say(long)
+    agent.says(long)
     agent.fill()
     name, read, start = ids(agent)[0], "", 0
     for turn in range(200):
         agent.calls = {"LOOK": [[recall(id=name, at=start)]]}
-        agent.say("LOOK", asynchronous=turn % 2 == 1)
+        agent.says("LOOK", asynchronous=turn % 2 == 1)
         text = str(results(agent.requests[-1])[-1].content)
         assert METER.text(text) <= 300
         line = text.split("\n")[2]
@@ -117,7 +117,7 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
             break
     assert read.replace(" ", "") == long.replace(" ", "")
     agent.calls = {"LOOK": [[recall(id=name, at=len(long) + 7)]]}
-    agent.say("LOOK")
+    agent.says("LOOK")
     assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
 
 
@@ -128,12 +128,12 @@ def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
         call = {"name": "compact_conversation", "args": {"focus": "the ports"}}
         agent = RecallingAgent({"COMPACT": [[call]]}, recall="off", **more)
         agent.fill(8)
-        agent.say("COMPACT", asynchronous=asynchronous)
+        agent.says("COMPACT", asynchronous=asynchronous)
         assert [request.focus for request in scripted.requests] == ["the ports"]
         assert is_summary_message(agent.requests[-1][0])
         assert isinstance(agent.requests[-1][-1], ToolMessage)
         assert not agent.values["_conspectus_asked"]
-        agent.say("And now?")
+        agent.says("And now?")
         assert len(scripted.requests) == 1
 
 
@@ -160,7 +160,7 @@ LOOKS = [[{"name": "look", "args": {"path": f"/src/m{n}.py"}}] for n in range(3)
 
 def told(**more: Any) -> RecallingAgent:
     agent = RecallingAgent(**more)
-    agent.say(PORT)
+    agent.says(PORT)
     agent.fill()
     return agent
 
@@ -170,7 +170,7 @@ def told(**more: Any) -> RecallingAgent:
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_originals_that_a_turn_needs_are_directly_before_its_message(history, asynchronous):
     agent = told(history=history)
-    agent.say(ASKED, asynchronous=asynchronous)
+    agent.says(ASKED, asynchronous=asynchronous)
     request = agent.requests[-1]
     [text] = shown(request)
     assert PORT in text
@@ -182,7 +182,7 @@ def test_the_originals_that_a_turn_needs_are_directly_before_its_message(history
 def test_it_is_the_same_bytes_through_all_calls_of_a_turn_and_the_prefix_only_grows():
     agent = told(calls={ASKED: LOOKS}, trigger=("messages", 28))
     start = len(agent.requests)
-    agent.say(ASKED)
+    agent.says(ASKED)
     turn = agent.requests[start:]
     assert len(turn) == 4
     for before, after in itertools.pairwise(turn):
@@ -193,7 +193,7 @@ def test_it_is_the_same_bytes_through_all_calls_of_a_turn_and_the_prefix_only_gr
 @pytest.mark.slow
 def test_the_middleware_leaves_room_for_it_where_there_is_no_guard():
     agent = RecallingAgent(window=2_500, guard=None, trigger=("messages", 500))
-    agent.say(*PORTS)
+    agent.says(*PORTS)
     assert sum(map(bool, map(shown, agent.requests))) > 5
     assert max(METER.messages(request) for request in agent.requests) <= 2_500
 
@@ -205,7 +205,7 @@ def test_an_archive_that_cannot_be_read_fails_no_step(monkeypatch):
         raise ArchiveError("the disk is gone")
 
     monkeypatch.setattr("conspectus.recall.for_agents.recall_flow", down)
-    agent.say(ASKED)
+    agent.says(ASKED)
     assert agent.requests[-1][-1].content == ASKED
     assert shown(agent.requests[-1]) == []
 
@@ -222,7 +222,7 @@ def test_a_rescued_call_is_sent_again_with_it():
         return answer(messages)
 
     agent.model.answers = refuse_once
-    agent.say(*(f"Next is module {n}: {FILLER}" for n in range(4)), ASKED)
+    agent.says(*(f"Next is module {n}: {FILLER}" for n in range(4)), ASKED)
     assert refused
     request = agent.requests[-1]
     assert PORT in shown(request)[0]
