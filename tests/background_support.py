@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from conspectus import Compactor, Summary, SummaryError, SummaryRequest
-from conspectus.observe import Event, listen, unlisten
+from conspectus.observe import Event
 
 LIMIT = 60.0
 """Seconds after which what should have happened has not."""
@@ -103,22 +103,11 @@ def preparing(messages: list[Any], **more: Any) -> tuple[Stopped, Compactor]:
     return model, own
 
 
+@dataclass
 class Heard:
-    """What was told of preparing, as long as this is open."""
+    """What was told of preparing."""
 
-    def __init__(self) -> None:
-        self.all: list[Event] = []
-
-    def __call__(self, event: Event) -> None:
-        if event.kind == "preparation":
-            self.all.append(event)
-
-    def __enter__(self) -> "Heard":
-        listen(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        unlisten(self)
+    all: list[Event]
 
     def steps(self, *wanted: str) -> list[Event]:
         return [one for one in self.all if one.name in wanted]

@@ -82,9 +82,10 @@ def own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def heard() -> Iterator[Any]:
     """What is told of notes prepared beside the caller."""
     from background_support import Heard
+    from observe_support import heard as hearing
 
-    with Heard() as one:
-        yield one
+    with hearing("preparation") as found:
+        yield Heard(found)
 
 
 @pytest.fixture(scope="session", autouse=True)
