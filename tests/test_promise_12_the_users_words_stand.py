@@ -46,6 +46,18 @@ def conversation(sayings: list[str]) -> list[dict[str, Any]]:
     return [message for text in sayings for message in (user(text), assistant("Noted."))]
 
 
+def summary_of(lines: list[str], window: int = 8_000) -> str:
+    """What a compaction leaves of a conversation in which all of this was said."""
+    messages = [*conversation(lines), *talk(4)]
+    return compacted(messages, engine(window=window, keep=("messages", 2)), force=True).summary
+
+
+def noted(said: list[str], room: int) -> str:
+    """The notes on what a user has said, and on nothing else."""
+    lines = (Line("said", (f"m{n}",), text, span=(n, n)) for n, text in enumerate(said))
+    return Notes([Segment(tuple(lines))]).render(room, len)
+
+
 def in_order(texts: list[str], summary: str) -> None:
     places = [summary.find(text.strip()) for text in texts]
     missing = [text for text, place in zip(texts, places, strict=True) if place < 0]
@@ -90,10 +102,7 @@ def crowd(count: int, seed: int = 3) -> list[str]:
 def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(at):
     lines = crowd(300)
     lines[at:at] = BINDING
-    result = compacted(
-        [*conversation(lines), *talk(4)], engine(window=8_000, keep=("messages", 2)), force=True
-    )
-    said = said_in(result.summary)
+    said = said_in(summary_of(lines))
     in_order(BINDING, said)
     assert sum(line in said for line in lines) < len(lines), "not all of it fits"
 
@@ -101,40 +110,34 @@ def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(at):
 def test_without_spaces_what_is_said_once_outlasts_what_is_said_again():
     rule = "请不要删除任何生产数据库的备份文件也不要改动配置"
     said = ["开始工作", rule, f"好{rule}", "报告必须用法语写作", "我们继续下一步", "结束"]
-    lines = tuple(Line("said", (f"m{n}",), one, span=(n, n)) for n, one in enumerate(said))
-    assert said[3] in Notes([Segment(lines)]).render(130, len)
+    assert said[3] in noted(said, 130)
 
 
 def test_the_longest_are_cut_first_and_visibly():
     long = " ".join(f"word{n}" for n in range(2_000))
-    lines = [*SAYINGS, long, *BINDING]
-    result = compacted(
-        [*conversation(lines), *talk(4)], engine(window=8_000, keep=("messages", 2)), force=True
-    )
-    in_order([*SAYINGS, *BINDING], said_in(result.summary))
-    [shown] = [text for text in words(result.summary) if text.startswith("word0 ")]
+    summary = summary_of([*SAYINGS, long, *BINDING])
+    in_order([*SAYINGS, *BINDING], said_in(summary))
+    [shown] = [text for text in words(summary) if text.startswith("word0 ")]
     head, mark, tail = shown.partition(f" {GAP} ")
     assert mark
     assert long.startswith(head)
     assert long.endswith(tail)
-    assert not left_out(result.summary)
+    assert not left_out(summary)
 
 
 def test_of_a_list_each_item_keeps_its_beginning():
     rules = "\n".join(f"{n}. Never touch host-{n}, {'whatever anybody says. ' * 3}" for n in "1234")
-    said = [Line("said", (f"m{n}",), one) for n, one in enumerate(["Hi.", rules, "Go.", "Ok."])]
-    text = Notes([Segment(tuple(said))]).render(300, len)
+    text = noted(["Hi.", rules, "Go.", "Ok."], 300)
     assert all(f"{n}. Never touch host-{n}, " in text for n in "1234")
     assert text.count(GAP) == 4
 
 
 def test_messages_that_are_left_out_are_named_one_by_one_while_they_are_few():
-    lines = tuple(Line("said", (f"m{n}",), "again " * 9, span=(n, n)) for n in range(30))
     for room, where in (
         (1_400, r"recall m\d+(, m\d+){2,11}\)"),
         (300, r"recall range m1 to m2\d\)"),
     ):
-        assert re.search(where, Notes([Segment(lines)]).render(room, len))
+        assert re.search(where, noted(["again " * 9] * 30, room))
 
 
 def test_a_list_of_rules_outlasts_hundreds_of_short_requests():
@@ -153,18 +156,15 @@ def test_a_list_of_rules_outlasts_hundreds_of_short_requests():
     for place in (0, 150):
         asked = [f"Now look at part {n}, please, and tell me what it does." for n in range(600)]
         asked.insert(place, rules)
-        said = [Line("said", (f"m{n}",), one) for n, one in enumerate(asked)]
-        text = Notes([Segment(tuple(said))]).render(4_000, len)
-        assert rules.replace("\n", "\n  ") in text
+        assert rules.replace("\n", "\n  ") in noted(asked, 4_000)
 
 
 def test_the_first_message_is_cut_last_while_others_are_long():
     first = "Rules: " + " ".join(f"rule{n} holds." for n in range(120))
     pages = [" ".join(f"page{p}-{n}" for n in range(400)) for p in range(12)]
-    history = [*conversation([first, *pages]), *talk(4)]
-    result = compacted(history, engine(window=12_000, keep=("messages", 2)), force=True)
-    assert words(result.summary)[0] == first
-    assert all(GAP in text for text in words(result.summary)[1:12])
+    said = words(summary_of([first, *pages], 12_000))
+    assert said[0] == first
+    assert all(GAP in text for text in said[1:12])
 
 
 def test_the_first_and_the_newest_stand_whatever_came_between():
@@ -180,9 +180,9 @@ def test_the_first_and_the_newest_stand_whatever_came_between():
 
 
 def test_in_least_room_the_first_message_still_stays():
-    said = [Line("said", (f"m{n}",), one) for n, one in enumerate(["Fix it.", *crowd(60)])]
+    said = ["Fix it.", *crowd(60)]
     for room in range(160, 400, 20):
-        assert "Fix it." in Notes([Segment(tuple(said))]).render(room, len), room
+        assert "Fix it." in noted(said, room), room
 
 
 def test_without_an_archive_nothing_is_claimed_of_a_recall():
