@@ -25,12 +25,12 @@ LONG = "and then look at what it imports, and at what imports it. " * 6
 
 
 @tool
-def read_file(path: str) -> str:
-    """Read a file of the project."""
-    return f"{path}: " + "a line of code\n" * 40
+def read(path: str) -> Any:
+    """Read a file."""
+    return GIANTS.get(path, f"{path}: " + "a line of code\n" * 40)
 
 
-TOOLS = METER.tools([read_file])
+TOOLS = METER.tools([read])
 
 
 def reading(*middleware: Any) -> Bench:
@@ -39,10 +39,10 @@ def reading(*middleware: Any) -> Bench:
     def answer(messages: list[BaseMessage]) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
             return AIMessage("It says what it does.")
-        call = {"name": "read_file", "args": {"path": "/src/m.py"}, "id": f"c{len(bench.sizes)}"}
+        call = {"name": "read", "args": {"path": "/src/m.py"}, "id": f"c{len(bench.sizes)}"}
         return AIMessage("", tool_calls=[call])
 
-    bench = Bench(answer, *middleware, tools=[read_file], system_prompt=PROMPT)
+    bench = Bench(answer, *middleware, tools=[read], system_prompt=PROMPT)
     return bench
 
 
@@ -269,15 +269,6 @@ GIANTS: dict[str, Any] = {
 }
 
 
-@tool
-def read(path: str) -> Any:
-    """Read a file."""
-    return GIANTS.get(path, f"{path} is small")
-
-
-READ = METER.tools([read])
-
-
 def told(history: Any) -> Bench:
     """An agent that reads what it is told to."""
 
@@ -303,7 +294,7 @@ def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck
     with pytest.raises(StuckError, match=r"at least [0-9,]+ tokens and there are"):
         bench.say(GIANTS[kind])
     bench.say("Then without it?")
-    assert bench.sizes[-1] + READ <= WINDOW
+    assert bench.sizes[-1] + TOOLS <= WINDOW
     assert bench.requests[-1][-1].content == "Then without it?"
 
 
@@ -314,7 +305,7 @@ def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history)
     bench = told(history)
     bench.say(f"Please read <{kind}>")
     bench.say("And now?")
-    assert max(bench.sizes) + READ <= WINDOW
+    assert max(bench.sizes) + TOOLS <= WINDOW
     shown = bench.requests[1]
     assert isinstance(shown[-1], ToolMessage)
     assert shown[-1].tool_call_id == "c1"
@@ -347,7 +338,7 @@ def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history):
     def sizes(model: ScriptedChatModel, turns: range) -> list[int]:
         for turn in turns:
             graph.invoke(said(f"Question {turn}. " * 20), thread())
-        return [METER.messages(list(call.messages)) + READ for call in model.calls]
+        return [METER.messages(list(call.messages)) + TOOLS for call in model.calls]
 
     assert sizes(large, range(20))[-1] > 2_000
     now[0] = small

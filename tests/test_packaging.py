@@ -155,15 +155,9 @@ class Alone:
 
     def run(self, code: str, *args: object) -> subprocess.CompletedProcess[str]:
         """Run code with arguments, in a folder of its own."""
-        return subprocess.run(
-            [sys.executable, "-I", "-S", "-c", START.format(ours=self.paths) + code]
-            + [str(arg) for arg in args],
-            cwd=self.folder,
-            env={"HOME": str(self.folder), "TERM": "dumb", "COLUMNS": "100"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        plain = {"HOME": str(self.folder), "TERM": "dumb", "COLUMNS": "100"}
+        whole = START.format(ours=self.paths) + code
+        return ran("-I", "-S", "-c", whole, *args, cwd=self.folder, env=plain)
 
 
 @pytest.fixture(scope="module")

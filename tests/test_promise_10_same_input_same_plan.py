@@ -2,8 +2,6 @@
 
 import ast
 import copy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from conspectus.engine.writing import hash_of
 from conspectus.messages import read_messages
 from engine import compacted, engine
 from histories import agent, talk, user
+from scripts import ran
 from stateful.budgets import budgeted
 from stateful.twins import TwinAgents, TwinWorld
 
@@ -45,15 +44,10 @@ def test_the_core_imports_nothing_that_could_see_the_world():
 def printed(code: str) -> set[str]:
     """What this prints in processes that hash texts in other ways; the package is ours here."""
     prelude = "import sys; sys.path.insert(0, 'tests')\n"
-    root = Path(__file__).parent.parent
+    root, plain = Path(__file__).parent.parent, {"PATH": "", "PYTHONPATH": str(CORE.parents[1])}
     return {
-        subprocess.run(
-            [sys.executable, "-c", prelude + code],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=root,
-            env={"PYTHONHASHSEED": seed, "PATH": "", "PYTHONPATH": str(CORE.parents[1])},
+        ran(
+            "-c", prelude + code, check=True, cwd=root, env={**plain, "PYTHONHASHSEED": seed}
         ).stdout.strip()
         for seed in ("1", "2")
     }
