@@ -155,9 +155,7 @@ class CommitRuleAgent(AgentWorld):
         state = self.graph.get_state(self.config).values.get("messages", [])
         assert not missing - kept - counted(state), "sent without it, and it is not in the archive"
 
-    def ends(
-        self, channel: list[Any], reach: list[Any], error: BaseException | None, trouble: bool
-    ) -> None:
+    def ends(self, channel: list[Any], reach: list[Any]) -> None:
         said, here = counted(self.at.whole), counted(channel)
         assert not said - here - counted(reach), "not in the state, and not behind its record"
         assert not counted(reach) - said, "the record answers for what was never said here"

@@ -177,11 +177,9 @@ class BudgetHoldsAgent(AgentWorld):
         before, after = look.records
         assert len(after) - len(before) <= 2 * len(self.asked), "compacted over and over"
 
-    def ends(
-        self, channel: list[Any], reach: list[Any], error: BaseException | None, trouble: bool
-    ) -> None:
-        if isinstance(error, StuckError):
-            assert error.needed > error.budget - 100 > 0
+    def ends(self, channel: list[Any], reach: list[Any]) -> None:
+        if isinstance(self.error, StuckError):
+            assert self.error.needed > self.error.budget - 100 > 0
             assert naive_count(self.at.whole) > 0
 
 

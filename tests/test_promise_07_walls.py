@@ -207,9 +207,7 @@ class WallsAgent(Walls, AgentWorld):
         fresh = words_in("\n".join(look.prompts))
         assert fresh <= words_in("\n".join(map(plain, self.at.whole)))
 
-    def ends(
-        self, channel: list[Any], reach: list[Any], error: BaseException | None, trouble: bool
-    ) -> None:
+    def ends(self, channel: list[Any], reach: list[Any]) -> None:
         """What was said here is not found in another thread, whether it began or not."""
         own = sorted(words_in("\n".join(map(plain, self.at.whole))))[:3]
         tenant, thread = next(name for name in THREADS if name != self.at.name)

@@ -136,13 +136,11 @@ class RewindIsLosslessAgent(AgentWorld):
         assert words_in("\n".join(look.came)) <= words, "shown from another branch"
         assert words_in("\n".join(look.prompts)) <= words, "read from another branch"
 
-    def ends(
-        self, channel: list[Any], reach: list[Any], error: BaseException | None, trouble: bool
-    ) -> None:
+    def ends(self, channel: list[Any], reach: list[Any]) -> None:
         said, behind = counted(self.at.whole), counted(reach)
         assert not behind - said, "the head answers for what was not said on this branch"
         assert not said - counted(channel) - behind, "lost on the way"
-        if error is None and not trouble and self.head(self.config):
+        if self.error is None and not self.trouble and self.head(self.config):
             tenant, thread = self.at.name[0], "/".join(self.at.name)
             query = "look at the next module, please; a line of it"
             compactor = Compactor(archive=self.store)

@@ -167,14 +167,14 @@ class AgentWorld(AgentTalk):
         back, reach = at.back, at.tip.reach if at.tip is not None else Counter()
         self.asked = []
         answer = self.run_graph(given, config, on_a_loop, how)
-        trouble = self.store.failed > failed
+        self.trouble = self.store.failed > failed
         self.store.recovers()
         state = self.graph.get_state(self.config)
         self.hears(state.values.get("messages", []))
         now_read = self.moods.readings[read:]
         if self.store.held("drafts") != drafts or self.store.held("records") != records:
             at.readings += now_read
-        error = answer if isinstance(answer, BaseException) else None
+        self.error = answer if isinstance(answer, BaseException) else None
         now = self.head(state.config)
         found, covered, lines, summary = self.reached(state)
         kept = self.all_kept(state)
@@ -196,7 +196,7 @@ class AgentWorld(AgentTalk):
                     records=(records, self.store.held("records")),
                     heads=(head, now),
                     came=[plain(message) for message in shown],
-                    failed=trouble or error is not None,
+                    failed=self.trouble or self.error is not None,
                     budget=self.settings["window"] - 100 if self.guarded else None,
                     lines=lines,
                     summary=summary,
@@ -204,17 +204,17 @@ class AgentWorld(AgentTalk):
                     back=(reach, []) if back and number == 0 else None,
                 )
             )
-        self.error = error
-        self.ends(list(state.values.get("messages", [])), found, error, trouble)
+        self.ends(list(state.values.get("messages", [])), found)
         if state.config["configurable"].get("checkpoint_id"):
             at.tip = Tip(state.config, list(at.whole), counted(found))
             at.tips.append(at.tip)
             at.back = False
 
-    def ends(
-        self, channel: list[Any], reach: list[Any], error: BaseException | None, trouble: bool
-    ) -> None:
-        """What a promise says once a run is over; the channel is what the checkpoint holds."""
+    def ends(self, channel: list[Any], reach: list[Any]) -> None:
+        """What a promise says once a run is over; the channel is what the checkpoint holds.
+
+        `error` is what it raised, and `trouble` says whether the store failed in it.
+        """
 
     def held(self, config: Any) -> Mapping[str, Any]:
         return self.graph.get_state(config).values.get("_conspectus") or {}

@@ -70,6 +70,7 @@ class Conversation:
 CALL_IDS = ["a", "b", "call_1", "call_2"]
 """Used again and again, as some providers do."""
 
+How = tuple[bool, bool, bool]
 HOW = st.tuples(st.booleans(), st.booleans(), st.booleans())
 """How somebody looks: a compaction is asked for, the whole history is sent, on an event loop."""
 
@@ -152,9 +153,7 @@ class Talk(World):
     @rule(
         steps=st.integers(2, 8), at_once=st.integers(1, 3), size=st.sampled_from([2, 40]), how=HOW
     )
-    def the_agent_works(
-        self, steps: int, at_once: int, size: int, how: tuple[bool, bool, bool]
-    ) -> None:
+    def the_agent_works(self, steps: int, at_once: int, size: int, how: How) -> None:
         """Calls upon calls, with ids used before; of several results the last comes first."""
         ids = [call for call in CALL_IDS if call not in self.at.pending][:at_once]
         for _ in range(steps):

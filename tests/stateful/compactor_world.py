@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive
 from conspectus.errors import ConspectusError
-from stateful.compactor_talk import HOW, NAMES, Conversation, Moment, Talk
+from stateful.compactor_talk import HOW, NAMES, Conversation, How, Moment, Talk
 from stateful.looks import Look, counted, lines_of
 from stateful.messages import FORMS, WRITTEN
 from stateful.oracle import plain, role_of
@@ -108,7 +108,7 @@ class CompactorWorld(Talk):
     # What else happens
 
     @rule(kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4), how=HOW)
-    def summarisers_behave(self, kinds: list[str], how: tuple[bool, bool, bool]) -> None:
+    def summarisers_behave(self, kinds: list[str], how: How) -> None:
         self.moods.kinds[:] = kinds
         self.disturbed()
         self.the_talk_goes_on(4, 60)
@@ -116,9 +116,7 @@ class CompactorWorld(Talk):
 
     @precondition(lambda self: self.ready and self.has_archive)
     @rule(after=st.integers(0, 8), times=st.integers(1, 4), how=HOW)
-    def the_archive_is_in_trouble(
-        self, after: int, times: int, how: tuple[bool, bool, bool]
-    ) -> None:
+    def the_archive_is_in_trouble(self, after: int, times: int, how: How) -> None:
         self.store.fails(after, times)
         self.disturbed()
         self.the_talk_goes_on(4, 60)
@@ -163,9 +161,7 @@ class CompactorWorld(Talk):
                 at.whole_only = True
 
     @rule(which=st.integers(0, 1_000), how=HOW, further=st.booleans())
-    def somebody_goes_to_another_moment(
-        self, which: int, how: tuple[bool, bool, bool], further: bool
-    ) -> None:
+    def somebody_goes_to_another_moment(self, which: int, how: How, further: bool) -> None:
         """Back, forward again, or over to another branch; and perhaps on from there."""
         at = self.at
         if not at.moments:
@@ -183,7 +179,7 @@ class CompactorWorld(Talk):
         self.cut(left % (len(self.at.whole) + 1))
 
     @rule(which=st.integers(0, 1_000), how=HOW)
-    def a_client_asks_again(self, which: int, how: tuple[bool, bool, bool]) -> None:
+    def a_client_asks_again(self, which: int, how: How) -> None:
         """What a user has said is sent once more, without all that came of it."""
         said = [n for n, m in enumerate(self.at.whole) if role_of(m) == "user"]
         if said:
@@ -237,11 +233,8 @@ class CompactorWorld(Talk):
         before = [plain(message) for message in messages]
         records, head = self.store.held("records"), self.in_force()
         drafts = self.store.held("drafts")
-        read, prompted, failed = (
-            len(self.moods.readings),
-            len(self.moods.prompts),
-            self.store.failed,
-        )
+        read, prompted = len(self.moods.readings), len(self.moods.prompts)
+        failed = self.store.failed
         sees_same = at.same and not at.whole_only
         unchanged = None
         if sees_same or (at.back is not None and not whole):
