@@ -177,10 +177,8 @@ def test_changes_outlast_looks_and_are_named_where_they_are_counted():
         m for n in range(9) for m in deed("write_file", {"path": f"{n}.py"}, "done " * 9, f"w{n}")
     ]
     deep = [m for n in "12" for m in deed("edit", {"path": "src/" * 20 + n}, "done " * 9, f"d{n}")]
-    segment = read_segment(read_messages([*change, *looks]))
-    assert "sed -i s/1/2/ late.py" in Notes([segment]).render(700, len)
-    segment = read_segment(read_messages([*changes, *looks]))
-    [counted, *_] = under(DONE, Notes([segment]).render(260, len))
+    assert "sed -i s/1/2/ late.py" in notes_of(*change, *looks, room=700)
+    [counted, *_] = under(DONE, notes_of(*changes, *looks, room=260))
     assert "bash 60, write_file 9; among them write_file 1.py, write_file 2.py, " in counted
     [counted, *_] = under(DONE, notes_of(*deep, *looks, room=260))
     assert re.search(r"among them edit …\S+/1, edit …\S+/2;", counted)
@@ -241,17 +239,12 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
 )
 def test_how_a_call_ended_stands_where_its_outcome_is_cut(result, stands):
     history = [m for n in range(12) for m in deed("apply_change", {"n": n}, result, f"e{n}")]
-    segment = read_segment(read_messages(history))
-    lines = under(DONE, Notes([segment]).render(3_000, len))
+    lines = under(DONE, notes_of(*history, room=3_000))
     cut = [line for line in lines if not COUNTED.match(line)]
     assert cut
     for line in cut:
         assert GAP in line
         assert stands in line
-
-
-def count(text: str) -> int:
-    return len(text) // 4
 
 
 def notes_of(*messages: Message, room: int = 10_000) -> str:
@@ -330,7 +323,7 @@ def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
     for n in range(40):
         said = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9
         messages += deed("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
-    text = Notes([read_segment(read_messages(messages), ())]).render(300, count)
+    text = notes_of(*messages, room=1_200)
     assert "bash(pytest tests/test_5.py) → failed: " in text
     assert "pytest tests/test_6.py" not in text
 
