@@ -30,7 +30,6 @@ from conspectus.langchain.overflow import TRIES
 from graph_support import Bench
 from scripted_models import ScriptedChatModel
 
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
 
 
@@ -167,21 +166,12 @@ def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_pat
         main, backend, trigger=("messages", 12), keep=("messages", 4), summarizer=summarise
     )
     fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": own}
-    compiled = create_deep_agent(
-        main,
-        backend=backend,
-        middleware=[mine],
-        subagents=[fork],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
+    bench = Bench(main, mine, make=create_deep_agent, backend=backend, subagents=[fork])
     for turn in range(8):
-        compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
+        bench.say(f"Question {turn}")
     assert len(paid) == 1
-    state = compiled.invoke({"messages": [HumanMessage("Please delegate this")]}, THREAD)
-    assert any(
-        isinstance(m, ToolMessage) and "fork has looked" in m.text for m in state["messages"]
-    )
+    held = bench.say("Please delegate this")
+    assert any(isinstance(m, ToolMessage) and "fork has looked" in m.text for m in held)
     seen = own.calls[-1].messages
     assert sum("asks about modules" in str(m.text) for m in seen) == 1
     assert not any(str(m.text) == "Question 0" for m in seen)

@@ -16,6 +16,7 @@ from short_term_support import (
     count,
     histories,
     human,
+    summarise,
     summarised,
     torn,
     valid_answer,
@@ -42,10 +43,7 @@ def answers(
     library: Any, messages: list[AnyMessage], running: Any, limits: dict[str, Any]
 ) -> tuple[Any, PlainModel]:
     model = PlainModel()
-    found = library.summarize_messages(
-        messages, running_summary=running, model=model, **limits, **PROMPTS
-    )
-    return found, model
+    return summarise(library, messages, running, model=model, **limits, **PROMPTS), model
 
 
 def state(running: Any) -> Any:

@@ -13,16 +13,15 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
-from conspectus import Compactor, SummarizationMiddleware
+from conspectus import Compactor, SummarizationMiddleware, short_term
 from conspectus.messages import read_message, read_messages
-from conspectus.short_term import summarize_messages
 from conspectus.tokens import FAMILIES, Report, TokenMeter, correction, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from conspectus_sdk import Fitter
 from engine import compacted, engine
 from graph_support import torn, worked
 from histories import user
-from short_term_support import PlainModel
+from short_term_support import summarise
 
 
 @given(st.text(st.characters(exclude_categories=())), st.text(max_size=20))
@@ -65,14 +64,8 @@ def test_what_a_counter_adds_to_any_list_is_left_free_on_each_surface():
     said = [HumanMessage(f"question {n} " + "word " * 30, id=f"q{n}") for n in range(60)]
     limits: Any = {"max_tokens": 2_000, "max_summary_tokens": 200}
     for before in (None, 1_500):
-        made = summarize_messages(
-            said,
-            running_summary=None,
-            model=PlainModel(),
-            token_counter=counts_tools,
-            max_tokens_before_summary=before,
-            **limits,
-        )
+        limits["max_tokens_before_summary"] = before
+        made = summarise(short_term, said, token_counter=counts_tools, **limits)
         assert made.running_summary is not None
         assert 1_100 < counts_tools(made.messages) <= 2_000
     dicts = [{"role": "user", "content": message.text} for message in said]
