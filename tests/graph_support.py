@@ -47,20 +47,16 @@ def look(name: str) -> str:
 class StreamingModel(ScriptedChatModel):
     """The scripted model, word by word."""
 
-    def _chunks(self, messages: list[BaseMessage], manager: Any, options: Any) -> Iterator[Any]:
-        number = self._begin(messages, manager, options)
-        message = self._answer(number, messages).generations[0].message
-        assert isinstance(message, AIMessage)
-        if message.tool_calls or not message.content:
-            yield AIMessageChunk(content=message.content, tool_calls=message.tool_calls)
-            return
-        for word in re.findall(r"\S+\s*", str(message.content)):
-            yield AIMessageChunk(content=word)
-
     def _stream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
-        for one in self._chunks(messages, run_manager, kwargs):
+        number = self._begin(messages, run_manager, kwargs)
+        message = self._answer(number, messages).generations[0].message
+        assert isinstance(message, AIMessage)
+        words = [AIMessageChunk(content=one) for one in re.findall(r"\S+\s*", message.text)]
+        if message.tool_calls or not words:
+            words = [AIMessageChunk(content=message.content, tool_calls=message.tool_calls)]
+        for one in words:
             chunk = ChatGenerationChunk(message=one)
             if run_manager:
                 run_manager.on_llm_new_token(one.content, chunk=chunk)

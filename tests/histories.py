@@ -92,6 +92,17 @@ def turns(draw: st.DrawFn, ids: st.SearchStrategy[str]) -> list[dict[str, Any]]:
     return out
 
 
+ODD = st.sampled_from(
+    [
+        tool("nobody", "an orphan"),
+        assistant("", ("never answered", "x")),
+        {"role": "system", "content": "in the middle"},
+        user("", id="same"),
+        user("again", id="same"),
+    ]
+)
+
+
 @st.composite
 def histories(draw: st.DrawFn, *, broken: bool = False) -> list[dict[str, Any]]:
     """A history: valid unless `broken`, then with orphans, unanswered calls and odd ids too."""
@@ -108,20 +119,7 @@ def histories(draw: st.DrawFn, *, broken: bool = False) -> list[dict[str, Any]]:
     if broken:
         for _ in range(draw(st.integers(0, 3))):
             at = draw(st.integers(0, len(out)))
-            out.insert(
-                at,
-                draw(
-                    st.sampled_from(
-                        [
-                            tool("nobody", "an orphan"),
-                            assistant("", ("never answered", "x")),
-                            {"role": "system", "content": "in the middle"},
-                            user("", id="same"),
-                            user("again", id="same"),
-                        ]
-                    )
-                ),
-            )
+            out.insert(at, draw(ODD))
     return [dict(message) for message in out]
 
 

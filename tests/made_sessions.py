@@ -74,12 +74,8 @@ class Session:
             said = {"role": "user", "content": "Caveat: local commands"}
             self._line("user", said, isMeta=True)
         elif kind == 4:
-            failed: Row = {
-                "role": "assistant",
-                "content": [{"type": "text", "text": "API Error: 529"}],
-            }
-            failed["id"] = f"e{self._new()}"
-            self._line("assistant", failed, isApiErrorMessage=True)
+            failed = {"role": "assistant", "content": [{"type": "text", "text": "API Error: 529"}]}
+            self._line("assistant", {"id": f"e{self._new()}", **failed}, isApiErrorMessage=True)
         else:
             self._aside()
 

@@ -24,11 +24,8 @@ SECRETS = (TOKEN, PASSWORD, KEY)
 def history() -> list[BaseMessage]:
     """Secrets in every part of a message; each is said to the model and by it."""
     call = {"name": "run", "id": "c1", "args": {"cmd": f"login {TOKEN}", "password": PASSWORD}}
-    raw = {
-        "id": "c1",
-        "type": "function",
-        "function": {"name": "run", "arguments": json.dumps(call["args"])},
-    }
+    function = {"name": "run", "arguments": json.dumps(call["args"])}
+    raw = {"id": "c1", "type": "function", "function": function}
     return [
         SystemMessage("You deploy.", id="s"),
         HumanMessage(f"Always use the api_key={KEY} for staging, never prod.", id="u1", name="ann"),

@@ -63,14 +63,11 @@ def session() -> list[dict[str, Any]]:
     return rows
 
 
-def langchain_talk() -> list[dict[str, Any]]:
-    return messages_to_dict(talk("langchain"))
-
-
 def as_lines(rows: list[Any]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
+LANGCHAIN = messages_to_dict(talk("langchain"))
 HISTORIES: dict[str, tuple[str, str]] = {
     "openai": ("openai", json.dumps(talk(), indent=1)),
     "openai lines": ("openai", as_lines(talk())),
@@ -78,8 +75,8 @@ HISTORIES: dict[str, tuple[str, str]] = {
     "responses body": ("openai", json.dumps({"model": "m", "input": responses_talk()})),
     "anthropic": ("anthropic", json.dumps(anthropic_talk()["messages"])),
     "anthropic body": ("anthropic", json.dumps(anthropic_talk())),
-    "langchain": ("langchain", json.dumps(langchain_talk())),
-    "langgraph state": ("langchain", json.dumps({"values": {"messages": langchain_talk()}})),
+    "langchain": ("langchain", json.dumps(LANGCHAIN)),
+    "langgraph state": ("langchain", json.dumps({"values": {"messages": LANGCHAIN}})),
     "claude code": ("claude-code", as_lines(session())),
 }
 

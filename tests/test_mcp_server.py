@@ -45,12 +45,8 @@ def archive(tmp_path: Path) -> str:
 def rows_of(path: str) -> list[Any]:
     """All that a file holds, less the search index, which follows from the rest."""
     with sqlite3.connect(path) as db:
-        tables = [
-            name
-            for (name,) in db.execute(
-                "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'"
-            )
-        ]
+        listed = db.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'")
+        tables = [name for (name,) in listed]
         return sorted(repr(row) for one in tables for row in db.execute(f'SELECT * FROM "{one}"'))
 
 
@@ -203,18 +199,13 @@ def written(folder: Path, text: str) -> Path:
 def test_a_token_a_variable_and_a_digest_name_a_client(tmp_path, monkeypatch):
     monkeypatch.setenv("BOBS_TOKEN", "token-of-bob-000001")
     eves = hashlib.sha256(b"token-of-eve-000001").hexdigest()
-    granted = read_grants(
-        written(
-            tmp_path,
-            f"""
+    text = f"""
 clients:
   ann: {{token: {SECRET}, tenants: [ann, team]}}
   bob: {{token: $BOBS_TOKEN, threads: {{team: [plans, 会话]}}}}
   eve: {{token_sha256: {eves}, tenants: [eve], threads: {{eve: [one], ann: []}}}}
-""",
-        )
-    )
-    assert granted == {
+"""
+    assert read_grants(written(tmp_path, text)) == {
         digest(SECRET): {"ann": None, "team": None},
         digest("token-of-bob-000001"): {"team": frozenset({"plans", "会话"})},
         eves: {"eve": None},  # a whole tenant is more than one thread of it

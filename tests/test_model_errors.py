@@ -133,6 +133,7 @@ def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(he
 
 
 GOOD = "## Goal\n- ship [u0]"
+INCOMPLETE = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 
 
 @pytest.mark.parametrize(
@@ -142,16 +143,7 @@ GOOD = "## Goal\n- ship [u0]"
         (AIMessage(GOOD, response_metadata={"stop_reason": "max_tokens"}), "cut off"),
         (AIMessage(GOOD, response_metadata={"finish_reason": "MAX_TOKENS"}), "cut off"),
         (AIMessage(GOOD, response_metadata={"model_provider": "openai"}), "broke off"),
-        (
-            AIMessage(
-                GOOD,
-                response_metadata={
-                    "status": "incomplete",
-                    "incomplete_details": {"reason": "max_output_tokens"},
-                },
-            ),
-            "cut off",
-        ),
+        (AIMessage(GOOD, response_metadata=INCOMPLETE), "cut off"),
         (AIMessage("no", response_metadata={"finish_reason": "content_filter"}), "refused"),
         (AIMessage("", response_metadata={"stop_reason": "refusal"}), "refused"),
         (AIMessage("", additional_kwargs={"refusal": "I will not"}), "I will not"),

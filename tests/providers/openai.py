@@ -131,10 +131,8 @@ def _asks(maker: Maker, *, items: bool) -> list[dict[str, Any]]:
         elif kind == "shell_call":
             call |= {"action": {"commands": [maker.text(30)]}, "status": "completed"}
         else:
-            call |= {
-                "action": {"type": "exec", "command": ["ls"], "env": {}},
-                "status": "completed",
-            }
+            call |= {"action": {"type": "exec", "command": ["ls"], "env": {}}}
+            call["status"] = "completed"
         made.append(call)
     return made
 
