@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages.message import NOT_NEEDED
-from graph_support import Bench, is_summary, middleware
+from graph_support import Bench, is_summary, middleware, thread
 from histories import deed, user
 from scripted_models import ScriptedChatModel
 
@@ -166,3 +166,12 @@ def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, way
     if not calls:
         answers = [m for m in state if isinstance(m, AIMessage)]
         assert all(isinstance(m.content, list) and len(m.content) == 2 for m in answers)
+
+
+def test_thoughts_behind_an_edit_are_left_out_before_the_first_compaction():
+    model = Binding(0)
+    bench = Bench(model, middleware())
+    first = bench.say("Go on.")[0]
+    bench.graph.update_state(thread(), {"messages": [HumanMessage("Wait.", id=first.id)]})
+    assert bench.say("And now?")[-1].text == "I look, 0."
+    assert model.refused == 1

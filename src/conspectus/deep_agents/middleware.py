@@ -193,8 +193,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         gone = "## {}: the original is gone (expired or forgotten)\n"
         return "\n".join(written[key] or gone.format(key[:8]) for key in keys)
 
-    def _needs_nothing(self, channel: Channel, request: ModelRequest[Any]) -> bool:
-        return not request.state.get(MIRRORED) and super()._needs_nothing(channel, request)
+    def _shows_all(self, channel: Channel, request: ModelRequest[Any]) -> bool:
+        return not request.state.get(MIRRORED) and super()._shows_all(channel, request)
 
     async def _shown(self, channel: Channel, request: ModelRequest[Any]) -> ModelRequest[Any]:
         request = await super()._shown(channel, request)

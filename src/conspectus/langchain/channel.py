@@ -207,10 +207,10 @@ class Channel:
 
     # Calling the model
 
-    def sends_as_it_is(self, messages: Sequence[BaseMessage]) -> bool:
-        """Return whether a request needs nothing: no record to show or to follow, no thoughts."""
+    def shows_all(self, messages: Sequence[BaseMessage]) -> bool:
+        """Return whether no record is to be shown or followed, and no thought may be stale."""
         recalls = self.setup.recalled and (self.run.saved or self.held.head is not None)
-        if recalls or self.setup.engine.cached or self.may_be_ahead(turn=False):
+        if recalls or self.may_be_ahead(turn=False):
             return False
         if self.held.head is None:
             return True

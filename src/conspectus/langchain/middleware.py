@@ -358,14 +358,13 @@ class SummarizationMiddleware(
             setup.say_once(GUARD_IS_FIRST)
         setup.engine.tools.learn(request.tools)
         channel = Channel(setup, request.state, request.runtime)
-        if self._needs_nothing(channel, request):
-            return await handler(request)
-        shown = await self._shown(channel, request)
-        return await channel.send(shown, shown.messages, handler)
+        if not self._shows_all(channel, request):
+            request = await self._shown(channel, request)
+        return await channel.send(request, request.messages, handler)
 
-    def _needs_nothing(self, channel: Channel, request: ModelRequest[Any]) -> bool:
-        """Return whether a request is sent as it is."""
-        return channel.sends_as_it_is(request.messages)
+    def _shows_all(self, channel: Channel, request: ModelRequest[Any]) -> bool:
+        """Return whether a request shows what it should already."""
+        return channel.shows_all(request.messages)
 
     async def _shown(self, channel: Channel, request: ModelRequest[Any]) -> ModelRequest[Any]:
         if channel.held.head is not None:  # a run may begin here, in another process
