@@ -100,6 +100,8 @@ def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter):
         assert await hooked(logger, ANN, texts, "aembedding") is texts
         plain = {"model": "gpt-4o", "input": "a long text " * WINDOW, "user": "eve"}
         assert size((await hooked(logger, ANN, plain, "aresponses"))["input"]) < WINDOW
+        short = {**plain, "input": "hi"}
+        assert await hooked(logger, ANN, short, "aresponses") is short
 
     asyncio.run(main())
 

@@ -82,7 +82,7 @@ class FittingLogger(CustomLogger):
         except (MessageError, PolicyError, RecursionError) as error:
             logger.warning("sent on as it came, not fitted: %s", error)
             return data
-        return {**data, field: result.messages}
+        return data if result.messages == messages else {**data, field: result.messages}
 
 
 def _thread_of(data: Mapping[str, Any], messages: list[Any], system: object) -> str:
