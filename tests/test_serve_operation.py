@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from conspectus.archive import Archive
 from conspectus.cli.app import app
+from conspectus.config import SummarizationConfig
 from conspectus.errors import ConfigError
 from conspectus_serve import load_settings
 from serve_support import EVENTS, SECRET, Asked, before, chat, message, own, post, refusal, talk
@@ -114,6 +115,10 @@ def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch
             assert job.result().status_code == status
             assert own(job.result(), "compacted") == ("true" if status == 200 else None)
     assert not active_children()
+    # A caller's function ends it; else it would live on without what answers.
+    config = SummarizationConfig(enabled=True, trigger=[{"fraction": 0.8}], pin="sys:exit")
+    with before(lambda asked: chat(), tmp_path, beside=True, config=config) as (_, endpoint):
+        assert post(endpoint, "/v1/messages", BODY).status_code == 503
 
 
 @pytest.mark.parametrize("ends", ["well", "refused"])

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import pickle
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -143,13 +144,15 @@ class Beside(Work):
         return link
 
     def _answer(self, name: str, *args: Any) -> Any:
+        number = next(self._numbers)
+        asked = pickle.dumps((number, name, args))  # if that fails, no answer is waited for
         for _ in range(TRIES):
-            answer, number = Future[Any](), next(self._numbers)
+            answer = Future[Any]()
             with self._lock:
                 self._link = connection, calls = self._link or self._started()
                 calls[number] = answer
                 with suppress(OSError):  # it has ended, which the other thread notices
-                    connection.send((number, name, args))
+                    connection.send_bytes(asked)
             with suppress(EOFError):
                 return answer.result()
             logger.warning("the process that summarises has ended, and is started again")
@@ -157,7 +160,7 @@ class Beside(Work):
 
     def _listen(self, link: Link) -> None:
         connection, calls = link
-        with suppress(EOFError, OSError):
+        with suppress(Exception):  # at its end, or after what is no answer
             while True:
                 number, error, value = connection.recv()
                 answer = calls.pop(number)
@@ -180,17 +183,16 @@ def _serve(connection: Connection, settings: ServeSettings, config: Summarizatio
     work, threads = Work(archive, Models(settings, config, archive)), ThreadPoolExecutor(THREADS)
     loop, sending = asyncio.new_event_loop(), threading.Lock()
     loop.set_default_executor(threads)
-    threading.Thread(target=loop.run_forever, daemon=True).start()
+    threading.Thread(target=_ending, args=(loop.run_forever,), daemon=True).start()
 
     def answer(number: int, done: Future[Any]) -> None:
-        error = done.exception()
         with sending:
             try:
-                connection.send((number, error and _plain(error), None if error else done.result()))
-            except Exception as fault:  # it cannot be sent
-                connection.send((number, _plain(fault), None))
+                connection.send((number, None, done.result()))
+            except BaseException as error:  # of the call, or its answer cannot be sent
+                connection.send((number, _plain(error), None))
 
-    with suppress(EOFError):
+    def read() -> None:
         while True:
             number, name, args = connection.recv()
             call = getattr(work, name)
@@ -199,10 +201,23 @@ def _serve(connection: Connection, settings: ServeSettings, config: Summarizatio
             else:
                 done = threads.submit(call, *args)
             done.add_done_callback(partial(answer, number))
-    os._exit(0)  # what is under way is done again by whoever asks again
+
+    _ending(read)
+
+
+def _ending(work: Callable[[], None]) -> None:
+    """End this process when some work ends; what is under way is done again by whoever asks."""
+    try:
+        work()
+    finally:
+        os._exit(0)
 
 
 def _plain(error: BaseException) -> Exception:
-    """Return an error that can be sent."""
-    kinds = (one for one in (ArchiveError, RecursionError, *UNREADABLE) if isinstance(error, one))
-    return next((kind(str(error)) for kind in kinds), RuntimeError(type(error).__name__))
+    """Return an error that can be sent; one inside is logged, without its text, as in `app`."""
+    for kind in (ArchiveError, RecursionError, *UNREADABLE):
+        if isinstance(error, kind):
+            return kind(str(error))
+    logger.error("an error inside: %s", type(error).__name__)
+    logger.debug("where", exc_info=error)
+    return RuntimeError(type(error).__name__)
