@@ -112,7 +112,7 @@ class Operation:
             rows = [self._row(one) for one in scopes[:THREADS]]
             return self._template.render(**about, rows=rows, more=len(scopes) - len(rows))
         scope = Scope(about["tenant"], thread, about["session"])
-        chain = archive.chain(scope)
+        chain = archive.in_force(scope)
         rows, found = archive.export(scope, chain), ""
         if query:
             count = TokenMeter(model="gpt-4o").text
