@@ -207,6 +207,23 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
     assert [name for name in names if name not in kept] == []
 
 
+def test_calls_that_a_client_divides_are_told_once(tmp_path):
+    turns, whole = [read_three(n, "toolu01x") for n in range(14)], [user("Do the work.")]
+    divided = whole + [
+        {**one, "content": one["content"][place : place + 1]}
+        for turn in turns
+        for place in range(3)
+        for one in turn
+    ]
+    with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+        for history in (*(whole := whole + turn for turn in turns), divided):
+            body = {"model": "m", "messages": history}
+            post(endpoint, "/v1/messages", body, x_claude_code_session_id="s")
+    with Archive.open(tmp_path / "a.db") as archive:
+        kept = [json.dumps(archive.export(scope)) for scope in archive.scopes(TENANT)]
+    assert max(one.count('"id": "toolu01x1_0"') for one in kept) == 1
+
+
 def test_what_is_left_of_calls_made_together_is_known_whole(tmp_path):
     history, answers = [user("Do the work.")], list[Any]()
     for numbers in (range(13), range(13, 15)):  # with a restart between them

@@ -14,6 +14,7 @@ import json
 import logging
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -205,7 +206,11 @@ class Originals:
             return messages, messages, marks
         pairs = zip(before, kept, strict=True)
         seen = {one[0].name: one for one in pairs if one[0].size > SMALL and one[0].name}
-        names = [parts.get(mark.name, mark.name) for mark in marks]
+        wholes = Counter(parts.get(mark.name, mark.name) for mark in marks)
+        names = [  # a client that has divided a message has left nothing out
+            whole if wholes[whole := parts.get(mark.name, mark.name)] == 1 else mark.name
+            for mark in marks
+        ]
         known = {at: seen[name] for at, name in enumerate(names) if name in seen}
         wanted = {
             at: covered[name]
