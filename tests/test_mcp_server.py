@@ -155,6 +155,26 @@ def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path):
     run(main())
 
 
+def test_a_damaged_thread_is_told_beside_what_is_found(archive):
+    with sqlite3.connect(archive) as database:
+        scope = "(SELECT scope FROM item WHERE kind = 1 LIMIT 1)"
+        database.execute(f"UPDATE item SET body = x'00' WHERE kind = 1 AND scope = {scope}")
+    database.close()
+
+    async def main() -> None:
+        async with beside(archive, {"ann": None}) as client:
+            threads = re.findall(r"\[(\w{16})\]", await told(client, "list_threads"))
+            whole = await told(client, "search", query="the")
+            parts = [await told(client, "search", query="the", thread=one) for one in threads]
+            errors = [await client.call_tool("read", {"id": "u0", "thread": o}) for o in threads]
+        assert [one.is_error for one in errors].count(True) == 1
+        for said in (whole, *(one for one in parts if "[u" not in one)):
+            assert "missing or damaged" in said
+        assert "[u" in whole
+
+    run(main())
+
+
 def test_it_reads_postgresql():
     with postgres_schema() as address:
         archived(address, [PORT], "t1")

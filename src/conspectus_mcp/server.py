@@ -22,7 +22,7 @@ import conspectus
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.cli import options
-from conspectus.errors import ConspectusError, InputError, NotFoundError
+from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoundError
 from conspectus.messages.framing import recalled_text
 from conspectus.messages.message import sendable
 from conspectus.recall import RecallResult, recall_flow
@@ -101,7 +101,7 @@ class _Reader:
         tokens: Tokens = TOKENS,
     ) -> str:
         """Find earlier messages by words, word for word; in all threads unless one is named."""
-        found, nothing = list[tuple[Scope, RecallResult]](), NONE
+        found, nothing, wrong = list[tuple[Scope, RecallResult]](), NONE, ""
         with self._opened() as (archive, scopes):
             if not query.strip():
                 raise InputError("query is empty; give words, names, paths or numbers to look for")
@@ -109,7 +109,11 @@ class _Reader:
             room = max(1, tokens // max(1, min(len(scopes), SHOWN)))
             for scope in scopes[:SEARCHED]:
                 own = replace(scope, session=session)
-                result = self._recall(archive, own, query=query, most=limit, tokens=room)
+                try:
+                    result = self._recall(archive, own, query=query, most=limit, tokens=room)
+                except ArchiveError as error:  # what is sound elsewhere is given all the same
+                    wrong = f"\n({sendable(str(error))})"
+                    continue
                 found += [(scope, result)] * bool(result.hits)
                 nothing = result.text or "Nothing was found; try others."
         found.sort(key=lambda one: -max(hit.score for hit in one[1].hits))
@@ -120,7 +124,7 @@ class _Reader:
                 parts.append(f"{_thread_line(scope)}\n" * (len(scopes) > 1) + result.text)
         text = recalled_text("\n".join(parts)) if parts else nothing
         more = len(found) - len(parts) + len(scopes[SEARCHED:])
-        return text + f"\n(More may be in {more:,} other threads; name one.)" * bool(more)
+        return text + f"\n(More may be in {more:,} other threads; name one.)" * bool(more) + wrong
 
     def read(
         self,
@@ -161,7 +165,7 @@ class _Reader:
             raise ToolError(sendable(str(error))) from error
 
     def _recall(self, archive: Archive, scope: Scope, **asked: Any) -> RecallResult:
-        return run(recall_flow(archive, scope, archive.chain(scope), count=self._count, **asked))
+        return run(recall_flow(archive, scope, archive.in_force(scope), count=self._count, **asked))
 
 
 def _one(scopes: list[Scope], thread: str) -> Scope:
