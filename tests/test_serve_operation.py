@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import sys
 import threading
 import time
@@ -279,6 +280,12 @@ def test_health_and_figures_are_there(tmp_path):
         page = httpx.get(endpoint.url + "/conspectus/", params=where).text
         assert page.count("<details>") > 50
         assert "module_3 is fine" in page.partition('id="found"')[2].partition("</pre>")[0]
+        for kind in 0, 1:
+            with sqlite3.connect(tmp_path / "a.db") as database:
+                database.execute(f"UPDATE item SET body = x'00' WHERE kind = {kind}")
+            database.close()
+            page = httpx.get(endpoint.url + "/conspectus/", params=where).text
+            assert "restore the archive from a backup" in page.rpartition("<details>")[2]
     samples = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
     named = 'conspectus_serve_requests_total{kind="chat/completions",outcome="compacted"}'
     assert float(samples[named]) == 1
