@@ -107,15 +107,13 @@ class _Reader:
                 raise InputError("query is empty; give words, names, paths or numbers to look for")
             scopes = [_one(scopes, thread)] if thread else scopes
             room = max(1, tokens // max(1, min(len(scopes), SHOWN)))
-            for scope in scopes[:SEARCHED]:
-                own = replace(scope, session=session)
+            for scope in [replace(one, session=session) for one in scopes[:SEARCHED]]:
                 try:
-                    result = self._recall(archive, own, query=query, most=limit, tokens=room)
+                    result = self._recall(archive, scope, query=query, most=limit, tokens=room)
+                    found += [(scope, result)] * bool(result.hits)
+                    nothing = result.text or "Nothing was found; try others."
                 except ArchiveError as error:  # what is sound elsewhere is given all the same
                     wrong = f"\n({sendable(str(error))})"
-                    continue
-                found += [(scope, result)] * bool(result.hits)
-                nothing = result.text or "Nothing was found; try others."
         found.sort(key=lambda one: -max(hit.score for hit in one[1].hits))
         parts, left = list[str](), limit
         for scope, result in found[:SHOWN]:
@@ -171,9 +169,7 @@ class _Reader:
 def _one(scopes: list[Scope], thread: str) -> Scope:
     """Find the thread of a handle or a name; without one, the only thread."""
     named, handle = f" named {thread[:80]!r}" if thread else "", thread.strip(" []")
-    found = [
-        one for one in scopes if not thread or thread == one.thread or handle == handle_of(one)
-    ]
+    found = [s for s in scopes if not thread or thread == s.thread or handle == handle_of(s)]
     if len(found) == 1:
         return found[0]
     what = "there are several threads" if found else "there is no thread"

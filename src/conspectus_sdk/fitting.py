@@ -82,7 +82,7 @@ class Fitter(Closing):
         for limit in window.values() if isinstance(window, Mapping) else (window,):
             window_of(limit, 0)
         for name in settings.keys() - SETTINGS:
-            meant = did_you_mean(name, {*SETTINGS, "window", "token_counter"}) or " help(Fitter) lists the known ones"
+            meant = did_you_mean(name, {*SETTINGS, "window"}) or " help(Fitter) lists all"
             raise TypeError(f"Fitter: unexpected keyword argument '{name}';{meant}")
         made = Settings.of({"trigger": ("fraction", 0.85), "keep": None, **settings})
         self._windows, self._counter = window, token_counter
