@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from operator import attrgetter
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from conspectus.core.items import Size
@@ -236,7 +235,7 @@ def from_plain(cls: type[T], data: Any) -> T:
 def _form(cls: Any) -> dict[str, tuple[Any, Any]]:
     """Return the annotation of each field that a constructor takes, and its default."""
     hints, form = get_type_hints(cls), {}
-    for part in filter(attrgetter("init"), fields(cls)):
+    for part in [part for part in fields(cls) if part.init]:
         usual = part.default if part.default_factory is MISSING else part.default_factory()
         form[part.name] = (hints[part.name], usual)
     return form
