@@ -140,9 +140,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return copy
 
     def _where(self, scope: Scope) -> str:
-        if self._backend is None:
-            return super()._where(scope)
-        return KEPT_IN.format(folder=folder_of(self._backend, scope))
+        backend, kept = self._backend, super()._where(scope)
+        return kept if backend is None else KEPT_IN.format(folder=folder_of(backend, scope))
 
     def _is_written(self, channel: Channel) -> bool:
         held, last = channel.held, channel.state.get(MIRRORED)
@@ -186,12 +185,11 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         if redaction is not None:
             # All together, as one may name the secret in another.
             entries = (await redaction.together(entries)).made
-        written = dict.fromkeys(keys, "")
+        texts = {key: f"## {key[:8]}: the original has expired or was forgotten\n" for key in keys}
         for one in entries:
             about = ", ".join(filter(None, (one.role, one.name, one.date)))
-            written[one.key] = f"## [{one.cite}] {about}\n\n{one.reading}\n"
-        gone = "## {}: the original is gone (expired or forgotten)\n"
-        return "\n".join(written[key] or gone.format(key[:8]) for key in keys)
+            texts[one.key] = f"## [{one.cite}] {about}\n\n{one.reading}\n"
+        return "\n".join(texts[key] for key in keys)
 
     def _shows_all(self, channel: Channel, request: ModelRequest[Any]) -> bool:
         return not request.state.get(MIRRORED) and super()._shows_all(channel, request)
