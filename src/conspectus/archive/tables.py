@@ -170,7 +170,10 @@ class Tables(ABC):
             heads = () if head is None else (Item("head", packed(head)),)
             for kind, kept in [*items.items(), ("head", heads)]:
                 after = self._put(run, (number, KINDS[kind], ends), kept, after)
-            rows = [(ends, number, key_bytes(key)) for key in renewed]
+            # Without a time to live all have the same end, and there is nothing to renew.
+            others = "SELECT 1 FROM item WHERE scope = ? AND kind = 1 AND expires <> ? LIMIT 1"
+            old = renewed if renewed and run(others, number, ends) else ()
+            rows = [(ends, number, key_bytes(key)) for key in old]
             run.many("UPDATE item SET expires = ? WHERE scope = ? AND kind = 1 AND key = ?", rows)
             run("UPDATE scope SET next = ? WHERE id = ?", after, number)
             return now if head is None else head

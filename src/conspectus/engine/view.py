@@ -201,7 +201,7 @@ def _clips(
     if missing:
         stems = {entry.stem for entry in entries}
         gone = (*covered, *(key for _, key in clips.values()))
-        again = occurrences(key for key in gone if key.partition("-")[0] in stems)
+        again = occurrences(k for k in gone if "-" in k and k.partition("-")[0] in stems)
         name_entries(entries, again, missing)
     return clips
 
