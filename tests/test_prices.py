@@ -48,7 +48,7 @@ def test_the_callers_own_price_goes_first_and_without_the_package_there_are_no_o
     assert price_of(cost, {"gpt-5-mini": Price(7.0, 7.0)}) == 7.0
     assert price_of(cost) == pytest.approx(0.25)
     monkeypatch.setitem(sys.modules, "genai_prices", None)
-    assert price_of(cost) is None
+    assert price_of(cost + cost) is None
     with pytest.raises(PolicyError, match="prices stand by model"):
         set_prices([])  # type: ignore[arg-type]
 

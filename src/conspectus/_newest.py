@@ -19,10 +19,8 @@ class Newest(Generic[K, V]):
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
         self._most, self._largest, self._size = most, largest, size
         self._values, self._lock = dict[K, V](), threading.RLock()
-
-    def get(self, key: K) -> V | None:
-        """Return the value of a key, or None; its age stays the same."""
-        return self._values.get(key)
+        # The value of a key, or None; its age stays the same.
+        self.get: Callable[[K], V | None] = self._values.get
 
     def put(self, key: K, value: V) -> None:
         """Keep a value as the newest; all are measured again, as values may grow."""

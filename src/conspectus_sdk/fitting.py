@@ -19,10 +19,9 @@ from conspectus.engine.settings import (
     Engine,
     Settings,
     open_archive,
-    scope_of,
     window_of,
 )
-from conspectus.engine.thread import Thread
+from conspectus.engine.thread import Thread, scope_of
 from conspectus.errors import PolicyError, StuckError, did_you_mean, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks

@@ -27,7 +27,7 @@ import zstandard
 from starlette.requests import Request
 
 from conspectus.archive import Archive, Scope
-from conspectus.engine.settings import LOCAL
+from conspectus.engine.thread import LOCAL
 from conspectus.errors import ArchiveError, ConfigError
 from conspectus_serve.protocols import Refusal
 from conspectus_serve.settings import ServeSettings, is_loopback

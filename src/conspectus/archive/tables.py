@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from conspectus.archive.passages import original_of
@@ -54,21 +55,22 @@ SAME = "tenant = ? AND thread = ? AND session = ?"
 OF_SCOPE = f"FROM item WHERE scope = (SELECT id FROM scope WHERE {SAME}) AND kind = ?"
 
 
+@dataclass(frozen=True, slots=True)
 class Run:
     """The statements of one transaction, with `?` for each value."""
 
-    def __init__(self, cursor: Any, mark: str) -> None:
-        self._cursor, self._mark = cursor, mark
+    cursor: Any
+    mark: str  # of a value in the driver's own form
 
     def __call__(self, sql: str, *values: Any) -> list[Any]:
         """Run one statement and return its rows."""
-        self._cursor.execute(sql.replace("?", self._mark), values)
-        return list(self._cursor.fetchall()) if self._cursor.description else []
+        self.cursor.execute(sql.replace("?", self.mark), values)
+        return list(self.cursor.fetchall()) if self.cursor.description else []
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each of many rows."""
         if made := list(rows):
-            self._cursor.executemany(sql.replace("?", self._mark), made)
+            self.cursor.executemany(sql.replace("?", self.mark), made)
 
     def among(self, sql: str, *values: Any, keys: Iterable[str]) -> Iterator[tuple[str, Any]]:
         """Yield keys, and the rest of their rows, of a statement for those that it finds."""

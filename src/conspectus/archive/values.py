@@ -7,7 +7,7 @@ import json
 import time
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
@@ -55,14 +55,12 @@ class Scope:
     tenant: str
     thread: str
     session: str = "main"
+    # of tenant, thread and session: what stores keep in place of the names
+    hashes: tuple[str, str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _ = self.hashes
-
-    @property
-    def hashes(self) -> tuple[str, str, str]:
-        """The hashes of tenant, thread and session, which stores keep in place of the names."""
-        return label_hash(self.tenant), label_hash(self.thread), label_hash(self.session)
+        hashes = tuple(map(label_hash, (self.tenant, self.thread, self.session)))
+        object.__setattr__(self, "hashes", hashes)
 
 
 class Item(NamedTuple):

@@ -161,31 +161,31 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     for i, item in enumerate(items):
         if item.joined and i and not items[i - 1].summary:
             step[i] = step[i - 1]
-        callers = {
-            caller[call]
-            for call in item.answers
-            # A second answer to a call is late once the agent has spoken again.
-            if call in caller and (call in waiting[caller[call]] or caller[call] == newest_call)
-        }
-        if "" in item.answers and newest_call >= 0:
-            callers.add(newest_call)
-        for j in callers & waiting.keys():
-            waiting[j] -= set(item.answers)
-        if not callers and item.answers and item.role == "tool":
-            answered = [caller[call] for call in item.answers if call in caller]
-            if answered:
-                late[i] = answered[-1]
-            else:
-                orphans.add(i)
-        needs = (caller[call] for call in item.needs if call in caller)
-        first.append(min((step[i], *callers, *needs)))
+        near = [step[i], *(caller[call] for call in item.needs if call in caller)]
+        if item.answers:
+            callers = {
+                caller[call]
+                for call in item.answers
+                # A second answer to a call is late once the agent has spoken again.
+                if call in caller and (call in waiting[caller[call]] or caller[call] == newest_call)
+            }
+            if "" in item.answers and newest_call >= 0:
+                callers.add(newest_call)
+            for j in callers & waiting.keys():
+                waiting[j].difference_update(item.answers)
+            if not callers and item.role == "tool":
+                answered = [caller[call] for call in item.answers if call in caller]
+                if answered:
+                    late[i] = answered[-1]
+                else:
+                    orphans.add(i)
+            near += callers
+        first.append(min(near))
         if item.role == "assistant":
             newest_call = step[i]
-        open_now = [call for call in item.calls if call not in item.answers]
-        for call in open_now:
-            caller[call] = step[i]
-        if open_now:
-            waiting[step[i]] = waiting.get(step[i], set()) | set(open_now)
+        if open_now := [call for call in item.calls if call not in item.answers]:
+            caller.update(dict.fromkeys(open_now, step[i]))
+            waiting.setdefault(step[i], set()).update(open_now)
     # Between two cuts all is tied together.
     earliest = [*accumulate(reversed(first), min)][::-1]
     cuts = (*(i <= begin for i, begin in enumerate(earliest)), True)

@@ -27,13 +27,11 @@ from conspectus.engine.settings import (
     OnEvent,
     Pin,
     Settings,
-    ThreadId,
     meter_of,
     model_of,
-    scope_of,
     window_of,
 )
-from conspectus.engine.thread import Thread
+from conspectus.engine.thread import Thread, ThreadId, scope_of
 from conspectus.errors import Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages

@@ -245,12 +245,13 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
     """Report a compaction that is in force: to the caller's listeners, and as a result."""
     thread, engine, plan = material.thread, material.thread.engine, material.plan
     facts: dict[str, Any] = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
+    failures = material.failures
     if engine.redaction is not None:
         facts["redacted"] = dict(record.redacted)
+        failures = tuple(await engine.redacted(failures, material.redaction))
         seen.add(redacted=sum(record.redacted.values()))
     await material.tell("end", **facts)
     after = applied(material.history, record, set(plan.evicted), material.clips, engine)
-    failures = tuple(await engine.redacted(material.failures, material.redaction))
     seen.add(
         outcome="passing" if engine.passing else "compacted",
         messages=len(material.leaving),

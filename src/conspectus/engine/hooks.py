@@ -136,7 +136,7 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
         summary=draft.text,
         evict=len(material.keys),
         cause=material.plan.cause,
-        limit=material.thread.engine.text_within(limit),
+        limit=material.text_within(limit),
         by=draft.by,
         kept=stored,
     )

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from conspectus.core.items import Compact
-from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
+from conspectus.core.policy import LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
 from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, ViewItem, clipped
@@ -71,6 +71,10 @@ class Material:
             return engine.summary_size(body)
         text = summary_text(body, archived=engine.archive is not None)
         return engine.meter.message(summary_message(text, "", like=self.history.like))
+
+    def text_within(self, tokens: int) -> int:
+        """Return the tokens of text that a summary message of this size holds."""
+        return max(1, tokens - self.thread.engine.frame - SLACK)
 
     async def clean(self, text: str) -> str:
         """Redact the text of a summary; raise `RedactionError` if nothing is left of it."""

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
-from uuid import UUID
 
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive
 from conspectus.bridge import is_async
 from conspectus.core.items import Window
 from conspectus.core.policy import (
@@ -29,7 +28,7 @@ from conspectus.core.policy import (
 )
 from conspectus.engine.background import Preparations
 from conspectus.engine.thread import Memory
-from conspectus.errors import InputError, PolicyError, RedactionError
+from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import summary_message, summary_text
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
     from conspectus.engine.hooks import BeforeSummarization, Preview
 
-LOCAL = "local"  # The tenant where none is named
 LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
 
 AnySummarizer: TypeAlias = (
@@ -55,7 +53,6 @@ AnyArchive: TypeAlias = "Archive | BaseStore | str | Path"
 Pin = Callable[[Any], bool] | str
 AnyListeners = Listener | Sequence[Listener] | None
 OnEvent = Callable[[str, Mapping[str, Any]], None]
-ThreadId = str | int | UUID
 
 
 def _is_plain(value: object) -> bool:
@@ -233,10 +230,6 @@ class Engine:
         """Whether summaries are asked for after the agent's last request, where possible."""
         return self.settings.summary_request == "cached"
 
-    def text_within(self, tokens: int) -> int:
-        """Return the tokens of text that a summary message of this size holds."""
-        return max(1, tokens - self.frame - SLACK)
-
     async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:
         """Redact texts for logs and listeners: errors may quote messages and keys.
 
@@ -365,13 +358,3 @@ def open_archive(setting: AnyArchive | None) -> Archive | None:
             f"archive must be a path, an address, a LangGraph store or an Archive, not {setting!r}"
         )
     return Archive.open(setting)
-
-
-def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
-    """Name a history; raise `InputError` for a name that is empty or no text."""
-    if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
-        thread_id = str(thread_id)
-    for name, value in (("thread_id", thread_id), ("tenant", tenant), ("session", session)):
-        if not (isinstance(value, str) and value) and not (name == "tenant" and value is None):
-            raise InputError(f"{name} must be a text that is not empty, not {value!r}")
-    return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from conspectus._newest import Newest
 from conspectus.archive import Scope
@@ -24,7 +25,7 @@ from conspectus.core.plan import foreseen, plan
 from conspectus.core.policy import SLACK
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.view import History, fold, history_of, may_be_summaries
-from conspectus.errors import ArchiveError
+from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.model.base import LastRequest
@@ -51,6 +52,9 @@ ANOTHER = (
     "this history alone from now on; give each conversation a thread_id of its own"
 )
 
+LOCAL = "local"  # The tenant where none is named
+ThreadId = str | int | UUID
+
 KEPT = 8  # Drafts, and chains, in memory for each session
 LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
 """Seconds between two looks at the work of another worker, and after which it is taken as lost."""
@@ -60,6 +64,16 @@ _WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_WRITING.clear)
+
+
+def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
+    """Name a history; raise `InputError` for a name that is empty or no text."""
+    if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
+        thread_id = str(thread_id)
+    for name, value in (("thread_id", thread_id), ("tenant", tenant), ("session", session)):
+        if not (isinstance(value, str) and value) and not (name == "tenant" and value is None):
+            raise InputError(f"{name} must be a text that is not empty, not {value!r}")
+    return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +291,8 @@ class Thread:
     def corrected(self, reports: Sequence[Report]) -> Thread:
         """Return the thread with an estimate that is corrected by reports of models."""
         ratio, room = self.ratio, self.room
+        if ratio is None and not reports:
+            return self
         if ratio is None:
             ratio = correction(reports, *((room.reserved, room.limit) if room else ()))
         meter = self.engine.meter.scaled(ratio)

@@ -60,9 +60,11 @@ async def write(material: Material) -> tuple[Draft, bool]:
     Return it, and whether it was there already. What was spent and what failed is added to the
     material. Raise `SummaryError` if no summariser succeeded.
     """
-    thread, start = material.thread, time.monotonic()
+    thread, start, engine = material.thread, time.monotonic(), material.thread.engine
+    if [*engine.writers] == [EMBEDDED] and engine.preview is None and material.ready is None:
+        return await _written(material), False  # it is as cheap to write as to look for
     # By this name of all that would change it, any process finds the draft.
-    identity = thread.engine.identity(material.focus)
+    identity = engine.identity(material.focus)
     parts = [material.history.head_id, material.keys, material.wanted, identity, material.standing]
     name = hash_of(parts)
     async with alone(thread, name):
@@ -78,7 +80,7 @@ async def write(material: Material) -> tuple[Draft, bool]:
         seconds = round(time.monotonic() - start, 3)
         draft = replace(draft, cost=material.spent, seconds=seconds)
         # What the embedded one writes is written again as cheaply, but a person may approve it.
-        if draft.by != EMBEDDED or draft.cost.calls or thread.engine.preview is not None:
+        if draft.by != EMBEDDED or draft.cost.calls or engine.preview is not None:
             await thread.save_draft(name, draft)
     return draft, False
 
@@ -140,7 +142,7 @@ async def _draft_by(by: str, material: Material, request: SummaryRequest | None)
     engine = material.thread.engine
     if request is None:
         draft = Draft("", EMBEDDED, material.keys)
-        return _with_notes(material, draft, "", None, engine.text_within(material.wanted))
+        return _with_notes(material, draft, "", None, material.text_within(material.wanted))
     summarizer = engine.writers[by]
     steps = getattr(summarizer, "summarize_flow", None)
     try:
@@ -193,7 +195,7 @@ def _cost_by(by: str, cost: Cost) -> Cost:
 def _request_of(material: Material, by: str) -> SummaryRequest:
     """Make the request for a summariser."""
     engine = material.thread.engine
-    limit, count = engine.text_within(material.wanted), engine.meter.text
+    limit, count = material.text_within(material.wanted), engine.meter.text
     foreign = "\n".join(material.foreign)
     beside = count(foreign) <= CONTEXT  # a longer one is read in parts, with the messages
     entries = material.to_read if beside else material.entries
@@ -206,7 +208,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
         focus=material.focus,
         kept=material.staying,
         ahead=material.ahead,
-        fine=engine.text_within(material.fine),
+        fine=material.text_within(material.fine),
         archived=engine.archive is not None,
         tokens=sum(map(engine.meter.entry, entries)),
     )
@@ -272,7 +274,7 @@ def _refused(draft: Draft, wrong: Sequence[str]) -> SummaryRejected:
 def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draft:
     """Put the text of a summariser into the notes; raise `SummaryRejected` if it is no summary."""
     engine, most = material.thread.engine, material.most
-    count, room = engine.meter.text, engine.text_within(material.wanted)
+    count, room = engine.meter.text, material.text_within(material.wanted)
     least = getattr(engine.writers[draft.by], "min_tokens", None)
     if wrong := wrong_with(draft.text, request, min_tokens=least):
         raise _refused(draft, (wrong,))
@@ -292,7 +294,7 @@ def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draf
         return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
     if reasons := problems(draft, (), material.size(draft.text), material.replaced, most):
         raise _refused(draft, reasons)
-    room = max(1, min(engine.text_within(most), max(room, count(text) + HEADINGS)))
+    room = max(1, min(material.text_within(most), max(room, count(text) + HEADINGS)))
     if request.form == "whole":
         return _with_notes(material, draft, text, None, room)
     return _with_notes(material, draft, "", answer_of(draft.text, request), room, request.anew)

@@ -22,8 +22,7 @@ from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain, Record
 from conspectus.engine.cached_request import sending
-from conspectus.engine.settings import LOCAL, scope_of
-from conspectus.engine.thread import Memory, Thread
+from conspectus.engine.thread import LOCAL, Memory, Thread, scope_of
 from conspectus.errors import ArchiveError
 from conspectus.langchain.cache import SessionCache
 from conspectus.langchain.settings import KEPT, Setup
@@ -33,6 +32,7 @@ from conspectus.langchain.state import (
     MAIN,
     HeadState,
     Run,
+    has_blocks,
     name_messages,
     read_head,
 )
@@ -214,7 +214,7 @@ class Channel:
             return False
         if self.held.head is None:
             return True
-        return not self.preserve and list not in {type(one.content) for one in messages}
+        return not self.preserve and not has_blocks(messages)
 
     async def send(
         self, request: ModelRequest[Any], messages: Sequence[BaseMessage], handler: Handler
@@ -237,7 +237,7 @@ class Channel:
     async def _thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Leave out the thoughts of messages that the latest compaction has kept."""
         held, view = self.held, cast("Sequence[BaseMessage]", self.messages)
-        if held.head is None or not any(isinstance(one.content, list) for one in messages):
+        if held.head is None or not has_blocks(messages):
             return messages
         if self.preserve or held.pending:
             view = await self.shown(view)

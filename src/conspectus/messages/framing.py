@@ -82,6 +82,7 @@ class _Shapes(dict[int, str]):
 
 
 _SHAPES = _Shapes({ord(char): group[0] for group in _ALIKE for char in group[1:]})
+_SHAPES.update({code: _SHAPES[code] for code in range(128)})
 
 
 def _spread(word: str) -> str:

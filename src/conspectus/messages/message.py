@@ -237,8 +237,10 @@ def tools_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
     tools: list[tuple[str, ...]] = []
     for message in messages:
         names = [called.get(answer, message.name or "") for answer in message.answers]
-        tools.append(tuple(dict.fromkeys(filter(None, names))))
-        called.update((call.id, call.name) for call in message.calls if call.id)
+        tools.append(tuple(dict.fromkeys(filter(None, names))) if names else ())
+        for call in message.calls:
+            if call.id:
+                called[call.id] = call.name
     return tools
 
 

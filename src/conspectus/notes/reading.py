@@ -46,7 +46,7 @@ def read_segment(
     answer: Answer | None = None,
     *,
     before: Segment | None = None,
-    tools: ToolTable | None = None,
+    tools: Mapping[str, Tool] | None = None,
     skills: Skills | None = None,
 ) -> Segment:
     """Return what the messages that leave add to the notes.
@@ -87,7 +87,7 @@ def read_segment(
 class _Reader:
     """The lines so far, and the calls that wait for their results."""
 
-    tools: ToolTable
+    tools: Mapping[str, Tool]
     user: str  # the name under which the user speaks
     skills: Skills | None
     before: Sequence[str]  # the to-do list of the notes so far
@@ -119,7 +119,8 @@ class _Reader:
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool, text = self.tools[call.name], call.args.strip()
         if isinstance(data := _data(text), Mapping):
-            args = tool.ordered([(str(name), _plain(value)) for name, value in data.items()])
+            args = [(str(name), _plain(value)) for name, value in data.items()]
+            args.sort(key=lambda arg: tool.places.get(arg[0], len(tool.places)))
         else:
             args = [("", one_line(text))] if text else []
         if tool.todo and _items(call.args, tool, ()) is not None:

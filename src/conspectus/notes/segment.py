@@ -92,8 +92,9 @@ class Line:
     @cached_property
     def plain(self) -> Any:
         """The line as plain data, without what is as usual; it is never changed."""
-        parts = ((name, getattr(self, name), usual) for name, usual in _USUAL)
-        return to_plain({name: part for name, part, usual in parts if part != usual})
+        own = vars(self)
+        parts = {name: own[name] for name, usual in _USUAL if own[name] != usual}
+        return {name: to_plain(x) if type(x) is tuple else x for name, x in parts.items()}
 
 
 _USUAL = [(part.name, part.default) for part in fields(Line) if part.init]

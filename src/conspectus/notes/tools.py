@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conspectus.errors import PolicyError
 
@@ -45,6 +45,8 @@ class Tool:
     effect: bool | None = None
     todo: str = ""
     asks: bool = False
+    # the place of each argument that is shown before the rest
+    places: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         shown = isinstance(self.show, tuple) and all(isinstance(one, str) for one in self.show)
@@ -55,12 +57,9 @@ class Tool:
                 "arguments, and effect is True, False or None"
             )
 
-    def ordered(self, args: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return arguments in the order in which they are shown."""
-        given = [self.key, *next((names for names in ALIKE if self.key in names), ())]
-        key = next((name for name in given if any(name == one for one, _ in args)), "")
-        places = {name: place for place, name in enumerate((key, *self.show))}
-        return sorted(args, key=lambda arg: places.get(arg[0], len(places)))
+        alike = next((names for names in ALIKE if self.key in names), (self.key,))
+        places = {name: place for place, name in enumerate(self.show, 1)}
+        object.__setattr__(self, "places", places | dict.fromkeys(alike, 0))
 
 
 _LOOKS = (
@@ -89,7 +88,7 @@ TOOLS: tuple[Tool, ...] = (
 )  # fmt: skip
 
 
-class ToolTable:
+class ToolTable(dict[str, Tool]):
     """Tools by name: a caller's own, those of the table, what tools say of themselves, openings.
 
     Args:
@@ -103,6 +102,7 @@ class ToolTable:
         self._own = {tool.name.casefold(): tool for tool in own}
         self._hints: dict[str, Tool] = {}
         self.identity = repr([*self._own.values()]) if self._own else ""
+        super().__init__({name: self[name] for name in (*_TABLE, *self._own)})
 
     def learn(self, tools: Iterable[object]) -> None:
         """Take over MCP's `readOnlyHint` from the metadata of an agent's tools."""
@@ -112,7 +112,7 @@ class ToolTable:
             if isinstance(hint, bool):
                 self._hints[name.casefold()] = Tool(name, effect=not hint)
 
-    def __getitem__(self, name: str) -> Tool:
+    def __missing__(self, name: str) -> Tool:
         name = name.casefold()
         own = self._own.get(name) or _opening(self._own, name) if self._own else None
         known = own or _TABLE.get(name) or self._hints.get(name) or _opening(_TABLE, name)

@@ -151,7 +151,10 @@ class Observation:
         if self.hides_errors:
             ended.pop("error_message", None)
         event = self.end(ended)
-        if error is None and self._kind in ("compaction", "preparation"):
+        told = error is None and self._kind in ("compaction", "preparation")
+        wrong = event.outcome == "failed" or event.error_message
+        # The line of a success is made only where somebody reads it.
+        if told and (wrong or logger.isEnabledFor(logging.INFO)):
             _log_event(event)
 
     def end(self, ended: Mapping[str, Any]) -> Event:
