@@ -161,7 +161,9 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     for i, item in enumerate(items):
         if item.joined and i and not items[i - 1].summary:
             step[i] = step[i - 1]
-        near = [step[i], *(caller[call] for call in item.needs if call in caller)]
+        near = [step[i]]
+        if item.needs:
+            near += [caller[call] for call in item.needs if call in caller]
         if item.answers:
             callers = {
                 caller[call]

@@ -93,8 +93,9 @@ class Line:
     def plain(self) -> Any:
         """The line as plain data, without what is as usual; it is never changed."""
         own = vars(self)
-        parts = {name: own[name] for name, usual in _USUAL if own[name] != usual}
-        return {name: to_plain(x) if type(x) is tuple else x for name, x in parts.items()}
+        parts = ((name, own[name]) for name, usual in _USUAL if own[name] != usual)
+        plain = {name: [*part] if type(part) is tuple else part for name, part in parts}
+        return plain | {"args": [*map(list, self.args)]} if self.args else plain
 
 
 _USUAL = [(part.name, part.default) for part in fields(Line) if part.init]
