@@ -19,19 +19,22 @@ class Newest(Generic[K, V]):
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
         self._most, self._largest, self._size = most, largest, size
         self._values, self._lock = dict[K, V](), threading.RLock()
+        self._sizes, self._total = dict[K, int](), 0
         # The value of a key, or None; its age stays the same.
         self.get: Callable[[K], V | None] = self._values.get
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value as the newest; all are measured again, as values may grow."""
+        """Keep a value as the newest; one that grows is measured when it is put again."""
         with self._lock:
-            self._values.pop(key, None)
+            self.drop(key)
             self._values[key] = value
-            size, kept = self._size, self._values.values()
-            while len(kept) > 1 and (
-                len(kept) > self._most or (size and sum(map(size, kept)) > self._largest)
+            if self._size is not None:
+                self._sizes[key] = self._size(value)
+                self._total += self._sizes[key]
+            while len(self._values) > 1 and (
+                len(self._values) > self._most or self._total > self._largest
             ):
-                del self._values[next(iter(self._values))]
+                self.drop(next(iter(self._values)))
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if there is none, as the newest."""
@@ -45,6 +48,7 @@ class Newest(Generic[K, V]):
         """Drop the value of a key, if there is one."""
         with self._lock:
             self._values.pop(key, None)
+            self._total -= self._sizes.pop(key, 0)
 
     def values(self) -> list[V]:
         """Return all values, the oldest first."""
@@ -55,3 +59,5 @@ class Newest(Generic[K, V]):
         """Drop all values."""
         with self._lock:
             self._values.clear()
+            self._sizes.clear()
+            self._total = 0
