@@ -19,6 +19,14 @@ def item(role: str, tokens: int, n: int, **more: object) -> Item:
     return Item(f"k{n}", role, tokens, **more)  # type: ignore[arg-type]
 
 
+class Large(Item):
+    """A message of the user that may be clipped."""
+
+    @property
+    def least(self) -> int:
+        return 40
+
+
 def talk(count: int, tokens: int = 100) -> list[Item]:
     return [item("user" if n % 2 == 0 else "assistant", tokens, n) for n in range(count)]
 
@@ -43,24 +51,24 @@ def test_a_standing_summary_is_replaced_and_never_evicted():
 
 
 def test_a_standing_summary_that_stays_keeps_its_room():
-    items = [item("user", 120, 0, summary=True), item("user", 5_000, 1, floor=40)]
+    items = [item("user", 120, 0, summary=True), Large("k1", "user", 5_000)]
     found = compacting(items, Settings(trigger=("tokens", 100)).policy(), Window(500))
     assert (found.evicted, found.summary_tokens) == ((), 0)
     assert found.at_most == 120 + found.clips[0].limit <= 310  # what a plan aims at
 
 
 def test_what_is_shown_short_fits_to_the_token():
-    items = [item("user", 5_000, n, floor=40, pinned=True) for n in range(3)]
+    items = [Large(f"k{n}", "user", 5_000, pinned=True) for n in range(3)]
     found = compacting(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
     assert [clip.limit for clip in found.clips] == [606, 606, 606]  # it may grow by a tenth
     assert found.at_most == 1_818
 
 
 def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():
-    items = [*talk(10), item("user", 690, 10, floor=40)]
+    items = [*talk(10), Large("k10", "user", 690)]
     found = compacting(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
     assert (found.clips, found.summary_tokens) == ((), int(1_140 / 1.1) - 690)
-    items = [*talk(10), item("user", 890, 10, floor=40)]
+    items = [*talk(10), Large("k10", "user", 890)]
     found = compacting(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
     assert [clip.index for clip in found.clips] == [10]
     assert found.summary_tokens >= 380 // 2

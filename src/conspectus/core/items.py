@@ -17,7 +17,6 @@ class Item:
     key: str  # identity and version of the original; equal keys mean equal bytes
     role: Role
     tokens: int
-    floor: int = -1  # the fewest tokens it can be clipped to; -1 if it cannot be
     # calls, answers, needs: ids of calls that it makes, answers, or needs before it
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
@@ -35,8 +34,8 @@ class Item:
 
     @property
     def least(self) -> int:
-        """The fewest tokens that it can take while it stays in view."""
-        return self.tokens if self.floor < 0 else min(self.floor, self.tokens)
+        """The fewest tokens that it can take in view: fewer where it may be clipped."""
+        return self.tokens
 
 
 @dataclass(frozen=True, slots=True)

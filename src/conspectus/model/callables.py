@@ -115,7 +115,7 @@ def readings(
         tied = whole if any(e.calls or e.answers for e in whole) else ()
         calls = [tuple(call.id for call in e.calls if call.id) for e in tied]
         pairs = zip(tied, calls, strict=True)
-        ties = exchanges([Item(e.key, e.role, 0, -1, c, e.answers) for e, c in pairs])
+        ties = exchanges([Item(e.key, e.role, 0, c, e.answers) for e, c in pairs])
         torn = bool(ties.pending or ties.orphans or ties.late)
         yield [_message(part, torn) for part in piece]
 
