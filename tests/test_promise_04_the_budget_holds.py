@@ -121,6 +121,16 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
     assert len(scripted.requests) == 1
 
 
+def test_after_each_failure_in_a_row_a_history_grows_more_before_the_next_try():
+    scripted = Scripted(lambda _: "")
+    compactor, tried = engine(scripted, trigger=("messages", 30)), list[int]()
+    for turns in range(15, 30):
+        before = len(scripted.requests)
+        assert compacted(talk(turns), compactor).outcome == "kept"
+        tried += [turns] * (len(scripted.requests) > before)
+    assert tried == [15, 17, 21, 28]
+
+
 @pytest.mark.parametrize("window", [300, 4_000])
 def test_it_holds_where_what_replaces_a_secret_is_longer(window):
     messages: list[Any] = []

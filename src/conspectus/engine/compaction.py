@@ -218,8 +218,9 @@ async def _failed(material: Material, error: ConspectusError, seen: Any) -> Comp
         words = [reason, fields["error_message"]]
         reason, fields["error_message"] = await engine.redacted(words, material.redaction)
     if what != "archive":
-        failure = FailedSummary(history.head_id, thread.trigger_size or size, size, over)
-        engine.memory.of(thread.scope).failed = failure
+        memory, counted = engine.memory.of(thread.scope), thread.trigger_size or size
+        times = 1 + (memory.failed.times if memory.failed else 0)
+        memory.failed = FailedSummary(history.head_id, counted, size, over, times)
     refused, late = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
     outcome = "refused" if refused else "overtaken" if late else "failed"
     seen.add(outcome=outcome, tries_failed=len(material.failures))

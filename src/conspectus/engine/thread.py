@@ -22,7 +22,7 @@ from conspectus.archive import Scope
 from conspectus.bridge import home, is_held, pause
 from conspectus.core.items import Keep, Plan, Size, Window
 from conspectus.core.plan import foreseen, plan
-from conspectus.core.policy import SLACK
+from conspectus.core.policy import REARM, SLACK
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.view import History, fold, history_of, may_be_summaries
 from conspectus.errors import ArchiveError, InputError
@@ -44,7 +44,7 @@ SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds littl
 
 FAILED_BEFORE = (
     "the last compaction, at %d messages, failed or was refused; it is tried again once the "
-    "history has grown by a tenth, or no longer fits the window"
+    "history has grown by a tenth, or by more after failures in a row, or no longer fits the window"
 )
 ANOTHER = (
     "the history sent for thread %r does not go on from its summaries: it went back to before "
@@ -55,6 +55,7 @@ ANOTHER = (
 LOCAL = "local"  # The tenant where none is named
 ThreadId = str | int | UUID
 
+MOST_TIMES = 8  # Failures in a row after which a history must double before the next try
 KEPT = 8  # Drafts, and chains, in memory for each session
 LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
 """Seconds between two looks at the work of another worker, and after which it is taken as lost."""
@@ -84,6 +85,12 @@ class FailedSummary:
     trigger_size: Size  # the size of the history as its trigger counts
     size: Size  # the size as the meter counts
     over: bool  # it did not fit the window
+    times: int = 1  # failures in a row
+
+    @property
+    def last(self) -> Size:
+        """The size from which the next try is a tenth away; each failure in a row adds a tenth."""
+        return foreseen(self.trigger_size, REARM ** (1 - min(self.times, MOST_TIMES)))
 
 
 @dataclass(slots=True)
@@ -339,7 +346,7 @@ class Thread:
             engine.policy,
             self.room,
             trigger_size=asked,
-            last=last if failed is None else failed.trigger_size,
+            last=last if failed is None else failed.last,
             failed=failed.size.tokens if failed is not None and failed.over else None,
             force=force,
             clip=engine.where is not None,
