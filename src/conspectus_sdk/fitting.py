@@ -106,7 +106,7 @@ class Fitter(Closing):
             InputError: a thread or a tenant without a name.
             PolicyError: the model's window is not known.
             MessageError: a message cannot be understood.
-            ArchiveError: the archive cannot be read.
+            ArchiveError, SummaryError: the archive or, with `on_failure="raise"`, a summary fails.
         """
         return run(self._fit(messages, **request))
 
