@@ -19,6 +19,7 @@ from conspectus import Compactor, ContextGuard
 from conspectus.archive import Archive, Scope
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware, planner
+from conspectus.langchain.cache import SessionCache
 from conspectus.messages import is_summary_message
 from scripted_models import ScriptedChatModel
 
@@ -109,6 +110,17 @@ def test_a_step_that_was_due_and_changed_nothing_is_not_planned_each_time(monkey
     for end in range(2_000, 2_012):
         assert own.before_model({"messages": messages[:end]}, Runtime()) is None
     assert 0 < len(calls) < 12
+
+
+def test_after_an_edit_only_messages_that_are_new_are_counted():
+    counted: list[Any] = []
+    cache, messages, new = SessionCache(), talk(100), HumanMessage("And part 40?", id="m40")
+    edited = [*messages[:40], new, *messages[60:]]
+    for history in (messages, edited):
+        counted.clear()
+        sizes = cache.sizes("view", history, lambda one: counted.append(one) or 3)
+        assert sizes.total() == 3 * len(history)
+    assert counted == [new]
 
 
 def test_what_is_misspelt_is_refused_at_once():

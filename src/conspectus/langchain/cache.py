@@ -17,6 +17,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -78,11 +79,12 @@ class Sizes(NamedTuple):
     characters: int = 0
 
     def followed(self, messages: Sequence[BaseMessage], counts: Sequence[Count]) -> Sizes:
-        """Return the sizes of a later history; what is new is counted, all after an edit."""
+        """Return the sizes of a later history; what is new is counted."""
         own, known, size, newest = self.messages, self.length, self.characters, self.newest
         own += messages[known:]  # two lists of one length are compared without a copy
         if len(own) != len(messages) or not are_equal(own, messages):
-            return Sizes([], [[0] for _ in counts], []).followed(messages, counts)
+            again = [self.counted(column, count) for column, count in enumerate(counts)]
+            return Sizes([], [[0] for _ in counts], []).followed(messages, again)
         if known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
             own[:] = messages  # the same objects compare fastest
         for place in range(known, len(own)):
@@ -95,6 +97,12 @@ class Sizes(NamedTuple):
             for sums, count in zip(self.sums, counts, strict=True):
                 sums.append(sums[-1] + count(message))
         return Sizes(own, self.sums, self.answers, newest, len(own), known, size)
+
+    def counted(self, column: int, count: Count) -> Count:
+        """Return this way to count for an edited history: the same objects have their tokens."""
+        pairs = zip(self.messages[: self.length], pairwise(self.sums[column]), strict=False)
+        known = {id(one): (one, after - before) for one, (before, after) in pairs}
+        return lambda message: known[id(message)][1] if id(message) in known else count(message)
 
     def upto(self, index: int, column: int = 0) -> int:
         """Return the tokens of the first `index` messages."""
@@ -134,6 +142,11 @@ class SessionCache:
             self._sizes[what] = now = known.followed(messages, counts)
             self.characters = now.characters
             return now
+
+    def counted(self, count: Count) -> Count:
+        """Return a way to count that knows the tokens of the messages in view."""
+        known = self._sizes.get("view")
+        return count if known is None else known.counted(0, count)
 
     def view(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, Any]:
         """Return what `keep_view` was given under this head, and for how many of the messages."""

@@ -143,7 +143,8 @@ class Channel:
 
     def size_of(self, view: Sequence[BaseMessage]) -> Size:
         """Return the size of a view as the trigger counts."""
-        return Size(sum(map(self.setup.counting.message, view)), len(view))
+        count = self.cache.counted(self.setup.counting.message)
+        return Size(sum(map(count, view)), len(view))
 
     def put_in_force(self, record: Record, view: list[BaseMessage], **how: bool) -> HeadState:
         """Put one more record in force, with its view; `how` as in `HeadState.with_chain`."""
