@@ -39,6 +39,7 @@ from graph_support import worked
 from scripts import ran
 
 SCOPE = Scope("ann", "thread")
+LOOKS = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(24)]
 SENT = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
 
 
@@ -370,15 +371,26 @@ def test_what_is_archived_anew_outlives_a_sweep_at_the_same_time(database, monke
         assert new.missing(SCOPE, entries) == ()
 
 
-def test_a_history_that_has_expired_is_compacted_again(tmp_path, monkeypatch):
-    said = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(12)]
+def test_records_live_as_long_as_the_newest_of_their_chain(tmp_path, monkeypatch):
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
     with Archive.open(tmp_path / "archive.db", ttl=3_600) as archive:
         compactor = Compactor(archive=archive, keep=("messages", 4))
-        view = compactor.compact(said, thread_id="t", force=True).messages
+        for count in (12, 24):
+            compactor.compact(LOOKS[:count], thread_id="t", force=True)
+            now += 2_400  # more than half of the time to live
+    with Archive.open(tmp_path / "archive.db", ttl=3_600) as again:
+        assert len(again.chain(Scope("local", "t"))) == 2
+
+
+def test_a_history_that_has_expired_is_compacted_again(tmp_path, monkeypatch):
+    with Archive.open(tmp_path / "archive.db", ttl=3_600) as archive:
+        compactor = Compactor(archive=archive, keep=("messages", 4))
+        view = compactor.compact(LOOKS[:12], thread_id="t", force=True).messages
         later = time.time() + 7_200
         monkeypatch.setattr(time, "time", lambda: later)
         assert archive.chain(Scope("local", "t", "main")) == ()
-        result = compactor.compact([*view, *said], thread_id="t", force=True)
+        result = compactor.compact([*view, *LOOKS[:12]], thread_id="t", force=True)
         assert (result.outcome, result.failed) == ("compacted", None)
 
 
