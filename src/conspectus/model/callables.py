@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus.bridge import in_a_daemon, within
-from conspectus.core.items import Item, exchanges
 from conspectus.core.policy import TIMEOUT
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
@@ -111,13 +110,20 @@ def readings(
         parts = [Part(entry, entry.reading, size(entry)) for entry in entries]
         pieces = divide(parts, room, count, lambda _: frame)
     for piece in filter(None, pieces):
-        whole = [part.entry for part in piece if not part.label]  # a part of one is text
-        tied = whole if any(e.calls or e.answers for e in whole) else ()
-        calls = [tuple(call.id for call in e.calls if call.id) for e in tied]
-        pairs = zip(tied, calls, strict=True)
-        ties = exchanges([Item(e.key, e.role, 0, c, e.answers) for e, c in pairs])
-        torn = bool(ties.pending or ties.orphans or ties.late)
+        torn = _is_torn([part.entry for part in piece if not part.label])  # a part of one is text
         yield [_message(part, torn) for part in piece]
+
+
+def _is_torn(entries: Sequence[Message]) -> bool:
+    """Tell whether a call misses its result, or a result its call."""
+    waiting: set[str] = set()
+    for entry in entries:
+        if entry.calls or entry.answers:
+            calls, answers = {call.id for call in entry.calls}, set(entry.answers)
+            if not waiting.issuperset(answers - calls - {""}):
+                return True
+            waiting = (waiting | calls) - answers
+    return bool(waiting - {""})
 
 
 def _message(part: Part, torn: bool) -> BaseMessage:

@@ -260,7 +260,9 @@ def _steps_of_others(lines: Sequence[tuple[int, Line]]) -> Steps:
     """Return the steps of lines that are not the user's, the newest line first."""
     steps = list[tuple[float, int, int]]()
     for age, (place, line) in enumerate(lines):
-        weight = next(weight for test, weight in WEIGHTS if test(line))
+        if (weight := line.texts.get("weight")) is None:
+            weight = next(weight for test, weight in WEIGHTS if test(line))
+            line.texts["weight"] = weight
         weight /= 1.0 if line.kind == "found" else sqrt(1.0 + age / RECENT)
         steps += [(-level / weight, place, level) for level in LEVELS if level < line.size]
         steps.append((-min(LEAST_LINE, line.size) / weight, place, 0))
