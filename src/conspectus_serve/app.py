@@ -112,6 +112,7 @@ class Endpoint:
         await receive()
         await self._upstream.close()
         await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.to_thread(self._fitter.places.write)
         if self._beside is not None:
             self._beside.close()
         if self._closes:
@@ -245,7 +246,7 @@ class Endpoint:
         else:
             if moved and not self._writing:
                 self._writing = True
-                self._to_its_end(self._write_places())
+                asyncio.get_running_loop().call_later(MOMENT, self._write_places)
             answer = await sending
         try:
             for _ in range(RETRIES):
@@ -275,11 +276,10 @@ class Endpoint:
         else:
             await asyncio.to_thread(self._fitter.read, x)
 
-    async def _write_places(self) -> None:
-        """Write how far threads have come, after a moment, as other requests may come, too."""
-        await asyncio.sleep(MOMENT)
+    def _write_places(self) -> None:
+        """Write how far threads have come; a moment before, as other requests may come, too."""
         self._writing = False
-        await asyncio.to_thread(self._fitter.places.write)
+        self._to_its_end(asyncio.to_thread(self._fitter.places.write))
 
     async def _learned_window(self, request: Request, x: Exchange) -> bool:
         """Ask the upstream for its models with the client's own key; False without the window."""

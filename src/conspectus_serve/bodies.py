@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from conspectus._newest import Newest
@@ -29,16 +30,19 @@ class Body:
     owner: tuple[str, str] = ("", "")  # its tenant, and the field of its history
     trail: Trail | None = None  # of that history, or of its beginning
     quiet: bool = False  # nothing was due
+    size: int = 0  # bytes of `raw`
 
 
 class Bodies:
     """Read bodies, and remember the newest ones: clients send their history again and again."""
 
     def __init__(self) -> None:
-        self._newest = Newest[int, Body](KNOWN, LARGEST, lambda body: len(body.raw))
+        self._newest = Newest[int, Body](KNOWN, LARGEST, attrgetter("size"))
 
     def known(self, tenant: str, raw: bytes, field: str) -> Body | None:
         """Return a known body from whose history, in a `field`, this one may go on."""
+        if len(raw) < LEAST:
+            return None
         bodies = (one for one in reversed(self._newest.values()) if one.owner == (tenant, field))
         return next((one for one in bodies if raw.startswith(one.raw)), None)
 
@@ -53,7 +57,7 @@ class Bodies:
         if not isinstance(body.fields, dict):
             raise Refusal(400, "the body is no JSON object; send {...}")
         if body.history and len(body.raw) >= LEAST:
-            body.owner = (tenant, field)
+            body.owner, body.size = (tenant, field), len(body.raw)
             self._newest.put(id(body), body)
             if known is not None:
                 self._newest.drop(id(known))

@@ -17,6 +17,7 @@ import re
 import secrets
 import zlib
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -36,6 +37,7 @@ logger = logging.getLogger("conspectus.serve")
 
 LENGTH = 32  # bytes of a secret, as many as the digest of SHA-256 has
 TENANTS = "conspectus serve"  # among whose threads the archive has the names of our tenants
+NAMES = 64  # of this machine, or not, that are remembered; clients use few
 MOST = 1_000  # tenants that are named
 CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
 CODINGS = ("gzip", "x-gzip", "deflate", "zstd", "br")  # of bodies that are read
@@ -151,6 +153,7 @@ class Entrance:
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
+        self._is_here = lru_cache(NAMES)(self._names_this_machine)
 
     def check(self, request: Request) -> None:
         """Refuse a request without the token, of another site's page, or with a path elsewhere."""
@@ -207,7 +210,7 @@ class Entrance:
                 cure = "add its host to serve.hosts, or set a token"
                 raise Refusal(403, f"a page of another site may not use this endpoint; {cure}")
 
-    def _is_here(self, address: str) -> bool:
+    def _names_this_machine(self, address: str) -> bool:
         try:
             host = urlsplit(address).hostname or ""
         except ValueError:

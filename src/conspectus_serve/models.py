@@ -104,6 +104,7 @@ class Models:
     ) -> None:
         self._settings, self._config, self._archive = settings, config, archive
         self.engine, self.meter = lru_cache(KNOWN)(self._engine), lru_cache(KNOWN)(self._meter)
+        self._set_window = lru_cache(KNOWN)(self._window_that_is_set)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
         made = settings_of(config)
@@ -126,8 +127,7 @@ class Models:
         of the model's name; one of a client's `betas` widens the latter two, and what the upstream
         has counted limits them. What it has refused counts against all of them.
         """
-        known = self._settings.window_of(model) or self._config.window
-        known = known or declared_window(self._config.source.models.get(model, {}))
+        known = self._set_window(model)
         if known is None:
             known = learned.listed or profile_of(model)
             known = max(known or 0, MILLION) if MILLION_BETA in ",".join(betas) else known
@@ -164,6 +164,10 @@ class Models:
         free = min(int(window * FREE), left // 2)
         answer = reserved_for_answer((body,), left)
         return Window(left, max(self._config.reserved_tokens, answer, free))
+
+    def _window_that_is_set(self, model: str) -> int | None:
+        known = self._settings.window_of(model) or self._config.window
+        return known or declared_window(self._config.source.models.get(model, {}))
 
     def _meter(self, model: str) -> TokenMeter:
         return TokenMeter(self._counter, model=model or None)

@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 ANTHROPIC_KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large"}
 """Types of Anthropic's errors by status, as far as the endpoint has some of its own."""
 
+PATHS = 64  # of which is remembered what they are; clients use few
 LONGEST = 80  # maximum characters of a client's text in the log
 
 
@@ -113,6 +115,7 @@ class Route:
         return self.name.endswith("_tokens")
 
 
+@lru_cache(PATHS)
 def route_of(path: str) -> Route | None:
     """Return what is asked for at a path; None for a path without a history.
 

@@ -35,6 +35,7 @@ _PART = re.compile(r"[A-Za-z0-9]{8,}+")  # of an id; with letters and digits it 
 
 KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
 NEWEST = 32  # answers by which a thread is looked for; of those before, each at twice the distance
+_BACK = (*range(1, NEWEST), *(NEWEST << n for n in range(24)))
 TOGETHER = 4  # messages that name an answer, with those before it
 
 
@@ -121,8 +122,7 @@ def trail_of(
     answers = begin.answers + [end for end, mark in new_talk if mark.by_model]
     # How many of them an earlier request may have held.
     ends = [*range(1, answers[0] if answers else len(talk) + 1), *answers] or [1]
-    back = [*range(1, NEWEST), *(NEWEST << n for n in range(24))]
-    near = [ends[-at] for at in back if at <= len(ends)]
+    near = [ends[-at] for at in _BACK if at <= len(ends)]
     names = ["-".join(said[max(0, end - TOGETHER) : end]) for end in near]
     return Trail(
         kind=kind,

@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from conspectus.errors import ConfigError
-from conspectus_serve.protocols import CHAT, MESSAGES, Protocol, Refusal, target_of
+from conspectus_serve.protocols import CHAT, MESSAGES, PATHS, Protocol, Refusal, target_of
 from conspectus_serve.settings import ServeSettings
 
 Raw = list[tuple[bytes, bytes]]
@@ -203,7 +203,10 @@ class UpstreamAnswer:
         at, until = 0, time.monotonic() + LONGEST_HELD
         while len(self._raw) < most:
             try:
-                async with asyncio.timeout(until - time.monotonic() if self._streamed else None):
+                if self._streamed:
+                    async with asyncio.timeout(until - time.monotonic()):
+                        piece = await self._read()
+                else:
                     piece = await self._read()
             except TimeoutError:
                 break
@@ -254,6 +257,7 @@ class Upstream:
         self._address, self._proxy = settings.upstream, settings.proxy
         parts = urlsplit(settings.upstream)
         self._host = f"{parts.scheme}://{parts.netloc}"
+        self._url = lru_cache(PATHS)(self._url_of)
         self._silence, self._certificates = settings.timeout, _certificates(settings.ca_file)
 
     @cached_property
@@ -278,11 +282,10 @@ class Upstream:
         streamed: bool = False,
     ) -> UpstreamAnswer:
         """Send a request to the upstream's place of a client's path. Raises Refusal."""
-        target = target_of(self._address, path) + (f"?{query}" if query else "")
         try:
             response = await self._session.request(
                 method,
-                URL(self._host + target, encoded=True),
+                self._url(path, query),
                 headers=CIMultiDict((k.decode(), v.decode("utf-8", "replace")) for k, v in headers),
                 data=content or None,
                 allow_redirects=False,
@@ -291,6 +294,10 @@ class Upstream:
             return UpstreamAnswer(response, protocol, streamed)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise _failed(error) from None
+
+    def _url_of(self, path: str, query: str) -> URL:
+        target = target_of(self._address, path) + (f"?{query}" if query else "")
+        return URL(self._host + target, encoded=True)
 
     async def close(self) -> None:
         """Close all connections."""
