@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ from conspectus.cli.app import app
 from conspectus.config import SummarizationConfig
 from conspectus.errors import ConfigError
 from conspectus_serve import load_settings
+from mcp_support import PROGRAM
 from serve_support import EVENTS, SECRET, Asked, before, chat, message, own, post, refusal, talk
 
 TOKEN = "a-token-of-the-operator"
@@ -101,7 +103,7 @@ def test_a_small_request_never_waits_for_summaries(tmp_path, monkeypatch):
         assert all(own(job.result(), "compacted") == "true" for job in jobs)
 
 
-def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch):
+def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch, capfd):
     with (
         before(lambda asked: chat(), tmp_path, beside=True) as (_, endpoint),
         ThreadPoolExecutor() as pool,
@@ -115,11 +117,38 @@ def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch
             process.kill()
             assert job.result().status_code == status
             assert own(job.result(), "compacted") == ("true" if status == 200 else None)
+        (tmp_path / "a.db").unlink()
+        (tmp_path / "a.db").mkdir()  # which cannot be opened
+        assert post(endpoint, "/v1/messages", BODY).status_code == 503
     assert not active_children()
+    said = capfd.readouterr().err
+    assert "cannot open the archive: " in said
+    assert "Traceback" not in said
+    assert "tokenizer" not in said  # this process has said so, to its own log
+    (tmp_path / "a.db").rmdir()
     # A caller's function ends it; else it would live on without what answers.
     config = SummarizationConfig(enabled=True, trigger=[{"fraction": 0.8}], pin="sys:exit")
     with before(lambda asked: chat(), tmp_path, beside=True, config=config) as (_, endpoint):
         assert post(endpoint, "/v1/messages", BODY).status_code == 503
+
+
+@pytest.mark.slow
+def test_an_interruption_while_the_other_process_is_loaded_shows_no_traceback(tmp_path):
+    line = [*PROGRAM, "serve", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9"]
+    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    with subprocess.Popen(
+        [*line, "--archive", str(tmp_path / "a.db")],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=heed,
+    ) as running:
+        assert running.stderr is not None
+        running.stderr.readline()
+        time.sleep(0.3)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        said = running.stderr.read()
+    assert b"Traceback" not in said
+    assert running.returncode == 130
 
 
 @pytest.mark.parametrize("ends", ["well", "refused"])

@@ -11,20 +11,21 @@ import logging
 import os
 import pickle
 import signal
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from operator import is_
 from typing import Any
 
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import in_a_daemon
+from conspectus.bridge import StepTimeout, in_a_daemon, within
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Window
 from conspectus.engine.compaction import compact
@@ -43,6 +44,7 @@ logger = logging.getLogger("conspectus.serve")
 THREADS = 128  # for calls of archives, which may hang
 NICE = 10  # the other process gives way where processors are short
 LOG = "%(asctime)s %(levelname)s %(message)s"
+OPENING = 30.0  # seconds that the other process has to open the archive
 TRIES = 2  # of one call, if the process ends meanwhile
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
@@ -137,7 +139,8 @@ class Beside(Work):
         context = get_context("spawn")  # a fork would have this one's threads and connections
         ours, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, *self._given), daemon=True)
-        self._process.start()
+        with _uninterrupted():
+            self._process.start()
         theirs.close()
         link: Link = ours, {}
         threading.Thread(target=self._listen, args=(link,), daemon=True).start()
@@ -174,12 +177,31 @@ class Beside(Work):
             answer.set_exception(EOFError())
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach: it would end them while they are loaded."""
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # whose start lets interruptions through again
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
 def _serve(connection: Connection, settings: ServeSettings, config: SummarizationConfig) -> None:
     """Do what the process before asks for, until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # that one ends this one
     getattr(os, "nice", int)(NICE)  # where there is such a thing
     logging.basicConfig(level=logging.WARNING, format=LOG)
-    archive = Archive.open(settings.place)
+    logging.getLogger("conspectus").addFilter(_is_news)
+    try:
+        archive = within(partial(Archive.open, settings.place), OPENING)
+    except (ArchiveError, StepTimeout) as error:
+        logger.error("the process that summarises cannot open the archive: %s", error)
+        return
     work, threads = Work(archive, Models(settings, config, archive)), ThreadPoolExecutor(THREADS)
     loop, sending = asyncio.new_event_loop(), threading.Lock()
     loop.set_default_executor(threads)
@@ -203,6 +225,11 @@ def _serve(connection: Connection, settings: ServeSettings, config: Summarizatio
             done.add_done_callback(partial(answer, number))
 
     _ending(read)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return whether the process before has not said it already, as it reads all requests."""
+    return getattr(record, "conspectus", {}).get("event") != "tokenizer_unknown"
 
 
 def _ending(work: Callable[[], None]) -> None:
