@@ -16,6 +16,7 @@ from conspectus.tokens import TokenMeter
 from conspectus_serve.recall import Recall, searched
 from conspectus_serve.threads import Originals
 from conspectus_serve.trails import trail_of
+from conspectus_serve.work import Work
 from histories import assistant, user
 from serve_support import SECRET, Serving, before, between, chat, message, own, post, talk
 
@@ -160,6 +161,25 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
             "content": [{**result, "tool_use_id": one, "content": texts[one]} for one in names],
         },
     ]
+
+
+def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_it_said_so(
+    tmp_path, monkeypatch
+):
+    known, history, records = Work.compact, [user("Do the work.")], []
+    history += [one for n in range(26) for one in read(n, f"t{n}")]
+
+    async def second(self: Work, *args: Any) -> Any:
+        await known(self, *args)
+        return await known(self, *args)  # as another process is asked again
+
+    monkeypatch.setattr(Work, "compact", second)
+    for change in (len, clear_results):
+        change(history)
+        with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+            answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history})
+            records.append(own(answer, "record"))
+    assert records[0] == records[1] is not None
 
 
 def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_oldest():

@@ -22,7 +22,6 @@ from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
-from conspectus.core.records import Record
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import fold
 from conspectus.errors import ArchiveError, ConspectusError
@@ -230,15 +229,18 @@ class Fitter:
         x.view, x.sent, x.result = None if same else view, result.tokens_after, result
         x.head = made.head
         x.spare = None if room is None else room.budget - result.tokens_after
-        if result.record is not None:
-            x.compactions += 1
-            await self.in_turn(self._noted, x, result.record)
+        x.compactions += result.record is not None
+        if x.head not in ("", x.match.head):
+            await self.in_turn(self._noted, x)
 
     # Keep
 
-    def _noted(self, x: Exchange, record: Record) -> None:
-        """Note what a new record covers; its client may have gone, and sends the same again."""
-        self._originals.cover(x.scope, record, x.marks, x.plain)
+    def _noted(self, x: Exchange) -> None:
+        """Note what a new record covers; its client may have gone, and sends the same again.
+
+        The process that has made it may have ended before it said so.
+        """
+        self._originals.cover(x.scope, x.head, x.marks, x.plain)
         self.settle(x)
         self.places.write()
         add_tenant(self._archive, x.tenant)

@@ -23,7 +23,6 @@ from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.core.records import Record
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus.messages.blocks import blocks_of, kind_of
@@ -239,9 +238,13 @@ class Originals:
         self._seen.put(scope, (size, marks, messages))
 
     def cover(
-        self, scope: Scope, record: Record, marks: Sequence[Mark], messages: Sequence[Any]
+        self, scope: Scope, head: str, marks: Sequence[Mark], messages: Sequence[Any]
     ) -> None:
-        """Note which messages a new record covers or shortens: by mark their keys and sizes."""
+        """Note once which messages a record covers or shortens: by mark their keys and sizes."""
+        chain = self._archive.chain_at(scope, head)
+        if not chain or self._archive.notes(scope, "covered", [head]):
+            return
+        record = chain[-1]
         covers = {*record.covers, *(clip.key for clip in record.clips)}
         kept = [
             (mark, entry.key)
