@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import hashlib
 import hmac
+import io
 import json
 import logging
 import os
@@ -251,8 +253,11 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
             reading = brotli.Decompressor()
             text = reading.process(raw, output_buffer_limit=most + 1)
             ended = reading.is_finished()
+        elif raw.startswith(b"\x1f\x8b"):  # gzip, which may have several members
+            with gzip.open(io.BytesIO(raw)) as stream:
+                text, ended = stream.read(most + 1), True
         else:
-            reading = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as its head says
+            reading = zlib.decompressobj()
             text = reading.decompress(raw, most + 1)
             ended = reading.eof
         if not ended and len(text) <= most:
