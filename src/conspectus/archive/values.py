@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from conspectus.core.records import FORMAT as RECORD_FORMAT
@@ -22,8 +21,6 @@ Kind = Literal["messages", "records", "drafts", "notes", "head"]
 """Kinds of values, each by name, which LangGraph stores have as a label; a note is one of a program
 around the archive."""
 
-
-LABELS = 4_096  # of which the hash is remembered: each call of a store asks for those of its scope
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 DICTIONARY = b"""\
@@ -44,11 +41,6 @@ def label_hash(label: str) -> str:
             f"a tenant, thread or session is named by text, not by {type(label).__name__}; pass "
             "str(...) of it"
         )
-    return _hash_of(label)
-
-
-@lru_cache(LABELS)
-def _hash_of(label: str) -> str:
     raw = label.encode("utf-8", "surrogatepass")
     return hashlib.sha256(b"%d:" % len(raw) + raw).hexdigest()[:32]
 
