@@ -77,7 +77,7 @@ def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_
 def test_what_providers_say_about_a_full_window_is_understood(text):
     assert is_overflow(ValueError(text))
     assert is_overflow(_Status(400, text))
-    assert is_overflow(_Status(503, text))  # relays, and servers of one's own
+    assert all(is_overflow(_Status(n, text)) for n in (401, 503))  # Kimi; relays, one's own servers
     assert not is_overflow(_Status(429, text))
     assert isinstance(explained(ValueError(text), "m", None), SummarizerOverflow)
 

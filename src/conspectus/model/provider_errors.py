@@ -51,7 +51,11 @@ OVERFLOWS = (
     ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
     ("输入 + token + 超|token 总数 + 超|token 数 + 超|token数 + 超|tokens 总数 + 超", "StepFun"),
     ("上下文窗口|上下文长度|超过模型 + 长度|最大上下文|请求超过模型", "relays in China"),
-    ("请求的 tokens 超|提示词长度 + 超|输入长度 + 超", "relays, too"),
+    ("请求的 tokens 超|提示词长度 + 超|输入长度 + 超|超过最大长度", "relays, too"),
+    ("supports only + context|total message size + exceeds|message token length", "Kimi, Qwen"),
+    ("configured context size|n keep + n ctx|too big compared to kv", "DS4, LM Studio, llama-box"),
+    ("too large to process|payload size exceeds the limit", "llama.cpp, Gemini"),
+    ("messages': array too long|input': array too long|too much media", "OpenAI, Anthropic"),
 )
 # Parts of names of classes, and of codes in an error's body
 _PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
@@ -105,7 +109,7 @@ def is_overflow(error: BaseException, *holders: object) -> bool:
         if ("request too large for" in said and "requested" in said)
         or (
             not ("ratelimit" in about or "rate limit" in said)
-            and (status in (None, 400, 402, 413, 422) or status >= 500)
+            and (status in (None, 400, 401, 402, 413, 422) or status >= 500)
         )
     )
 
