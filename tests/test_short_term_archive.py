@@ -5,7 +5,8 @@ import functools
 import inspect
 import pickle
 from collections import Counter
-from typing import Any
+from dataclasses import make_dataclass
+from typing import Any, get_type_hints
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
@@ -175,9 +176,13 @@ def said(n: int) -> dict[str, Any]:
     return {"messages": [HumanMessage(f"question {n} " + "why " * 20)]}
 
 
-def test_one_key_for_both_replaces_the_history():
+FIELDS = [(*hint, None) for hint in get_type_hints(State, include_extras=True).items()]
+
+
+@pytest.mark.parametrize("schema", [State, make_dataclass("Data", FIELDS)])
+def test_one_key_for_both_replaces_the_history(schema):
     model = numbered()
-    graph = node_graph(model, output_messages_key="messages")
+    graph = node_graph(model, schema, output_messages_key="messages")
     graph.invoke({"messages": [SystemMessage("Be brief.", id="s"), *said(0)["messages"]]}, config())
     names = set()
     for n in range(1, 24):

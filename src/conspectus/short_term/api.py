@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -242,8 +243,9 @@ class SummarizationNode(Attributes, RunnableCallable):
         return await arun(self._updated(state, config))
 
     async def _updated(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
-        if not isinstance(given, (Mapping, BaseModel)):
-            raise InputError(f"Invalid input type: {type(given)}. Give a dict or a pydantic model.")
+        if not (isinstance(given, (Mapping, BaseModel)) or is_dataclass(given)):
+            kinds = "a dict, a dataclass or a pydantic model"
+            raise InputError(f"Invalid input type: {type(given)}. Give {kinds}.")
         state = given if isinstance(given, Mapping) else vars(given)
         messages, context = state.get(self.input_messages_key), state.get("context") or {}
         if messages is None:
