@@ -276,10 +276,14 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-@pytest.mark.parametrize("config", [thread(), {}], ids=["a thread", "none"])
-def test_a_whole_history_sent_each_time_is_summarised_once(history, config):
-    """A stateless server builds the agent anew for each request, which brings all that was said."""
-    store, read = InMemoryStore(), Counter[str]()
+@pytest.mark.parametrize(
+    ("config", "saver"),
+    [(thread(), None), ({}, None), (thread(), InMemorySaver)],
+    ids=["a thread", "none", "a checkpointer"],
+)
+def test_a_whole_history_sent_each_time_is_summarised_once(history, config, saver):
+    """A server builds the agent anew for each request, which brings all that was said."""
+    store, read, saves = InMemoryStore(), Counter[str](), saver and saver()
     whole: list[Any] = []
 
     def summarise(messages: list[Any]) -> str:
@@ -290,7 +294,7 @@ def test_a_whole_history_sent_each_time_is_summarised_once(history, config):
         """Ask, and return what the model was sent."""
         whole.append(HumanMessage(text, id=f"u{len(whole)}"))
         own = middleware(summarizer=summarise, archive=Archive(store), history=history)
-        more: Any = {"checkpointer": None, "store": None, "tools": []}
+        more: Any = {"checkpointer": saves, "store": None, "tools": []}
         graph, model = agent(lambda _: f"Answer {len(whole)} to what was asked.", own, **more)
         out = graph.invoke({"messages": [one.model_copy() for one in whole]}, config)
         whole.append(out["messages"][-1])

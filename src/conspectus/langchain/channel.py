@@ -78,6 +78,7 @@ class Channel:
         # graph as one message more, beside all that it replaces.
         self.preserve = setup.preserve or bool(self.run.caller)
         self.held = read_head(state, self.run, self.messages)
+        self.resent = False  # messages that had left before are still in the state
 
     @cached_property
     def archive(self) -> Archive | None:
@@ -310,6 +311,24 @@ class Channel:
             pending = not self.preserve and not whole
             after = history.head.size_after
             self.held = self.held.with_chain(history.chain, after, pending=pending)
+
+    async def drop_resent(self) -> bool:
+        """Drop messages that a summary has replaced, and that a client sends under their ids again.
+
+        The last one stays if it asks for another answer. Return whether there were any.
+        """
+        messages, held = self.messages, self.held
+        if held.head is None or held.pending or self.preserve:
+            return False  # no summary is in the state
+        covered = manifest(await self.thread(None).chain())
+        asks = messages[-1] if isinstance(messages[-1], HumanMessage) else None
+        self.messages = [
+            message
+            for message, entry in zip(messages, read_messages(messages), strict=True)
+            if entry.stem not in covered or message is asks or entry.id.startswith(DERIVED)
+        ]
+        self.resent = len(self.messages) < len(messages)
+        return self.resent
 
     # The archive's pointer
 

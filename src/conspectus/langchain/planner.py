@@ -77,6 +77,8 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
             await channel.follow(turn=False)
     now = Step(channel, messages)
     if now.is_due(focus):
+        if await channel.drop_resent():
+            now = Step(channel, channel.messages)
         result = await compact(now.thread(), channel.messages, focus is not None, focus or "")
         return now.update(result, begun)
     now.prepare()
@@ -155,7 +157,7 @@ class Step:
         if result.outcome == "stuck":
             log("history_does_not_fit", "the history does not fit: %s", result.reason)
         # A caller may have sent the whole history with its summary: what that covers goes again.
-        rest = bool(result.dropped) and not preserve
+        rest = bool(result.dropped or self._channel.resent) and not preserve
         if result.record is None and not held.pending and not rest:
             return held.update() if held is not begun else None
         self._channel.held = held = replace(held, pending=False)
