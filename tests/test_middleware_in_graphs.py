@@ -9,6 +9,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
+from langchain_openai.chat_models.base import _get_last_messages
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -114,6 +115,23 @@ def test_the_summary_stands_behind_all_leading_system_messages(history, own_rule
     system = 2 + own_rule
     assert kinds[: system + 2] == ["system"] * system + ["summary", "human"]
     assert "system" not in kinds[system:]
+
+
+class Linked(ScriptedChatModel):
+    """ChatOpenAI whose server holds what was sent up to each response."""
+
+    use_previous_response_id: bool = True
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_a_server_that_holds_the_history_holds_no_more_than_the_view(history):
+    model = Linked(answers=lambda _: AIMessage("ok", response_metadata={"id": f"resp_{len(sent)}"}))
+    graph, held, sent = agent(model, middleware(history=history))[0], {None: 0}, model.calls
+    for n in range(30):
+        graph.invoke(said(f"question {n}"), thread())
+        new, last = _get_last_messages(sent[-1].messages)
+        held[f"resp_{len(sent)}"] = held[last] + len(new) + 1
+    assert max(held.values()) <= 12
 
 
 TURNS = 24

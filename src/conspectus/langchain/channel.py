@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
+from conspectus._langchain import innermost
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.core.items import Size, Window
@@ -35,6 +36,7 @@ from conspectus.langchain.state import (
     has_blocks,
     name_messages,
     read_head,
+    without_response_id,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
 from conspectus.messages.requests import newest_user, refuses_thoughts, without_stale_thoughts
@@ -222,7 +224,7 @@ class Channel:
         self, request: ModelRequest[Any], messages: Sequence[BaseMessage], handler: Handler
     ) -> Any:
         """Send messages without stale thoughts; without any if the provider refuses the others."""
-        messages = await self._thoughtful(messages)
+        messages = await self._going_on(messages, request.model)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", [*messages]))
         if self.setup.engine.cached:
@@ -236,10 +238,11 @@ class Channel:
         log("thoughts_refused", "the provider refused thoughts of the model: sent without them")
         return await handler(request.override(messages=cast("list[AnyMessage]", fresh)))
 
-    async def _thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-        """Leave out the thoughts of messages that the latest compaction has kept."""
+    async def _going_on(self, messages: Sequence[BaseMessage], model: object) -> Any:
+        """Leave out thoughts of messages that the latest compaction has kept, and response ids."""
         held, view = self.held, cast("Sequence[BaseMessage]", self.messages)
-        if held.head is None or not has_blocks(messages):
+        linked = getattr(innermost(model), "use_previous_response_id", False)
+        if held.head is None or not (linked or has_blocks(messages)):
             return messages
         if self.preserve or held.pending:
             view = await self.shown(view)
@@ -248,6 +251,7 @@ class Channel:
         # Most models ask for the newest thoughts beside their calls, until there are newer ones.
         newer = last + 1 < len(messages)
         fresh = without_stale_thoughts(messages[: last + 1], last + 1, all_of_them=newer)
+        fresh = [without_response_id(one) if linked else one for one in fresh]
         fresh += messages[last + 1 :]
         return messages if all(map(is_, fresh, messages)) else fresh
 
@@ -313,20 +317,16 @@ class Channel:
             self.held = self.held.with_chain(history.chain, after, pending=pending)
 
     async def drop_resent(self) -> bool:
-        """Drop messages that a summary has replaced, and that a client sends under their ids again.
-
-        The last one stays if it asks for another answer. Return whether there were any.
-        """
+        """Drop evicted messages that a client has sent again; return whether there were any."""
         messages, held = self.messages, self.held
-        if held.head is None or held.pending or self.preserve:
-            return False  # no summary is in the state
-        covered = manifest(await self.thread(None).chain())
-        asks = messages[-1] if isinstance(messages[-1], HumanMessage) else None
-        self.messages = [
-            message
-            for message, entry in zip(messages, read_messages(messages), strict=True)
-            if entry.stem not in covered or message is asks or entry.id.startswith(DERIVED)
-        ]
+        if held.head is not None and not (held.pending or self.preserve):  # a summary is there
+            covered = manifest(await self.thread(None).chain())
+            asked = messages[-1] if isinstance(messages[-1], HumanMessage) else None  # once more
+            self.messages = [
+                message
+                for message, entry in zip(messages, read_messages(messages), strict=True)
+                if entry.stem not in covered or message is asked or entry.id.startswith(DERIVED)
+            ]
         self.resent = len(self.messages) < len(messages)
         return self.resent
 

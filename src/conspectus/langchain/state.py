@@ -281,6 +281,17 @@ def has_blocks(messages: Iterable[BaseMessage]) -> bool:
     return list in map(type, map(_content, messages))
 
 
+def without_response_id(message: BaseMessage) -> BaseMessage:
+    """Return a message without the id from which OpenAI's server would go on.
+
+    The server holds all that it was sent up to that response, also what has been evicted since.
+    """
+    meta = {key: part for key, part in message.response_metadata.items() if key != "id"}
+    if meta == message.response_metadata:
+        return message
+    return message.model_copy(update={"response_metadata": meta})
+
+
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
     """Give messages without ids the same ones each time a delta channel is rebuilt."""
     if None not in map(_id, messages):
