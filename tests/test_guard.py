@@ -195,6 +195,14 @@ def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store,
         assert not isinstance(caught.value, StuckError)
 
 
+def test_an_answer_that_is_empty_as_the_window_is_full_is_a_refusal():
+    full = AIMessage("", response_metadata={"finish_reason": "model_context_window_exceeded"})
+    middle = summarization()
+    bench = Bench(lambda sent: full if len(sent) > 9 else "Fine.", middle, ContextGuard(middle))
+    talk(bench, 12)
+    assert all(message.text for message in bench.values["messages"])
+
+
 def test_a_short_history_that_is_too_long_gets_a_summary_too():
     said = [HumanMessage(f"Look at module {n}, please, and say what it does.") for n in range(8)]
     middle = summarization(

@@ -26,7 +26,7 @@ from conspectus.engine.settings import window_of
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.channel import Channel, Handler, laid_over
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
-from conspectus.langchain.overflow import TRIES, Refused, StillTooLong
+from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, with_room
 from conspectus.langchain.settings import Setup, model_name
 from conspectus.langchain.state import Recalled, Requested, name_messages
 from conspectus.messages.requests import with_recalled, without_recalled
@@ -143,7 +143,7 @@ class GuardedCall:
         refused = Refused()
         while True:
             try:
-                response = await self._deliver(handler)
+                response = with_room(await self._deliver(handler))
                 break
             except Exception as error:
                 if not is_overflow(error, self._request.model_settings, self._request.model):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 from langchain_core.exceptions import ContextOverflowError
 
 from conspectus.errors import StuckError
+from conspectus.model.provider_errors import fills_window
 from conspectus.observe.events import as_text
 
 _COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
@@ -42,6 +44,14 @@ LEARNED = 0.9
 
 class StillTooLong(StuckError, ContextOverflowError):
     """A request that nothing makes fit; caught as LangChain's error and as ours."""
+
+
+def with_room(response: Any) -> Any:
+    """Return a response, or raise LangChain's error where the request left no room for one."""
+    made = getattr(response, "model_response", response)
+    if any(map(fills_window, getattr(made, "result", [made]))):
+        raise ContextOverflowError("the answer is empty, as the request has filled the window")
+    return response
 
 
 def read_overflow(error: BaseException) -> tuple[int | None, int | None]:

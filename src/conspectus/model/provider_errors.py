@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.bridge import StepTimeout
@@ -73,6 +74,7 @@ SAID = 300  # characters of an error that ours repeats
 _SIGNS = "".join(map(chr, range(0x21, 0x7F)))
 
 # Reasons for the end of an answer, in small letters
+FULL = "model_context_window_exceeded"
 CUT_OFF = {"length", "max_tokens", "max_output_tokens", "model_length"}
 REFUSED = {
     *"""content_filter content_filtered refusal safety recitation blocklist spii language
@@ -165,6 +167,22 @@ def explained(
     return failure
 
 
+def _reasons(answer: Any) -> set[str]:
+    """Return why an answer ends, in small letters."""
+    about = answer.response_metadata or {}
+    ends = [about.get(k) for k in ("finish_reason", "stop_reason", "stopReason", "done_reason")]
+    if isinstance(details := about.get("incomplete_details"), Mapping):
+        ends.append(details.get("reason"))
+    return {end.lower().removeprefix("finishreason.") for end in ends if isinstance(end, str)}
+
+
+def fills_window(answer: object) -> bool:
+    """Tell whether an answer is empty, as its request has left no room for one in the window."""
+    if not is_ai_message(answer) or answer.tool_calls or str(answer.text).strip():
+        return False
+    return FULL in _reasons(answer)
+
+
 def text_of(answer: object, name: str) -> str:
     """Return the text of an answer, without thoughts, a fence or tags; it may be empty.
 
@@ -172,18 +190,14 @@ def text_of(answer: object, name: str) -> str:
     """
     if not is_message(answer):
         return _written(answer) if isinstance(answer, str) else ""
-    about = answer.response_metadata or {}
-    ends = [about.get(k) for k in ("finish_reason", "stop_reason", "stopReason", "done_reason")]
-    if isinstance(details := about.get("incomplete_details"), Mapping):
-        ends.append(details.get("reason"))
-    reasons = {end.lower().removeprefix("finishreason.") for end in ends if isinstance(end, str)}
+    about, reasons = answer.response_metadata or {}, _reasons(answer)
     blocks = [block for block in blocks_of(answer) if block.get("type") == "refusal"]
     why = [answer.additional_kwargs.get("refusal"), *(b.get("refusal", "refusal") for b in blocks)]
     why = [*filter(None, why), *sorted(reasons & REFUSED)]
     # These two say why a stream ended; others, and fakes, often do not.
     maker = about.get("model_provider")
     complete = reasons or "status" in about or maker not in ("openai", "anthropic")
-    if "model_context_window_exceeded" in reasons:
+    if FULL in reasons:
         raise SummarizerOverflow(f"the window of {name} was full before it had finished")
     wrong = ""
     if not complete:
