@@ -71,7 +71,10 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
     from conspectus.transcripts import mend, read_history
 
     scope = _scope(data)
-    history = read_history(_transcript(data))
+    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser() / "projects"
+    name = f"{scope.thread}.jsonl"  # some versions do not say where it is
+    path = data.get("transcript_path") or next(home.glob(f"*/{name}"), home / name)
+    history = read_history(Path(path).expanduser())
     settings: Any = {"keep": ("messages", 1), "max_summary_tokens": 4_000, "stale_results": False}
     with options.opened(where) as kept:
         result = Compactor(archive=kept, redact=redact, **settings).compact(
@@ -119,14 +122,6 @@ def tenant_of(project: Path) -> str:
 def _scope(data: Mapping[str, Any]) -> Scope:
     project = os.environ.get("CLAUDE_PROJECT_DIR") or data["cwd"]
     return Scope(tenant_of(Path(project)), data["session_id"])
-
-
-def _transcript(data: Mapping[str, Any]) -> Path:
-    """Return a session's file, which some versions of the client do not name."""
-    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
-    name = f"{data['session_id']}.jsonl"
-    found = next(home.glob(f"projects/*/{name}"), home / name)
-    return Path(data.get("transcript_path") or found).expanduser()
 
 
 def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
