@@ -316,20 +316,6 @@ class Channel:
             after = history.head.size_after
             self.held = self.held.with_chain(history.chain, after, pending=pending)
 
-    async def drop_resent(self) -> bool:
-        """Drop evicted messages that a client has sent again; return whether there were any."""
-        messages, held = self.messages, self.held
-        if held.head is not None and not (held.pending or self.preserve):  # a summary is there
-            covered = manifest(await self.thread(None).chain())
-            asked = messages[-1] if isinstance(messages[-1], HumanMessage) else None  # once more
-            self.messages = [
-                message
-                for message, entry in zip(messages, read_messages(messages), strict=True)
-                if entry.stem not in covered or message is asked or entry.id.startswith(DERIVED)
-            ]
-        self.resent = len(self.messages) < len(messages)
-        return self.resent
-
     # The archive's pointer
 
     @property

@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
+from conspectus.archive.values import manifest
 from conspectus.core.items import Size
 from conspectus.engine.background import begin
 from conspectus.engine.compaction import compact
@@ -21,7 +22,7 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.state import FORKED, Asked, name_messages
+from conspectus.langchain.state import DERIVED, FORKED, Asked, name_messages
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.observe import log
 from conspectus.tokens import correction
@@ -77,12 +78,32 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
             await channel.follow(turn=False)
     now = Step(channel, messages)
     if now.is_due(focus):
-        if await channel.drop_resent():
+        if await _drop_resent(channel):
             now = Step(channel, channel.messages)
         result = await compact(now.thread(), channel.messages, focus is not None, focus or "")
         return now.update(result, begun)
     now.prepare()
     return channel.held.update() if channel.held is not begun else None
+
+
+async def _drop_resent(channel: Channel) -> bool:
+    """Drop evicted messages where a client has sent all again; return whether it has.
+
+    LangGraph puts them behind those that were kept, as their ids have left the state.
+    """
+    if channel.held.head is None or channel.held.pending or channel.preserve:
+        return False  # no summary is in the state
+    covered = dict.fromkeys(manifest(await channel.thread(None).chain()))
+    entries = read_messages(channel.messages)
+    if entries[-1].role == "user":  # who may ask the same once more
+        entries.pop()
+    again = {e.stem for e in entries if not e.id.startswith(DERIVED)}.intersection(covered)
+    # A list that is sent again begins with the first; one alone is another message.
+    channel.resent = next(iter(covered), None) in again
+    if channel.resent:
+        gone = {id(entry.source) for entry in entries if entry.stem in again}
+        channel.messages = [message for message in channel.messages if id(message) not in gone]
+    return channel.resent
 
 
 class Step:
