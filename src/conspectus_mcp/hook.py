@@ -73,16 +73,13 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
     scope = _scope(data)
     home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser() / "projects"
     name = f"{scope.thread}.jsonl"  # some versions do not say where it is
-    path = data.get("transcript_path") or next(home.glob(f"*/{name}"), home / name)
-    history = read_history(Path(path).expanduser())
+    found = (path for path in home.glob("*/*.jsonl") if path.name == name)
+    history = read_history(Path(data.get("transcript_path") or next(found, name)).expanduser())
+    messages = [*mend(history.messages).messages, END]
     settings: Any = {"keep": ("messages", 1), "max_summary_tokens": 4_000, "stale_results": False}
+    more: Any = {"thread_id": scope.thread, "tenant": scope.tenant, "force": True}
     with options.opened(where) as kept:
-        result = Compactor(archive=kept, redact=redact, **settings).compact(
-            [*mend(history.messages).messages, END],
-            thread_id=scope.thread,
-            tenant=scope.tenant,
-            force=True,
-        )
+        result = Compactor(archive=kept, redact=redact, **settings).compact(messages, **more)
     if result.failed is not None or result.outcome == "stuck":
         raise InputError(f"the session {scope.thread} was not archived: {result.reason}")
 
