@@ -84,6 +84,7 @@ def test_what_providers_say_about_a_full_window_is_understood(text):
 
 def test_one_request_with_more_tokens_than_a_minute_has_is_too_long():
     assert is_overflow(_Status(429, "Request too large for m on TPM: Limit 30, Requested 48."))
+    assert is_overflow(_Status(429, "Extra usage is required for long context requests."))
 
 
 @pytest.mark.parametrize("text", OTHER)

@@ -244,7 +244,7 @@ def _langchain_role(message: Any, index: int) -> Role:
     if kind == "remove":
         raise MessageError(
             f"message {index} is a RemoveMessage, which is an instruction to a reducer and no part "
-            "of a history; pass the history that it leaves"
+            "of a history; pass the history that it leaves, in a graph by the reducer add_messages"
         )
     return ROLES.get(str(message.role).lower() if kind == "chat" else kind, "other")
 

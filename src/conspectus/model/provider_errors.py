@@ -57,6 +57,7 @@ OVERFLOWS = (
     ("configured context size|n keep + n ctx|too big compared to kv", "DS4, LM Studio, llama-box"),
     ("too large to process|payload size exceeds the limit", "llama.cpp, Gemini"),
     ("messages': array too long|input': array too long|too much media", "OpenAI, Anthropic"),
+    ("extra usage + long context", "Claude's subscriptions"),
 )
 # Parts of names of classes, and of codes in an error's body
 _PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
