@@ -15,6 +15,7 @@ from langchain_core.tools import tool
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.archive import Archive
+from conspectus.langchain import settings
 from conspectus.langchain.overflow import TRIES
 from graph_support import METER, Bench, agent, check_sent, said, scope_of, thread
 from scripted_models import ScriptedChatModel
@@ -75,6 +76,16 @@ def test_a_window_that_nobody_knows_is_said_once(caplog):
     for known in ({}, {"window": WINDOW}):
         talk(reading(ContextGuard(archive="memory:", **known)), 3)
         assert caplog.text.count("window=") == 1
+
+
+def test_the_memory_of_many_sessions_is_bounded(monkeypatch):
+    monkeypatch.setattr(settings, "CHARACTERS", 50_000)
+    guard = ContextGuard(window=400_000)
+    graph, _ = agent(lambda _: "Yes.", guard, tools=[])
+    for number in range(9):
+        graph.invoke(said("word " * 4_000), thread(f"t{number}"))
+    sessions = guard.summarization._setup.sessions.values()
+    assert 0 < sum(session.characters for session in sessions) <= 50_000
 
 
 def test_a_guard_that_does_not_stand_last_is_said_once(caplog):

@@ -259,6 +259,20 @@ def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(asked, result):
     assert (read.count("word"), read.count("line")) == (asked + result,) * 2
 
 
+def test_a_result_without_an_id_is_text_where_its_call_is():
+    call, readings = {"name": "write", "args": {}, "id": ""}, list[list[BaseMessage]]()
+    said = [AIMessage("word " * 900, tool_calls=[call]), ToolMessage("line " * 30, tool_call_id="")]
+
+    def write(messages: list[BaseMessage]) -> str:
+        readings.append(messages)
+        return GOOD
+
+    summarizer = CallableSummarizer(write, trim_tokens_to_summarize=400)
+    summarizer.summarize(request([*turns(1), *said]))
+    assert "line" in readings[-1][-1].text
+    assert not isinstance(readings[-1][-1], ToolMessage)
+
+
 @both
 def test_a_function_that_fails_is_told_so(mode):
     def fail(messages: list[Any]) -> str:

@@ -123,7 +123,10 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
 
 def test_after_each_failure_in_a_row_a_history_grows_more_before_the_next_try():
     scripted = Scripted(lambda _: "")
-    compactor, tried = engine(scripted, trigger=("messages", 30)), list[int]()
+    compactor = engine(scripted, trigger=("messages", 30), window=100_000)
+    tried = list[int]()
+    for _ in range(5):  # without growth these are one
+        assert compacted(talk(14), compactor, force=True).failed == "summary"
     for turns in range(15, 30):
         before = len(scripted.requests)
         assert compacted(talk(turns), compactor).outcome == "kept"

@@ -209,7 +209,8 @@ def test_the_range_of_counted_lines_runs_forward():
 def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
     history: list[Message] = []
     for n in range(30):
-        args = {"new": f"value = {n}\n" * 60, "path": f"/app/part_{n}.py", "old": "value\n" * 60}
+        args = {"new": f"value = {n}\n" * 60, "file": "line\n" * 60, "old": "value\n" * 60}
+        args["path"] = f"/app/part_{n}.py"  # before the file, which names a thing for other tools
         history += deed("edit_file", args, f"edited at line {n}", f"e{n}")
     compactor = engine(window=12_000, keep=("messages", 1))
     result = compacted([user("Go."), *history, user("And?")], compactor, force=True)
@@ -217,7 +218,7 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
     assert lines
     assert any(GAP in line for line in lines)
     for line in lines:
-        found = re.match(r"edit_file\(path=/app/part_(\d+)\.py, old=", line)
+        found = re.match(r"edit_file\(path=/app/part_(\d+)\.py, file=", line)
         assert found, line
         assert f"→ edited at line {found[1]} [" in line
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
+from conspectus.core.policy import grown
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.background import choose
 from conspectus.engine.hooks import Refused, approved, call_hooks
@@ -219,7 +220,12 @@ async def _failed(material: Material, error: ConspectusError, seen: Any) -> Comp
         reason, fields["error_message"] = await engine.redacted(words, material.redaction)
     if what != "archive":
         memory, counted = engine.memory.of(thread.scope), thread.trigger_size or size
-        times = 1 + (memory.failed.times if memory.failed else 0)
+        known, times = memory.failure(history.head_id, size.messages, over), 1
+        # Without a window, and for a person who has refused, each tenth counts alike.
+        if known and thread.room is not None and not isinstance(error, Refused):
+            before = known.trigger_size
+            more = grown(counted.tokens, before.tokens) or grown(counted.messages, before.messages)
+            times = known.times + more
         memory.failed = FailedSummary(history.head_id, counted, size, over, times)
     refused, late = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
     outcome = "refused" if refused else "overtaken" if late else "failed"

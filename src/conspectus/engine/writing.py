@@ -61,7 +61,8 @@ async def write(material: Material) -> tuple[Draft, bool]:
     material. Raise `SummaryError` if no summariser succeeded.
     """
     thread, start, engine = material.thread, time.monotonic(), material.thread.engine
-    if [*engine.writers] == [EMBEDDED] and engine.preview is None and material.ready is None:
+    alone_here = engine.preview is None and material.ready is None and not thread.draft_only
+    if alone_here and [*engine.writers] == [EMBEDDED]:
         return await _written(material), False  # it is as cheap to write as to look for
     # By this name of all that would change it, any process finds the draft.
     identity = engine.identity(material.focus)

@@ -25,7 +25,7 @@ from conspectus.core.records import Chain, Record
 from conspectus.engine.cached_request import sending
 from conspectus.engine.thread import LOCAL, Memory, Thread, scope_of
 from conspectus.errors import ArchiveError
-from conspectus.langchain.cache import SessionCache
+from conspectus.langchain.cache import Count, SessionCache, Sizes
 from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
     DERIVED,
@@ -114,6 +114,12 @@ class Channel:
     def cache(self) -> SessionCache:
         name = self._tenant, self.held.thread, self.held.session
         return self.setup.sessions.get_or_make(name, SessionCache)
+
+    def sizes(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
+        """Return the sizes of the view, or of requests."""
+        sizes = self.cache.sizes(what, messages, *counts)
+        _ = self.cache  # it is measured again, as it has grown
+        return sizes
 
     # Compacting
 

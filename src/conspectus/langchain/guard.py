@@ -186,7 +186,7 @@ class GuardedCall:
             window=window,
             model=model_name(request.model),
         )
-        sizes = channel.cache.sizes("request", self._whole, meter.message)
+        sizes = channel.sizes("request", self._whole, meter.message)
         # Each turn was sent with about as much recalled as this one.
         recalled = 0 if self._recalled is None else meter.message(self._recalled)
         reports = sizes.reports(self._first.messages_after, 0)

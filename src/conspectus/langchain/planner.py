@@ -115,7 +115,7 @@ class Step:
         self._held, room = channel.held, setup.room(channel.state)
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = [meter.message] if room is not None and not meter.exact else []
-        self._sizes = sizes = channel.cache.sizes("view", view, setup.counting.message, *metered)
+        self._sizes = sizes = channel.sizes("view", view, setup.counting.message, *metered)
         if not channel.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages)
         # Reports of models are of this history from here on. Nobody knows which answers came after

@@ -116,14 +116,16 @@ def readings(
 
 def _is_torn(entries: Sequence[Message]) -> bool:
     """Tell whether a call misses its result, or a result its call."""
-    waiting: set[str] = set()
+    waiting, nameless = set[str](), set[str]()  # a result without an id is of the newest answer
     for entry in entries:
         if entry.calls or entry.answers:
-            calls, answers = {call.id for call in entry.calls}, set(entry.answers)
-            if not waiting.issuperset(answers - calls - {""}):
+            calls, answers = {call.id for call in entry.calls if call.id}, set(entry.answers)
+            if calls & waiting or not answers <= waiting | calls | nameless:
                 return True
             waiting = (waiting | calls) - answers
-    return bool(waiting - {""})
+        if entry.role == "assistant":
+            nameless = {""}
+    return bool(waiting)
 
 
 def _message(part: Part, torn: bool) -> BaseMessage:

@@ -108,8 +108,10 @@ def is_overflow(error: BaseException, *holders: object) -> bool:
         status == 413 or any(all(part in said for part in way) for way in ways)
         for status, about, said in _read(error)
         # "too many tokens" in a minute is a rate limit, whatever its status, unless one request has
-        # too many alone. Relays and servers of one's own tell of one that is too long with any 5xx.
+        # too many alone, or more than a subscription of Claude's takes. Relays and servers of one's
+        # own tell of one that is too long with any 5xx.
         if ("request too large for" in said and "requested" in said)
+        or ("extra usage" in said and "long context" in said)
         or (
             not ("ratelimit" in about or "rate limit" in said)
             and (status in (None, 400, 401, 402, 413, 422) or status >= 500)

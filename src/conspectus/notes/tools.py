@@ -58,8 +58,8 @@ class Tool:
             )
 
         alike = next((names for names in ALIKE if self.key in names), (self.key,))
-        places = {name: place for place, name in enumerate(self.show, 1)}
-        object.__setattr__(self, "places", places | dict.fromkeys(alike, 0))
+        first = dict.fromkeys((self.key, *alike, *self.show))
+        object.__setattr__(self, "places", {name: place for place, name in enumerate(first)})
 
 
 _LOOKS = (
