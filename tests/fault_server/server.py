@@ -64,6 +64,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 Script = Sequence[Reply] | Callable[[Request], Reply]
+Count = Callable[[dict[str, Any]], int]
 
 
 class FaultServer:
@@ -80,11 +81,7 @@ class FaultServer:
     """
 
     def __init__(
-        self,
-        script: Script,
-        *,
-        window: int | None = None,
-        count: Callable[[dict[str, Any]], int] | None = None,
+        self, script: Script, *, window: int | None = None, count: Count | None = None
     ) -> None:
         self.script, self.window = script, window
         self.requests: list[Request] = []
@@ -243,10 +240,9 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(reply, HttpError):
             self._error(wire, reply, request.number)
             return
-        how = reply.how if isinstance(reply, Broken) else ""
-        answer = reply.answer if isinstance(reply, Broken) else reply
-        error = (isinstance(reply, Broken) and reply.error) or faults.unavailable()
-        seconds = reply.seconds if isinstance(reply, Broken) else 0.0
+        broken = reply if isinstance(reply, Broken) else Broken("", reply)
+        how, answer, seconds = broken.how, broken.answer, broken.seconds
+        error = broken.error or faults.unavailable()
         usage = answer.usage or Usage(request.tokens, -(-len(answer.text) // 4))
         made = (answer, request.body, request.number, usage)
         if how == "cut before headers":
@@ -254,12 +250,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif request.stream:
             events = list(wire.stream(*made, how == "empty"))
             half = events[: max(1, len(events) // 2)]
-            ends = {
-                "invalid JSON": [*half, wire.bad_event],
-                "error in the stream": [*half, wire.error_event(error, request.number)],
-                "ends early": half,
-                "cut in the middle": half,
-            }
+            ends = dict.fromkeys(("ends early", "cut in the middle"), half)
+            ends["invalid JSON"] = [*half, wire.bad_event]
+            ends["error in the stream"] = [*half, wire.error_event(error, request.number)]
             self._stream(ends.get(how, events), ends=how != "cut in the middle", seconds=seconds)
         elif how == "error in the stream":
             self._error(wire, error, request.number)

@@ -12,26 +12,14 @@ from stateful.oracle import anthropic_rejects, openai_rejects
 
 Body = Mapping[str, Any]
 
-REASONS = {
-    "stop": "end_turn",
-    "tool_calls": "tool_use",
-    "length": "max_tokens",
-    "content_filter": "refusal",
-    "refusal": "refusal",
-}
+REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
+REASONS |= dict.fromkeys(("content_filter", "refusal"), "refusal")
 """Anthropic's reasons for the end of an answer."""
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
-REPEATED: dict[str, Any] = {
-    "instructions": None,
-    "max_output_tokens": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "temperature": 1,
-    "tool_choice": "auto",
-    "top_p": 1,
-}
+REPEATED: dict[str, Any] = {"instructions": None, "max_output_tokens": None, "metadata": {}}
+REPEATED |= {"parallel_tool_calls": True, "temperature": 1, "tool_choice": "auto", "top_p": 1}
 """Of a response: its reasons, prefixes of its ids, and the settings that it repeats."""
 
 
@@ -108,14 +96,12 @@ class Chat:
         yield b"data: [DONE]\n\n"
 
     def _calls(self, answer: Answer, number: int) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": call.id or f"call_{number}_{place}",
-                "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(dict(call.args))},
-            }
-            for place, call in enumerate(answer.calls)
-        ]
+        made = []
+        for place, call in enumerate(answer.calls):
+            function = {"name": call.name, "arguments": json.dumps(dict(call.args))}
+            name = call.id or f"call_{number}_{place}"
+            made.append({"id": name, "type": "function", "function": function})
+        return made
 
     def _frame(
         self, body: Body, number: int, kind: str, answer: Answer | None = None, **said: Any
@@ -146,12 +132,9 @@ class Messages:
         return event(self.error(fault, number)[1], "error")
 
     def whole(self, answer: Answer, body: Body, number: int, usage: Usage) -> dict[str, Any]:
-        return {
-            **self._frame(body, number),
-            "content": self._blocks(answer, number),
-            "stop_reason": REASONS[answer.ends],
-            "usage": {"input_tokens": usage.input, "output_tokens": usage.output},
-        }
+        counts = {"input_tokens": usage.input, "output_tokens": usage.output}
+        ended = {"stop_reason": REASONS[answer.ends], "usage": counts}
+        return {**self._frame(body, number), "content": self._blocks(answer, number), **ended}
 
     def stream(
         self, answer: Answer, body: Body, number: int, usage: Usage, nothing: bool
@@ -176,17 +159,11 @@ class Messages:
         yield typed("message_stop")
 
     def _blocks(self, answer: Answer, number: int) -> list[dict[str, Any]]:
-        text = [{"type": "text", "text": answer.text}] if answer.text else []
-        calls = [
-            {
-                "type": "tool_use",
-                "id": call.id or f"toolu_{number}_{place}",
-                "name": call.name,
-                "input": dict(call.args),
-            }
-            for place, call in enumerate(answer.calls)
-        ]
-        return [*text, *calls]
+        blocks: list[Any] = [{"type": "text", "text": answer.text}] if answer.text else []
+        for place, call in enumerate(answer.calls):
+            use = {"type": "tool_use", "id": call.id or f"toolu_{number}_{place}"}
+            blocks.append({**use, "name": call.name, "input": dict(call.args)})
+        return blocks
 
     def _frame(self, body: Body, number: int) -> dict[str, Any]:
         frame = {"id": f"msg_{number}", "type": "message", "role": "assistant", "content": []}
@@ -263,17 +240,14 @@ class Responses:
 
     def whole(self, answer: Answer, body: Body, number: int, usage: Usage) -> dict[str, Any]:
         reason = INCOMPLETE.get(answer.ends)
+        counts = {"input_tokens": usage.input, "output_tokens": usage.output}
+        details = {"input_tokens_details": {"cached_tokens": 0}}
+        details["output_tokens_details"] = {"reasoning_tokens": 0}
         return self._frame(body, number) | {
             "status": "incomplete" if reason else "completed",
             "incomplete_details": {"reason": reason} if reason else None,
             "output": self._items(answer, number),
-            "usage": {
-                "input_tokens": usage.input,
-                "input_tokens_details": {"cached_tokens": 0},
-                "output_tokens": usage.output,
-                "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": usage.input + usage.output,
-            },
+            "usage": {**counts, **details, "total_tokens": usage.input + usage.output},
         }
 
     def stream(
@@ -281,10 +255,7 @@ class Responses:
     ) -> Iterator[bytes]:
         last = self.whole(answer, body, number, usage) | ({"output": []} if nothing else {})
         begun = {"response": self._frame(body, number)}
-        made: list[tuple[str, dict[str, Any]]] = [
-            ("response.created", begun),
-            ("response.in_progress", begun),
-        ]
+        made = [(f"response.{name}", begun) for name in ("created", "in_progress")]
         for place, item in enumerate(last["output"]):
             made += self._item_events(item, place)
         made.append((f"response.{last['status']}", {"response": last}))
@@ -336,23 +307,12 @@ class Responses:
 
     def _frame(self, body: Body, number: int) -> dict[str, Any]:
         given = {name: body[name] for name in REPEATED if body.get(name) is not None}
-        return {
-            "id": f"resp_{number}",
-            "object": "response",
-            "created_at": 0,
-            "status": "in_progress",
-            "error": None,
-            "incomplete_details": None,
-            "model": body.get("model", ""),
-            "output": [],
-            "usage": None,
-            **REPEATED,
-            **given,
-            "tools": [
-                {"description": None, "parameters": None, "strict": None, **tool}
-                for tool in body.get("tools") or []
-            ],
-        }
+        frame = {"id": f"resp_{number}", "object": "response", "created_at": 0, "output": []}
+        frame |= {"status": "in_progress", "model": body.get("model", "")}
+        frame |= dict.fromkeys(("error", "incomplete_details", "usage"))
+        unset = dict.fromkeys(("description", "parameters", "strict"))
+        tools = [{**unset, **tool} for tool in body.get("tools") or []]
+        return {**frame, **REPEATED, **given, "tools": tools}
 
     def _event(self, sequence: int, kind: str, fields: Mapping[str, Any]) -> bytes:
         return event({"type": kind, "sequence_number": sequence, **fields}, kind)
