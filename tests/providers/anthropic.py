@@ -11,7 +11,7 @@ from typing import Any
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from providers.making import PIXEL, Maker, Provider, dumped, standard, using
+from providers.making import PIXEL, Maker, Provider, dumped, remade, standard, using
 
 RESULTS = ("web_search_tool_result", "code_execution_tool_result", "tool_search_tool_result")
 FREE = ("tool_use", "tool_result", "image", "document")
@@ -155,12 +155,10 @@ def _programmatic(maker: Maker) -> None:
     maker.ask()
 
 
-def make_dicts(maker: Maker) -> None:
-    """The same as the dicts of a caller of Anthropic's own package, who keeps the stop reason."""
-    start = len(maker.messages)
-    make(maker)
+def as_dicts(messages: list[Any]) -> list[Any]:
+    """The dicts of a caller of Anthropic's own package, who keeps the stop reason."""
     made = []
-    for message in maker.messages[start:]:
+    for message in messages:
         [written] = _model()._get_request_payload([message])["messages"]
         row = dict(written)
         if isinstance(message, AIMessage):
@@ -168,7 +166,7 @@ def make_dicts(maker: Maker) -> None:
             if "container" in message.response_metadata:
                 row["container"] = message.response_metadata["container"]
         made.append(row)
-    maker.messages[start:] = made
+    return made
 
 
 @cache
@@ -277,5 +275,5 @@ def _exchange(
 PROVIDERS = [
     Provider("Anthropic, messages", make, request, refuses),
     Provider("Anthropic, standard content", standard(make), request, refuses),
-    Provider("Anthropic, dicts", make_dicts, request_of_dicts, refuses),
+    Provider("Anthropic, dicts", remade(make, as_dicts), request_of_dicts, refuses),
 ]

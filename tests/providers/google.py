@@ -51,19 +51,16 @@ def make(maker: Maker) -> None:
         signed = {calls[0]["id"]: _signature(maker)} if maker.often(0.7) else {}
         extra = {"function_call": last, **({SIGNATURES: signed} if signed else {})}
         words = [_words(maker)] if maker.often(0.4) else []
-        maker.say(
-            AIMessage(
-                [*_thoughts(maker), *_code(maker), *words],
-                tool_calls=calls,
-                additional_kwargs=extra,
-                response_metadata={"model_provider": "google_genai"},
-            )
-        )
+        blocks = [*_thoughts(maker), *_code(maker), *words]
+        maker.say(_answer(blocks, tool_calls=calls, additional_kwargs=extra))
         for call in maker.mixed(calls):
             maker.say(ToolMessage(maker.text(), tool_call_id=call["id"], name="edit"))
         maker.ask()
-    answer = [*_thoughts(maker), *_code(maker), _words(maker)]
-    maker.say(AIMessage(answer, response_metadata={"model_provider": "google_genai"}))
+    maker.say(_answer([*_thoughts(maker), *_code(maker), _words(maker)]))
+
+
+def _answer(blocks: list[Any], **more: Any) -> AIMessage:
+    return AIMessage(blocks, response_metadata={"model_provider": "google_genai"}, **more)
 
 
 def request(messages: Sequence[Any]) -> list[Any]:

@@ -90,18 +90,28 @@ class Provider:
     fresh: bool = True
 
 
-def standard(make: Callable[[Maker], None]) -> Callable[[Maker], None]:
-    """The same turns with answers as `output_version="v1"` gives them."""
+Make = Callable[[Maker], None]
+
+
+def remade(make: Make, change: Callable[[list[Any]], list[Any]]) -> Make:
+    """The same turns with their messages in another form."""
 
     def made(maker: Maker) -> None:
         start = len(maker.messages)
         make(maker)
-        maker.messages[start:] = [
-            _update_message_content_to_blocks(m, "v1") if isinstance(m, AIMessage) else m
-            for m in maker.messages[start:]
-        ]
+        maker.messages[start:] = change(maker.messages[start:])
 
     return made
+
+
+def answers_remade(make: Make, change: Callable[[AIMessage], Any]) -> Make:
+    """The same turns with answers in another form."""
+    return remade(make, lambda said: [change(m) if isinstance(m, AIMessage) else m for m in said])
+
+
+def standard(make: Make) -> Make:
+    """The same turns with answers as `output_version="v1"` gives them."""
+    return answers_remade(make, lambda m: _update_message_content_to_blocks(m, "v1"))
 
 
 def using(blocks: list[Any], meta: dict[str, Any]) -> AIMessage:

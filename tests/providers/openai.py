@@ -16,7 +16,7 @@ from langchain_mistralai.chat_models import _convert_message_to_mistral_chat_mes
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models._compat import _convert_to_v03_ai_message
 
-from providers.making import PIXEL, Maker, Provider, dumped, standard
+from providers.making import PIXEL, Maker, Provider, answers_remade, dumped, remade, standard
 from stateful.oracle import openai_rejects
 
 IMAGE = f"data:image/png;base64,{PIXEL}"
@@ -35,12 +35,6 @@ def make_chat(maker: Maker) -> None:
             maker.say(ToolMessage(maker.text(), tool_call_id=call["id"], name="edit"))
         maker.ask()
     maker.say(AIMessage(maker.text()))
-
-
-def make_chat_dicts(maker: Maker) -> None:
-    start = len(maker.messages)
-    make_chat(maker)
-    maker.messages[start:] = request_chat(maker.messages[start:])
 
 
 @cache
@@ -124,14 +118,13 @@ def _asks(maker: Maker, *, items: bool) -> list[dict[str, Any]]:
             call |= {"name": "find", "arguments": "{}", "server_label": "docs"}
         elif kind == "computer_call":
             call |= {"action": {"type": "type", "text": maker.text()}, "pending_safety_checks": []}
-            call["status"] = "completed"
         elif kind == "apply_patch_call":
             call |= {"operation": {"type": "update_file", "path": "a.py", "diff": maker.text()}}
-            call["status"] = "completed"
         elif kind == "shell_call":
-            call |= {"action": {"commands": [maker.text(30)]}, "status": "completed"}
+            call |= {"action": {"commands": [maker.text(30)]}}
         else:
             call |= {"action": {"type": "exec", "command": ["ls"], "env": {}}}
+        if "action" in call or "operation" in call:
             call["status"] = "completed"
         made.append(call)
     return made
@@ -271,13 +264,10 @@ def refuses_responses(items: list[Any], whole: list[Any]) -> list[str]:
             seen.add(name)
         if kind in PAIRS.split():
             open_calls[item["call_id"]] = kind
-            if kind == "local_shell_call":
-                open_calls[item["id"]] = kind
         elif kind.endswith("_call_output"):
-            called = item.get("call_id") or item["id"]
-            if open_calls.get(called) != kind.removesuffix("_output"):
+            called = item.get("call_id") or item["id"]  # a local shell's may hold it as `id`
+            if open_calls.pop(called, "") != kind.removesuffix("_output"):
                 wrong.append(f"{place}: {kind} without its call")
-            open_calls = _without(open_calls, called, whole)
         elif kind == "mcp_approval_request":
             approvals.add(item["id"])
         elif kind == "mcp_approval_response" and item["approval_request_id"] not in approvals:
@@ -294,15 +284,6 @@ def refuses_responses(items: list[Any], whole: list[Any]) -> list[str]:
         f"{one} without its thought" for one in seen & needed.keys() if needed[one] not in seen
     ]
     return wrong
-
-
-def _without(calls: dict[str, str], called: str, whole: list[Any]) -> dict[str, str]:
-    """The open calls but for one, under both of its ids."""
-    both = {called}
-    for item in whole:
-        if item.get("type") == "local_shell_call" and called in (item["id"], item["call_id"]):
-            both |= {item["id"], item["call_id"]}
-    return {name: kind for name, kind in calls.items() if name not in both}
 
 
 def _following(items: list[Any]) -> dict[str, str]:
@@ -331,33 +312,27 @@ def _shape(place: int, kind: str, item: dict[str, Any]) -> Iterator[str]:
             yield f"{place}: {item['role']} says {[part['type'] for part in item['content']]}"
 
 
-def make_first_form(maker: Maker) -> None:
-    """Messages as the first versions of the package gave them: calls of hosted tools beside."""
-    start = len(maker.messages)
-    make_responses(maker)
-    maker.messages[start:] = [
-        _convert_to_v03_ai_message(m.model_copy(deep=True)) if isinstance(m, AIMessage) else m
-        for m in maker.messages[start:]
-    ]
+def first_form(answer: AIMessage) -> AIMessage:
+    """As the first versions of the package gave it: calls of hosted tools beside."""
+    return _convert_to_v03_ai_message(answer.model_copy(deep=True))
 
 
 def request_raw(messages: Sequence[Any]) -> list[Any]:
     return list(messages)
 
 
+MAKE_DICTS = remade(make_chat, request_chat)
 CHAT = [
     Provider("OpenAI Chat Completions, messages", make_chat, request_chat, refuses_chat, False),
-    Provider("OpenAI Chat Completions, dicts", make_chat_dicts, request_raw, refuses_chat, False),
+    Provider("OpenAI Chat Completions, dicts", MAKE_DICTS, request_raw, refuses_chat, False),
 ]
+MAKERS = {
+    "first form": (answers_remade(make_responses, first_form), request_responses),
+    "messages": (make_responses, request_responses),
+    "standard content": (standard(make_responses), request_responses),
+    "items": (make_items, request_raw),
+}
 RESPONSES = [
-    Provider("OpenAI Responses, first form", make_first_form, request_responses, refuses_responses),
-    Provider("OpenAI Responses, messages", make_responses, request_responses, refuses_responses),
-    Provider(
-        "OpenAI Responses, standard content",
-        standard(make_responses),
-        request_responses,
-        refuses_responses,
-    ),
-    Provider("OpenAI Responses, items", make_items, request_raw, refuses_responses),
+    Provider(f"OpenAI Responses, {form}", *made, refuses_responses) for form, made in MAKERS.items()
 ]
 MISTRAL = [Provider("Mistral", make_chat, request_mistral, refuses_mistral, False)]

@@ -87,22 +87,13 @@ class AgentWorld(AgentTalk):
     def builds(self) -> None:
         """The agent, as a new process would build it on the same checkpoints and store."""
         self.model = ScriptedChatModel(answers=self.answer)
-        own = SummarizationMiddleware(
-            None,
-            summarizer=self.moods.made(self.kind),
-            tenant=lambda runtime: self.at.name[0],
-            summarizer_timeout=600,
-            **self.settings,
-        )
+        given = {"summarizer": self.moods.made(self.kind), "summarizer_timeout": 600}
+        given |= {"tenant": lambda runtime: self.at.name[0], **self.settings}
+        own = SummarizationMiddleware(None, **given)
         guard = [ContextGuard(own, reserved_tokens=100, on_stuck="raise")] if self.guarded else []
-        self.graph = create_agent(
-            self.model,
-            [look],
-            system_prompt="You look at modules.",
-            middleware=[Tap(self), own, *guard],
-            checkpointer=self.saver,
-            store=self.store,
-        )
+        parts = {"middleware": [Tap(self), own, *guard], "system_prompt": "You look at modules."}
+        parts |= {"checkpointer": self.saver, "store": self.store}
+        self.graph = create_agent(self.model, [look], **parts)
 
     def text(self, text: str) -> str:
         words = [f"zq{self.planted}{n}z" for n in range(3)]

@@ -12,12 +12,8 @@ from stateful.messages import GIANT, WRITTEN, answering, blocks, calling, plante
 from stateful.summarizers import Reading
 from stateful.world import World
 
-NAMES = [
-    ("local", "t", "main"),
-    ("local", "t", "sub"),
-    ("local", "u", "main"),
-    ("acme", "t", "main"),
-]
+NAMES = [("local", "t", "main"), ("local", "t", "sub")]
+NAMES += [("local", "u", "main"), ("acme", "t", "main")]
 
 
 @dataclass

@@ -40,6 +40,9 @@ SETTINGS = st.fixed_dictionaries(
         "on_failure": st.sampled_from(["degrade", "degrade", "keep", "raise"]),
     }
 )
+Ways = tuple[bool, bool, int]
+WAYS = st.tuples(st.booleans(), st.booleans(), st.integers(0, 5))
+"""Messages have ids, some are broken, there is an archive unless it is 0."""
 
 
 class CompactorWorld(Talk):
@@ -61,23 +64,11 @@ class CompactorWorld(Talk):
     def conversation(self, name: tuple[str, str, str]) -> Conversation:
         return self.all.setdefault(name, Conversation(name))
 
-    @initialize(
-        settings=SETTINGS,
-        form=st.sampled_from(FORMS),
-        named=st.booleans(),
-        broken=st.booleans(),
-        archived=st.integers(0, 5),
-        summarizer=st.data(),
-    )
+    @initialize(settings=SETTINGS, form=st.sampled_from(FORMS), ways=WAYS, summarizer=st.data())
     def begins(
-        self,
-        settings: dict[str, Any],
-        form: str,
-        named: bool,
-        broken: bool,
-        archived: int,
-        summarizer: st.DataObject,
+        self, settings: dict[str, Any], form: str, ways: Ways, summarizer: st.DataObject
     ) -> None:
+        named, broken, archived = ways
         self.form = form if form in self.forms else self.forms[0]
         self.named, self.broken = named, broken and self.broken_too
         self.has_archive = archived > 0 or not self.archives

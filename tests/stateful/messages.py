@@ -19,6 +19,7 @@ FORMS = ("openai", "langchain", "anthropic")
 """Kinds of messages that callers have: dicts of two providers, and LangChain's own."""
 
 PLANTED = re.compile(r"zq\d+z")
+Calls = Sequence[tuple[str, str]]
 
 SCRIPTS = [
     "",
@@ -134,13 +135,7 @@ def speaking(
     return message if name is None else {**message, "id": name}
 
 
-def calling(
-    form: str,
-    text: str,
-    calls: Sequence[tuple[str, str]],
-    name: str | None = None,
-    tool: str = "look",
-) -> Any:
+def calling(form: str, text: str, calls: Calls, name: str | None = None, tool: str = "look") -> Any:
     """An agent's message with calls, each an id and an argument."""
     if form == "langchain":
         made: list[Any] = [
@@ -149,14 +144,10 @@ def calling(
         content: Any = [{"type": "text", "text": text}, *made] if len(calls) == 2 else text
         return AIMessage(content=content, tool_calls=made, id=name)
     if form == "openai":
-        made = [
-            {
-                "id": one,
-                "type": "function",
-                "function": {"name": tool, "arguments": json.dumps({"at": at})},
-            }
-            for one, at in calls
-        ]
+        made = []
+        for one, at in calls:
+            function = {"name": tool, "arguments": json.dumps({"at": at})}
+            made.append({"id": one, "type": "function", "function": function})
         message: dict[str, Any] = {"role": "assistant", "content": text, "tool_calls": made}
     else:
         made = [

@@ -45,10 +45,7 @@ def calls_of(message: Any) -> list[str]:
     if isinstance(message, BaseMessage):
         return []
     made = [str(call["id"]) for call in message.get("tool_calls") or ()]
-    parts = message["content"] if isinstance(message.get("content"), list) else []
-    return made + [
-        str(p["id"]) for p in parts if isinstance(p, dict) and p.get("type") == "tool_use"
-    ]
+    return made + [str(block["id"]) for block in _blocks(message, "tool_use")]
 
 
 def answers_of(message: Any) -> list[str]:
@@ -59,12 +56,12 @@ def answers_of(message: Any) -> list[str]:
         return []
     if message["role"] == "tool":
         return [str(message["tool_call_id"])]
+    return [str(block["tool_use_id"]) for block in _blocks(message, "tool_result")]
+
+
+def _blocks(message: Any, kind: str) -> list[Any]:
     parts = message["content"] if isinstance(message.get("content"), list) else []
-    return [
-        str(p["tool_use_id"])
-        for p in parts
-        if isinstance(p, dict) and p.get("type") == "tool_result"
-    ]
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == kind]
 
 
 def content_of(message: Any) -> Any:
