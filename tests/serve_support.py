@@ -32,12 +32,8 @@ def sent_tokens(body: dict[str, Any]) -> int:
     beside = body.get("system") or body.get("instructions")
     system = [{"role": "system", "content": beside}] if beside else []
     items = body["messages"] if "messages" in body else body["input"]
-    return (
-        METER.messages(
-            [*system, *([{"role": "user", "content": items}] if isinstance(items, str) else items)]
-        )
-        + tools
-    )
+    said = [{"role": "user", "content": items}] if isinstance(items, str) else items
+    return METER.messages([*system, *said]) + tools
 
 
 @dataclass(frozen=True)
@@ -104,11 +100,11 @@ def between(
 
 
 @contextmanager
-def running(app: Any) -> Iterator[str]:
+def running(app: Any, **more: Any) -> Iterator[str]:
     """An ASGI application on a free port, in a thread."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
-            app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=2
+            app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=2, **more
         )
         server = _Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
@@ -147,6 +143,11 @@ Reply = (
 )  # the last is a coding of the body
 
 
+async def _pieces(body: bytes | list[bytes]) -> AsyncIterator[bytes]:
+    for piece in [body] if isinstance(body, bytes) else body:
+        yield piece
+
+
 @dataclass
 class Upstream:
     """An upstream whose answers a function writes: status, type, and body whole or in pieces."""
@@ -171,15 +172,8 @@ class Upstream:
         if isinstance(body, bytes):
             start.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": start})
-        if isinstance(body, bytes):
-            await send({"type": "http.response.body", "body": body})
-            return
-        if isinstance(body, list):
-            for piece in body:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        else:
-            async for piece in body:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        async for piece in body if isinstance(body, AsyncIterator) else _pieces(body):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
     @property

@@ -84,13 +84,11 @@ TENANT = SECRET.tenant("k")
 def read(n: int, ident: str) -> list[dict[str, Any]]:
     use = {"type": "tool_use", "id": ident, "name": "Read", "input": {"p": f"f{n}"}}
     thought = {"type": "thinking", "thinking": "Hm. " * 30, "signature": f"s{n}"}
-    result = f"file {n}: word-{n}-only. " + "line of code; " * 60
+    file = f"file {n}: word-{n}-only. " + "line of code; " * 60
+    result = {"type": "tool_result", "tool_use_id": ident, "content": file}
     return [
         {"role": "assistant", "content": [thought, {"type": "text", "text": f"I see {n}."}, use]},
-        {
-            "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": ident, "content": result}],
-        },
+        {"role": "user", "content": [result]},
     ]
 
 
@@ -105,11 +103,8 @@ def drop_thoughts(history: list[Any]) -> None:
 
 
 def add_reminders(history: list[Any]) -> None:
-    text = f"<system-reminder>It is {len(history)}.</system-reminder>"
-    history[0]["content"] = [
-        {"type": "text", "text": text},
-        {"type": "text", "text": "Do the work."},
-    ]
+    texts = f"<system-reminder>It is {len(history)}.</system-reminder>", "Do the work."
+    history[0]["content"] = [{"type": "text", "text": one} for one in texts]
 
 
 def drop_the_middle(history: list[Any]) -> None:
@@ -154,13 +149,9 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
     names = [f"{ids}{n}_{place}" for place in range(3)]
     use, result = {"type": "tool_use", "name": "Read", "input": {}}, {"type": "tool_result"}
     texts = {one: f"{one}: word. " + "code; " * 200 for one in names}
-    return [
-        {"role": "assistant", "content": [{**use, "id": one} for one in names]},
-        {
-            "role": "user",
-            "content": [{**result, "tool_use_id": one, "content": texts[one]} for one in names],
-        },
-    ]
+    uses = [{**use, "id": one} for one in names]
+    results = [{**result, "tool_use_id": one, "content": texts[one]} for one in names]
+    return [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
 
 
 def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_it_said_so(

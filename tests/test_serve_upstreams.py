@@ -7,12 +7,10 @@ import logging
 import shutil
 import socket
 import socketserver
-import ssl
 import subprocess
 import threading
 import time
 import zlib
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +19,7 @@ import httpx
 import pytest
 import zstandard
 
+import serve_support
 from conspectus.tokens import TokenMeter
 from conspectus_serve.models import alternating
 from serve_support import EVENTS, Asked, before, chat, message, own, post, refusal, serving, talk
@@ -109,22 +108,17 @@ def test_a_refusal_is_known_however_an_answer_of_200_holds_it(tmp_path, case):
     assert own(got, "compacted") == "true"
 
 
-CODED = {
-    "identity": lambda raw: raw,
-    "gzip": gzip.compress,
-    "deflate": zlib.compress,
-    "br": brotli.compress,
-}
+PACKS = {"identity": bytes, "gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress}
 
 
-@pytest.mark.parametrize("coding", CODED)
+@pytest.mark.parametrize("coding", PACKS)
 def test_an_answer_that_is_compressed_unasked_is_read(tmp_path, coding):
     response = {"id": "r1", "status": "completed", "output": [], "object": "response"}
 
     def answer(asked: Asked) -> Any:
         good = size(asked) <= 3_000
         raw = json.dumps(response).encode() if good else REFUSED
-        return 200 if good else 400, "application/json", CODED[coding](raw), coding
+        return 200 if good else 400, "application/json", PACKS[coding](raw), coding
 
     with before(answer, tmp_path, window=None) as (_upstream, endpoint):
         got = post(endpoint, "/v1/responses", {"model": "m", "input": talk()})
@@ -431,24 +425,10 @@ def test_a_private_authority_is_believed_where_it_is_named(tmp_path, monkeypatch
     line += ["-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost"]
     line += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     subprocess.run(line, check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(chat()[2])
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address, body = f"https://localhost:{server.server_port}", {"model": "m"}
-        body["messages"] = talk(1)
+    body = {"model": "m", "messages": talk(1)}
+    upstream = serve_support.Upstream(lambda asked: chat())
+    with serve_support.running(upstream, ssl_certfile=cert, ssl_keyfile=key) as url:
+        address = url.replace("http://127.0.0.1", "https://localhost")
         with serving(address, tmp_path / "a.db") as endpoint:
             unknown = post(endpoint, "/v1/chat/completions", body)
         with serving(address, tmp_path / "a.db", ca_file=cert) as endpoint:
@@ -456,7 +436,6 @@ def test_a_private_authority_is_believed_where_it_is_named(tmp_path, monkeypatch
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
         with serving(address, tmp_path / "a.db") as endpoint:
             known = post(endpoint, "/v1/chat/completions", body)
-        server.shutdown()
     assert unknown.status_code == 502
     assert "serve.ca_file" in unknown.json()["error"]["message"]
     assert (named.status_code, known.status_code) == (200, 200)
