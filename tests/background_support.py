@@ -84,13 +84,8 @@ def told(count: int, first: int = 0) -> list[dict[str, Any]]:
 
 def compactor(summarizer: Any, **more: Any) -> Compactor:
     """Its trigger is 3,000 tokens: some 40 of these turns; preparing begins at some 28."""
-    given: dict[str, Any] = {
-        "window": 4_000,
-        "trigger": ("tokens", 3_000),
-        "keep": ("messages", 6),
-        "archive": "memory:",
-        "background": True,
-    }
+    given: dict[str, Any] = {"window": 4_000, "trigger": ("tokens", 3_000)}
+    given |= {"keep": ("messages", 6), "archive": "memory:", "background": True}
     return Compactor(summarizer, **{**given, **more})
 
 

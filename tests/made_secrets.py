@@ -12,12 +12,8 @@ import string
 from pathlib import Path
 
 HEX = "0123456789abcdef"
-LETTERS = {
-    "a": string.ascii_letters + string.digits,
-    "h": HEX,
-    "u": string.ascii_uppercase + string.digits,
-    "n": "123456789",
-}
+LETTERS = {"a": string.ascii_letters + string.digits, "h": HEX, "n": "123456789"}
+LETTERS["u"] = string.ascii_uppercase + string.digits
 
 
 class Made:

@@ -55,13 +55,8 @@ class OffTheLoop(ScriptedChatModel):
 
 
 def own(model: Stopped, **more: Any) -> Any:
-    given: dict[str, Any] = {
-        "summarizer": model,
-        "trigger": ("messages", 20),
-        "window": 50_000,
-        "background": True,
-    }
-    return middleware(**{**given, **more})
+    given: dict[str, Any] = {"trigger": ("messages", 20), "window": 50_000, "background": True}
+    return middleware(summarizer=model, **{**given, **more})
 
 
 @pytest.mark.sampled(4)
@@ -132,13 +127,8 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     profile: Any = {"max_input_tokens": 100_000}
     main = ScriptedChatModel(answers=[ask, "All read."], profile=profile)
     reads = ScriptedChatModel(answers=Answers(20, 9, finished), profile=profile)
-    reader: Any = {
-        "name": "reader",
-        "description": "Reads.",
-        "system_prompt": "You read.",
-        "model": reads,
-        "tools": [look],
-    }
+    reader: Any = {"name": "reader", "description": "Reads.", "system_prompt": "You read."}
+    reader |= {"model": reads, "tools": [look]}
     mine = summarization_middleware(
         main, summarizer=model, trigger=("messages", 20), keep=("messages", 4), background=True
     )

@@ -348,12 +348,8 @@ def test_an_interruption_is_exit_code_130(tmp_path):
     os.mkfifo(pipe)
     # A shell that runs the tests in the background has its children ignore SIGINT.
     heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
-    running = subprocess.Popen(
-        [*PROGRAM, "tokens", str(pipe)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=heed,
-    )
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = subprocess.Popen([*PROGRAM, "tokens", str(pipe)], preexec_fn=heed, **streams)
     with pipe.open("wb"):  # opens once the program reads
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=600)

@@ -139,14 +139,12 @@ def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
 def test_a_name_that_stands_beside_a_value_tells_what_it_is(named, form):
     call: Any = {"name": "set_env", "id": "c", "args": named}
     use = {"type": "tool_use", "id": "c", "name": "set_env", "input": named}
-    raw = {"name": "set_env", "arguments": json.dumps(named)}
+    function = {"name": "set_env", "arguments": json.dumps(named)}
+    raw = {"tool_calls": [{"id": "c", "function": function}]}
     spoken = {
         "call": {"content": "", "tool_calls": [call]},
         "block": {"content": [use]},
-        "text": {
-            "content": "",
-            "additional_kwargs": {"tool_calls": [{"id": "c", "function": raw}]},
-        },
+        "text": {"content": "", "additional_kwargs": raw},
     }[form]
     messages: list[Any] = [HumanMessage("set it", id="u"), AIMessage(id="a", **spoken)]
     messages += [ToolMessage("ok", tool_call_id="c", id="t"), *history()[-2:]]
