@@ -1,6 +1,7 @@
 """Hooks as Claude Code calls them: a process, its JSON on standard input, a session's file."""
 
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -87,7 +88,8 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.slow
 def test_a_session_is_archived_before_it_is_compacted_and_what_binds_comes_back(place, monkeypatch):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(place.project))
-    place.transcript = place.project / "projects" / "-srv-shop" / "b2f1.jsonl"
+    folder = re.sub("[^A-Za-z0-9]", "-", str(place.project))
+    place.transcript = place.project / "projects" / folder / "b2f1.jsonl"
     place.transcript.parent.mkdir(parents=True)
     place.write(session := worked(1))
     # Some versions do not name the session's file.

@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.tools import tool
 from langchain_openai.chat_models.base import _get_last_messages
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
@@ -327,3 +335,19 @@ def test_a_whole_history_sent_each_time_is_summarised_once(history, config, save
     before = Counter(read)
     seen = {one.text for one in asked("And now?")}
     assert "Request 1: leave module 1 alone." in {*(read - before)} | seen
+
+
+def test_what_is_put_in_place_of_a_summary_is_read_again():
+    """A client, or a hook, that sets the state to its own list has taken the summary out."""
+    graph, model = agent(lambda _: "Done.", middleware(), tools=[])
+    for n in range(14):
+        graph.invoke({"messages": [HumanMessage(f"Look at part{n}.", id=f"u{n}")]}, thread())
+    clear, first = RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage("Look at part0.", id="u0")
+    whole = [clear, *(HumanMessage(f"Look at part{n}.", id=f"u{n}") for n in range(14))]
+    graph.invoke({"messages": [*whole, HumanMessage("And now?")]}, thread())
+    sent = " ".join(str(one.text) for one in model.calls[-1].messages)
+    assert {0, 13} <= {n for n in range(14) if f"part{n}." in sent}
+    graph.invoke({"messages": [first]}, thread())  # the same once more, id and all
+    assert model.calls[-1].messages[-1].text == first.text
+    graph.invoke({"messages": [clear]} | SummarizationMiddleware.request_compaction(), thread())
+    assert graph.get_state(thread()).values["messages"]

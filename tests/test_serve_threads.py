@@ -13,10 +13,10 @@ import pytest
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
+from conspectus_serve.fitting import Fitter
 from conspectus_serve.recall import Recall, searched
 from conspectus_serve.threads import Originals
 from conspectus_serve.trails import trail_of
-from conspectus_serve.work import Work
 from histories import assistant, user
 from serve_support import SECRET, Serving, before, between, chat, message, own, post, talk
 
@@ -154,23 +154,19 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
     return [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
 
 
+@pytest.mark.parametrize("headers", [{}, {"x-conspectus-thread": "mine"}], ids=["", "named"])
 def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_it_said_so(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, headers
 ):
-    known, history, records = Work.compact, [user("Do the work.")], []
+    noted, history, records = Fitter._noted, [user("Do the work.")], []
     history += [one for n in range(26) for one in read(n, f"t{n}")]
-
-    async def second(self: Work, *args: Any) -> Any:
-        await known(self, *args)
-        return await known(self, *args)  # as another process is asked again
-
-    monkeypatch.setattr(Work, "compact", second)
-    for change in (len, clear_results):
+    for change, says in ((len, lambda self, x: None), (len, noted), (clear_results, noted)):
         change(history)
+        monkeypatch.setattr(Fitter, "_noted", says)
         with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
-            answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history})
-            records.append(own(answer, "record"))
-    assert records[0] == records[1] is not None
+            body = {"model": "m", "messages": history}
+            records.append(own(post(endpoint, "/v1/messages", body, **headers), "record"))
+    assert None is not records[0] == records[1] == records[2]
 
 
 def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_oldest():

@@ -179,7 +179,7 @@ def said(n: int) -> dict[str, Any]:
 FIELDS = [(*hint, None) for hint in get_type_hints(State, include_extras=True).items()]
 
 
-@pytest.mark.parametrize("schema", [State, make_dataclass("Data", FIELDS)])
+@pytest.mark.parametrize("schema", [State, make_dataclass("Data", FIELDS, slots=True)])
 def test_one_key_for_both_replaces_the_history(schema):
     model = numbered()
     graph = node_graph(model, schema, output_messages_key="messages")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -71,11 +72,10 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
     from conspectus.transcripts import mend, read_history
 
     scope = _scope(data)
-    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser() / "projects"
-    name = f"{scope.thread}.jsonl"  # some versions do not say where it is
-    found = (path for path in home.glob("*/*.jsonl") if path.name == name)
-    history = read_history(Path(data.get("transcript_path") or next(found, name)).expanduser())
-    messages = [*mend(history.messages).messages, END]
+    home = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"  # some versions do not say where
+    beside = Path(re.sub("[^A-Za-z0-9]", "-", data["cwd"]), f"{Path(scope.thread).name}.jsonl")
+    path = str(data.get("transcript_path") or Path(home, "projects", beside))
+    messages = [*mend(read_history(Path(path).expanduser()).messages).messages, END]
     settings: Any = {"keep": ("messages", 1), "max_summary_tokens": 4_000, "stale_results": False}
     more: Any = {"thread_id": scope.thread, "tenant": scope.tenant, "force": True}
     with options.opened(where) as kept:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gzip
 import hashlib
 import hmac
-import io
 import json
 import logging
 import os
@@ -43,6 +41,8 @@ NAMES = 64  # of this machine, or not, that are remembered; clients use few
 MOST = 1_000  # tenants that are named
 CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
 CODINGS = ("gzip", "x-gzip", "deflate", "zstd", "br")  # of bodies that are read
+# What zlib takes for gzip; bytes of it that are read at once, and most members of one body.
+GZIP, SLICE, MEMBERS = zlib.MAX_WBITS | 16, 16_384, 1_000
 
 _PLAIN = re.compile(r"[\w.@+-]{1,100}", re.ASCII)  # a name that stands for itself
 _SCHEME = re.compile(r"^(?:bearer|basic)\s", re.IGNORECASE)
@@ -253,9 +253,8 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
             reading = brotli.Decompressor()
             text = reading.process(raw, output_buffer_limit=most + 1)
             ended = reading.is_finished()
-        elif raw.startswith(b"\x1f\x8b"):  # gzip, which may have several members
-            with gzip.open(io.BytesIO(raw)) as stream:
-                text, ended = stream.read(most + 1), True
+        elif raw.startswith(b"\x1f\x8b"):
+            text, ended = _unzipped(raw, most)
         else:
             reading = zlib.decompressobj()
             text = reading.decompress(raw, most + 1)
@@ -266,3 +265,21 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
         raise Refusal(400, f"the body is not in {coding}, as its header says") from None
     _check_size(text, most)
     return bytes(text)
+
+
+def _unzipped(raw: bytes, most: int) -> tuple[bytearray, bool]:
+    """Decompress gzip of one or several members; return it, and whether its end is there."""
+    text, reading, members = bytearray(), zlib.decompressobj(GZIP), 1
+    for at in range(0, len(raw), SLICE):
+        piece = raw[at : at + SLICE]
+        while piece and len(text) <= most:
+            if reading.eof:
+                if piece[:1] != b"\x1f":  # padding, which no other reader minds
+                    return text, True
+                members += 1
+                if members > MEMBERS:
+                    raise ValueError("it has too many members")
+                reading = zlib.decompressobj(GZIP)
+            text += reading.decompress(piece, most + 1 - len(text))
+            piece = reading.unconsumed_tail or reading.unused_data
+    return text, reading.eof

@@ -230,7 +230,7 @@ class Fitter:
         x.head = made.head
         x.spare = None if room is None else room.budget - result.tokens_after
         x.compactions += result.record is not None
-        if x.head not in ("", x.match.head):
+        if x.head and (x.named or x.head != x.match.head):
             await self.in_turn(self._noted, x)
 
     # Keep

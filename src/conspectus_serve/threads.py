@@ -255,6 +255,7 @@ class Originals:
         gone = {*record.covers}  # a part of what is in view has to fit the messages beside it
         parts = {part: mark.name for mark, key in kept if key in gone for part in mark.parts}
         self._archive.note(scope, "covered", {record.id: {"messages": rows, "parts": parts}})
+        self._covered.drop((scope, head))
 
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a record, and what it covers, into another scope."""

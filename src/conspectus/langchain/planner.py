@@ -14,7 +14,6 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
-from conspectus.archive.values import manifest
 from conspectus.core.items import Size
 from conspectus.engine.background import begin
 from conspectus.engine.compaction import compact
@@ -24,6 +23,7 @@ from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.state import DERIVED, FORKED, Asked, name_messages
 from conspectus.messages import is_summary_message, read_messages
+from conspectus.messages.requests import newest_user
 from conspectus.observe import log
 from conspectus.tokens import correction
 
@@ -91,18 +91,19 @@ async def _drop_resent(channel: Channel) -> bool:
 
     LangGraph puts them behind those that were kept, as their ids have left the state.
     """
-    if channel.held.head is None or channel.held.pending or channel.preserve:
-        return False  # no summary is in the state
-    covered = dict.fromkeys(manifest(await channel.thread(None).chain()))
-    entries = read_messages(channel.messages)
-    if entries[-1].role == "user":  # who may ask the same once more
-        entries.pop()
-    again = {e.stem for e in entries if not e.id.startswith(DERIVED)}.intersection(covered)
-    # A list that is sent again begins with the first; one alone is another message.
-    channel.resent = next(iter(covered), None) in again
+    if channel.held.head is None or channel.preserve:
+        return False
+    chain, messages = await channel.thread(None).chain(), channel.messages
+    covered = {key.partition("-")[0] for record in chain for key in record.covers}
+    entries = [one for one in read_messages(messages) if not one.id.startswith(DERIVED)]
+    asked = newest_user(messages)  # who may ask the same once more
+    newest = None if asked is None else messages[asked]
+    again = {id(e.source): e.stem for e in entries if e.stem in covered and e.source is not newest}
+    # All of them, or none: a call stays with its result, and one alone is another message.
+    all_came = bool(covered) and covered == {*again.values()}
+    channel.resent = all_came and any(map(is_summary_message, messages))
     if channel.resent:
-        gone = {id(entry.source) for entry in entries if entry.stem in again}
-        channel.messages = [message for message in channel.messages if id(message) not in gone]
+        channel.messages = [message for message in messages if id(message) not in again]
     return channel.resent
 
 

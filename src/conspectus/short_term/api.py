@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -246,6 +246,8 @@ class SummarizationNode(Attributes, RunnableCallable):
         if not (isinstance(given, (Mapping, BaseModel)) or is_dataclass(given)):
             kinds = "a dict, a dataclass or a pydantic model"
             raise InputError(f"Invalid input type: {type(given)}. Give {kinds}.")
+        if is_dataclass(given):  # which may have slots
+            given = {one.name: getattr(given, one.name) for one in fields(given)}
         state = given if isinstance(given, Mapping) else vars(given)
         messages, context = state.get(self.input_messages_key), state.get("context") or {}
         if messages is None:
