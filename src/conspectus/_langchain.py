@@ -58,7 +58,9 @@ is_store: Is[BaseStore] = _is("langgraph.store.base", "BaseStore")
 def innermost(model: Any) -> Any:
     """Return the model inside bound tools, retries and settings."""
     for _ in range(8):
-        model = getattr(model, "bound", None) or model
+        if not (bound := getattr(model, "bound", None)):
+            break
+        model = bound
     return model
 
 

@@ -247,8 +247,10 @@ class Channel:
     async def _going_on(self, messages: Sequence[BaseMessage], model: object) -> Any:
         """Leave out thoughts of messages that the latest compaction has kept, and response ids."""
         held, view = self.held, cast("Sequence[BaseMessage]", self.messages)
-        linked = getattr(innermost(model), "use_previous_response_id", False)
-        if held.head is None or not (linked or has_blocks(messages)):
+        if held.head is None:
+            return messages
+        linked = vars(innermost(model)).get("use_previous_response_id")
+        if not (linked or has_blocks(messages)):
             return messages
         if self.preserve or held.pending:
             view = await self.shown(view)

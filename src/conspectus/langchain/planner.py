@@ -91,10 +91,14 @@ async def _drop_resent(channel: Channel) -> bool:
 
     LangGraph puts them behind those that were kept, as their ids have left the state.
     """
-    if channel.held.head is None or channel.preserve:
+    messages, since = channel.messages, channel.held.messages_after
+    users = [one for one in messages[since:-1] if one.type == "human"]
+    if channel.held.head is None or channel.preserve or not users:
         return False
-    chain, messages = await channel.thread(None).chain(), channel.messages
+    chain = await channel.thread(None).chain()
     covered = {key.partition("-")[0] for record in chain for key in record.covers}
+    if covered.isdisjoint(one.stem for one in read_messages(users)):
+        return False
     entries = [one for one in read_messages(messages) if not one.id.startswith(DERIVED)]
     asked = newest_user(messages)  # who may ask the same once more
     newest = None if asked is None else messages[asked]
