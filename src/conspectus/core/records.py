@@ -175,8 +175,8 @@ class Record:
 
     @classmethod
     def make(cls, **parts: Any) -> Record:
-        """Make a record with the id that its parts give it."""
-        bare = cls(id="", **{k: v for k, v in parts.items() if k != "bill"})
+        """Make a record with the id that its parts give it; of its notes the summary speaks."""
+        bare = cls(id="", **{**parts, "segment": {}, "bill": {}})
         text = json.dumps(bare.to_json(), sort_keys=True, ensure_ascii=True)
         return cls(id=hashlib.sha256(text.encode()).hexdigest()[:16], **parts)
 

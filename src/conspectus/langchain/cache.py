@@ -77,10 +77,12 @@ class Sizes(NamedTuple):
     length: int = 0
     fresh: int = 0  # the first message that is new; 0 after an edit
     characters: int = 0
+    blocks: bool = False  # the content of a message is blocks, such as thoughts, and no text
 
     def followed(self, messages: Sequence[BaseMessage], counts: Sequence[Count]) -> Sizes:
         """Return the sizes of a later history; what is new is counted."""
         own, known, size, newest = self.messages, self.length, self.characters, self.newest
+        blocks = self.blocks
         own += messages[known:]  # two lists of one length are compared without a copy
         if len(own) != len(messages) or not are_equal(own, messages):
             again = [self.counted(column, count) for column, count in enumerate(counts)]
@@ -90,13 +92,14 @@ class Sizes(NamedTuple):
         for place in range(known, len(own)):
             message = own[place]
             size += EACH + characters(message.content)
+            blocks = blocks or type(message.content) is list
             if isinstance(message, AIMessage):
                 newest = Answer.of(message, place, newest)
                 if newest.total is not None or newest.input is not None:
                     self.answers.append(newest)
             for sums, count in zip(self.sums, counts, strict=True):
                 sums.append(sums[-1] + count(message))
-        return Sizes(own, self.sums, self.answers, newest, len(own), known, size)
+        return Sizes(own, self.sums, self.answers, newest, len(own), known, size, blocks)
 
     def counted(self, column: int, count: Count) -> Count:
         """Return this way to count for an edited history: the same objects have their tokens."""
@@ -142,6 +145,13 @@ class SessionCache:
             self._sizes[what] = now = known.followed(messages, counts)
             self.characters = now.characters
             return now
+
+    def has_blocks(self, messages: Sequence[BaseMessage]) -> bool:
+        """Return whether the content of a message is blocks, such as thoughts, and no text."""
+        known = self._sizes.get("view")
+        if known is not None and are_equal(known.messages, messages):
+            return known.blocks
+        return any(type(message.content) is list for message in messages)
 
     def counted(self, count: Count) -> Count:
         """Return a way to count that knows the tokens of the messages in view."""

@@ -33,7 +33,6 @@ from conspectus.langchain.state import (
     MAIN,
     HeadState,
     Run,
-    has_blocks,
     name_messages,
     read_head,
     without_response_id,
@@ -111,14 +110,19 @@ class Channel:
         return Scope(self._tenant, self.held.thread, self.held.session)
 
     @property
+    def _session(self) -> tuple[str, str, str]:
+        return self._tenant, self.held.thread, self.held.session
+
+    @property
     def cache(self) -> SessionCache:
-        name = self._tenant, self.held.thread, self.held.session
-        return self.setup.sessions.get_or_make(name, SessionCache)
+        known = self.setup.sessions.get(self._session)
+        return known or self.setup.sessions.get_or_make(self._session, SessionCache)
 
     def sizes(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
         """Return the sizes of the view, or of requests."""
-        sizes = self.cache.sizes(what, messages, *counts)
-        _ = self.cache  # it is measured again, as it has grown
+        cache = self.cache
+        sizes = cache.sizes(what, messages, *counts)
+        self.setup.sessions.put(self._session, cache)  # it is measured again, as it has grown
         return sizes
 
     # Compacting
@@ -217,14 +221,12 @@ class Channel:
 
     # Calling the model
 
-    def shows_all(self, messages: Sequence[BaseMessage]) -> bool:
-        """Return whether no record is to be shown or followed, and no thought may be stale."""
+    def shows_all(self) -> bool:
+        """Return whether no record is to be shown or followed."""
         recalls = self.setup.recalled and (self.run.saved or self.held.head is not None)
         if recalls or self.may_be_ahead(turn=False):
             return False
-        if self.held.head is None:
-            return True
-        return not self.preserve and not has_blocks(messages)
+        return self.held.head is None or not self.preserve
 
     async def send(
         self, request: ModelRequest[Any], messages: Sequence[BaseMessage], handler: Handler
@@ -250,8 +252,9 @@ class Channel:
         if held.head is None:
             return messages
         linked = vars(innermost(model)).get("use_previous_response_id")
-        if not (linked or has_blocks(messages)):
+        if not (linked or self.cache.has_blocks(messages)):
             return messages
+        name_messages(view)  # a run may begin here, in another process
         if self.preserve or held.pending:
             view = await self.shown(view)
         kept = {message.id for message in view[: held.messages_after]}

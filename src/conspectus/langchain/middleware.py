@@ -364,7 +364,7 @@ class SummarizationMiddleware(
 
     def _shows_all(self, channel: Channel, request: ModelRequest[Any]) -> bool:
         """Return whether a request shows what it should already."""
-        return channel.shows_all(request.messages)
+        return channel.shows_all()
 
     async def _shown(self, channel: Channel, request: ModelRequest[Any]) -> ModelRequest[Any]:
         if channel.held.head is not None:  # a run may begin here, in another process

@@ -22,7 +22,7 @@ from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.state import DERIVED, FORKED, Asked, name_messages
-from conspectus.messages import is_summary_message, read_messages
+from conspectus.messages import is_summary_message, read_message, read_messages
 from conspectus.messages.requests import newest_user
 from conspectus.observe import log
 from conspectus.tokens import correction
@@ -97,7 +97,7 @@ async def _drop_resent(channel: Channel) -> bool:
         return False
     chain = await channel.thread(None).chain()
     covered = {key.partition("-")[0] for record in chain for key in record.covers}
-    if covered.isdisjoint(one.stem for one in read_messages(users)):
+    if not any(read_message(one).stem in covered for one in users):
         return False
     entries = [one for one in read_messages(messages) if not one.id.startswith(DERIVED)]
     asked = newest_user(messages)  # who may ask the same once more

@@ -40,7 +40,7 @@ Tenant = str | Callable[[Any], str | None] | None
 Name = Annotated[str, Field(min_length=1)]
 Tokens = Annotated[int, Field(ge=0, strict=True)]
 
-_id, _content = attrgetter("id"), attrgetter("content")
+_id = attrgetter("id")
 
 
 class CompactionState(AgentState[Any]):
@@ -274,11 +274,6 @@ def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage
 @lru_cache(1_024)  # its checks take a tenth of a step with nothing due
 def _no_record(thread: str, session: str) -> HeadState:
     return HeadState(thread=thread, session=session)
-
-
-def has_blocks(messages: Iterable[BaseMessage]) -> bool:
-    """Return whether the content of a message is blocks, such as thoughts, and no text."""
-    return list in map(type, map(_content, messages))
 
 
 def without_response_id(message: BaseMessage) -> BaseMessage:
