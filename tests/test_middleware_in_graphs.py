@@ -104,10 +104,10 @@ def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals
 
 
 class SystemFirst(AgentMiddleware[Any, Any, Any]):
-    """Puts a system message before the messages, as outer middleware does."""
+    """Puts system messages before the others, as outer middleware does; one is a dict."""
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        rules = [SystemMessage("Be careful."), SystemMessage("Be brief.")]
+        rules = [SystemMessage("Be careful."), {"role": "system", "content": "Be brief."}]
         return handler(request.override(messages=[*rules, *request.messages]))
 
 

@@ -251,7 +251,7 @@ class Channel:
         held, view = self.held, cast("Sequence[BaseMessage]", self.messages)
         if held.head is None:
             return messages
-        linked = vars(innermost(model)).get("use_previous_response_id")
+        linked = getattr(innermost(model), "__dict__", {}).get("use_previous_response_id")
         if not (linked or self.cache.has_blocks(messages)):
             return messages
         name_messages(view)  # a run may begin here, in another process

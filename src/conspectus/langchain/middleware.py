@@ -20,9 +20,10 @@ from langchain.agents.middleware.types import (
     TracePolicy,
     omit_payload,
 )
-from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
+from conspectus._langchain import is_message
 from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure, names_embedded, plain_words
@@ -38,6 +39,7 @@ from conspectus.engine.settings import (
     model_of,
 )
 from conspectus.errors import Attributes, PolicyError
+from conspectus.langchain.cache import are_equal
 from conspectus.langchain.channel import Channel, Handler
 from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
@@ -87,7 +89,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         """Call the model with what this middleware makes of its request."""
-        return run(self._called(request, lambda sent: io(lambda: handler(sent))))
+        return run(self._called(_of_objects(request), lambda sent: io(lambda: handler(sent))))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]
@@ -97,7 +99,15 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
         def send(sent: ModelRequest[Any]) -> Awaitable[Any]:
             return io(lambda: None, lambda: handler(sent))  # the first is for no loop
 
-        return await arun(self._called(request, send))
+        return await arun(self._called(_of_objects(request), send))
+
+
+def _of_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
+    """Return a request whose messages are objects: other middleware may have put dicts there."""
+    sent = request.messages
+    if are_equal(sent, request.state.get("messages")) or all(map(is_message, sent)):
+        return request
+    return request.override(messages=cast("list[AnyMessage]", convert_to_messages(sent)))
 
 
 class SummarizationMiddleware(
