@@ -24,6 +24,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 from tables import HERE, Row, child, number
 
 PATH = "/v1/chat/completions"
@@ -51,6 +52,25 @@ async def provider(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+_session: Any = None  # of the process that passes on
+
+
+async def passing_on(scope: Any, receive: Any, send: Any) -> None:
+    """Pass a request on and its answer back, with the endpoint's libraries and nothing else."""
+    global _session
+    _session = _session or aiohttp.ClientSession()
+    body, more = b"", True
+    while more:
+        piece = await receive()
+        body, more = body + piece.get("body", b""), piece.get("more_body")
+    upstream, head = os.environ["UPSTREAM"] + scope["path"], {"content-type": "application/json"}
+    async with _session.post(upstream, data=body, headers=head) as answer:
+        kept = [one for one in answer.raw_headers if one[0].lower().startswith(b"content-")]
+        start = {"type": "http.response.start", "status": answer.status, "headers": kept}
+        await send(start)
+        await send({"type": "http.response.body", "body": await answer.read()})
+
+
 @contextmanager
 def server(*line: str, **around: str) -> Iterator[str]:
     """Start a server of which the last argument is the port; return its address."""
@@ -75,10 +95,14 @@ def server(*line: str, **around: str) -> Iterator[str]:
             made.terminate()
 
 
+def _uvicorn(app: str, **around: str) -> Any:
+    about = "log_level='error', timeout_keep_alive=75, lifespan='off'"
+    code = f"import speed_serve, uvicorn; uvicorn.run(speed_serve.{app}, port={{port}}, {about})"
+    return server(sys.executable, "-c", code, **around)
+
+
 def _provider() -> Any:
-    about = "log_level='error', timeout_keep_alive=75"
-    code = f"import speed_serve, uvicorn; uvicorn.run(speed_serve.provider, port={{port}}, {about})"
-    return server(sys.executable, "-c", code)
+    return _uvicorn("provider")
 
 
 def _ours(upstream: str, folder: str, window: int = 10**9) -> Any:
@@ -143,7 +167,8 @@ def latency(quick: bool) -> Iterator[Row]:
     """Time requests with nothing due, each of which continues its conversation."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(_provider())
-        ways = {"": upstream, "ours": stack.enter_context(_ours(upstream, folder))}
+        bare = stack.enter_context(_uvicorn("passing_on", UPSTREAM=upstream))
+        ways = {"": upstream, "bare": bare, "ours": stack.enter_context(_ours(upstream, folder))}
         try:
             ways["LiteLLM"] = stack.enter_context(_litellm(upstream, folder))
         except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
@@ -156,7 +181,9 @@ def latency(quick: bool) -> Iterator[Row]:
                     yield Row(name, mine, None, "ms")
                     continue
                 theirs = of(added["LiteLLM"])
-                detail = f"{number(mine)} ms, theirs {number(theirs)} ms"
+                bare = of(added["bare"])
+                detail = f"{number(mine)} ms, theirs {number(theirs)} ms; uvicorn and aiohttp "
+                detail += f"alone {number(bare)} ms ({number(bare / theirs)} x)"
                 yield Row(f"{name}, LiteLLM's proxy = 1", mine / theirs, 0.1, detail=detail)
 
 

@@ -93,7 +93,9 @@ def test_a_session_is_archived_before_it_is_compacted_and_what_binds_comes_back(
     place.transcript.parent.mkdir(parents=True)
     place.write(session := worked(1))
     # Some versions do not name the session's file.
-    unnamed = place.data("PreCompact", trigger="auto", transcript_path="")
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(place.project))  # the agent has gone to a folder
+    elsewhere = str(place.transcript.parent)
+    unnamed = place.data("PreCompact", trigger="auto", transcript_path="", cwd=elsewhere)
     said, told_of = place.hook("pre-compact", unnamed)
     assert (said, told_of) == ("", "")  # what is printed here would become an order to summarise
     assert len(place.kept()) == len(read_history(place.transcript).messages)

@@ -71,10 +71,10 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
     from conspectus.engine import Compactor
     from conspectus.transcripts import mend, read_history
 
-    scope = _scope(data)
-    home = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"  # some versions do not say where
-    beside = Path(re.sub("[^A-Za-z0-9]", "-", data["cwd"]), f"{Path(scope.thread).name}.jsonl")
-    path = str(data.get("transcript_path") or Path(home, "projects", beside))
+    scope, home = _scope(data), os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
+    project = re.sub("[^A-Za-z0-9]", "-", scope.tenant.partition(":")[2])
+    beside = f"{home}/projects/{project}/{Path(scope.thread).name}.jsonl"
+    path = str(data.get("transcript_path") or beside)  # some versions do not say where
     messages = [*mend(read_history(Path(path).expanduser()).messages).messages, END]
     settings: Any = {"keep": ("messages", 1), "max_summary_tokens": 4_000, "stale_results": False}
     more: Any = {"thread_id": scope.thread, "tenant": scope.tenant, "force": True}
