@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest.mock import Mock
 
@@ -234,6 +235,8 @@ def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, r
             path.unlink()
         with pytest.raises(ArchiveError, match=r"deleted or replaced since it was opened.*again"):
             archive.put(SCOPE, entries[1:])
+        with ThreadPoolExecutor() as pool, pytest.raises(ArchiveError, match="deleted or replaced"):
+            pool.submit(archive.chain, SCOPE).result()  # by a connection of its own
         compactor = Compactor(trigger=("messages", 10), keep=("messages", 4), archive=archive)
         result = compactor.compact(SENT, thread_id="t")
         assert result.outcome != "compacted"

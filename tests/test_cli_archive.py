@@ -83,7 +83,7 @@ def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(ar
 
 def test_recall_is_asked_in_one_way(archive):
     here = ["recall", "--archive", archive, "--thread", "trip"]
-    assert "exactly one of query, id and range" in refused(*here)
+    assert "ask by a query, by an id, or by a range" in refused(*here)
     assert "holds none of these words" in refused(*here, "x", "--id", "u1")
     assert "give both" in refused(*here, "--from", "u1")
     assert "runs backwards" in refused(*here, "--from", "a3", "--to", "u1")

@@ -104,7 +104,7 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("tokenizer", ["tiktoken:no-such-encoding"], "tiktoken"),
     ("tokenizer", [7], "tokenizer must be"),
     ("token_counter", [7], "token_counter must be"),
-    ("token_counter", ["tiktoken"], "write tiktoken:o200k_base"),
+    ("token_counter", ["tiktoken", "gpt-4o"], "write tiktoken:o200k_base"),
     ("tenant", [7, ""], "tenant must be a text or a callable"),
     ("skills", ["read_file"], "skills must be a conspectus.langchain.Skills"),
     ("summarizer_timeout", [30_000], r"seconds above 0 and at most 3,600, or None, not 30000"),

@@ -93,6 +93,7 @@ def test_a_client_sees_nothing_beyond_its_grant(transport, archive, tmp_path):
         [foreign] = [handle for handle, name in handles.items() if name == '"t1" of bob']
         async with connected(transport, archive, tmp_path, {"ann": ["t1"]}) as client:
             assert (await told(client, "list_threads")).count("\n[") == 1
+            assert "No more" in await told(client, "list_threads", start=9)
             for word in ("zebra", "giraffe"):
                 assert (await told(client, "search", query=word)).startswith("Nothing was found")
             errors = set()

@@ -138,6 +138,14 @@ def test_what_is_remembered_of_histories_is_bounded_by_their_characters(way):
     assert kept < 80_000_000
 
 
+def test_what_a_provider_alone_can_read_stays():
+    sealed = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA" * 99}
+    history = [{"role": "user", "content": f"Part {n}. " * 20} for n in range(30)]
+    result = Compactor().compact([sealed, *history], thread_id="t", force=True)
+    assert sealed in result.messages
+    assert result.evicted
+
+
 def test_thoughts_of_other_providers_stay():
     content: list[Any] = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}]
     for provider, left in (("google_genai", content), (None, content[1:])):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, wrap_model_call
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -123,6 +123,18 @@ def test_the_summary_stands_behind_all_leading_system_messages(history, own_rule
     system = 2 + own_rule
     assert kinds[: system + 2] == ["system"] * system + ["summary", "human"]
     assert "system" not in kinds[system:]
+
+
+def test_a_model_may_be_asked_twice_at_once():
+    @wrap_model_call
+    async def hedged(request: Any, handler: Any) -> Any:
+        return (await asyncio.gather(handler(request), handler(request)))[0]
+
+    own, model = middleware(), ScriptedChatModel(answers=lambda _: "ok")
+    graph, _ = agent(model, hedged, own, ContextGuard(own, window=20_000))
+    for n in range(9):
+        asyncio.run(graph.ainvoke(said(f"question {n}"), thread()))
+    assert len(model.calls) == 18
 
 
 class Linked(ScriptedChatModel):

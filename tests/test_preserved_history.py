@@ -30,6 +30,7 @@ class Talk:
         self.down = False
         self.model = ScriptedChatModel(answers=self._answer)
         self.store, self.saver, self.schema, self.deep = store, InMemorySaver(), schema, deep
+        self.history: Any = "preserve"
         self.graph = self.compiled()
 
     def compiled(self) -> Any:
@@ -41,7 +42,7 @@ class Talk:
             )
             return create_deep_agent(self.model, middleware=[own], **kept)
         middle = SummarizationMiddleware(
-            None, summarizer=self._summary, history="preserve", **SETTINGS
+            None, summarizer=self._summary, history=self.history, **SETTINGS
         )
         stack = [middle, ContextGuard(middle)] if self.schema else [middle]
         return create_agent(self.model, [], middleware=stack, state_schema=self.schema, **kept)
@@ -122,6 +123,18 @@ def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
     assert laid_over(view, own, [*own[:4], theirs, own[5]]) == [own[0], summary, theirs, own[5]]
     assert laid_over(view, own, view) == view
     assert laid_over(view, own, own[1:4]) == [summary]
+    bare = [one.model_copy(update={"id": None}) for one in own]  # as when rebuilt of dicts
+    assert laid_over(view, own, bare) == view
+
+
+@pytest.mark.parametrize("store", [0, 1])
+def test_a_thread_may_have_begun_with_its_history_replaced(store):
+    talk = Talk(where(store))
+    for talk.history, turns in (("replace", range(9)), ("preserve", range(9, 40))):
+        talk.graph = talk.compiled()
+        talk.ask(*turns)
+    assert max(len(call.messages) for call in talk.model.calls) <= 10
+    assert len(talk.read) <= 14
 
 
 def test_the_same_words_said_again_are_another_message():

@@ -363,8 +363,15 @@ def test_in_one_message_words_find_their_place_and_the_end_can_be_reached(archiv
     at = int(read().text.split("next: at=")[1].split(")")[0])
     assert read().hits[0].text == text(lines)[:at]
     assert text(lines)[at:].startswith(read(at=at).hits[0].text)
+    assert [read(at=len(text(lines)) - n).truncated for n in (9_000, 9, 0)] == [True, False, False]
     with pytest.raises(NotFoundError, match="none of these words"):
         read(query="zebra")
+
+
+def test_of_a_text_in_chinese_a_passage_is_shown_where_the_whole_has_no_room(archive):
+    texts = [f"文件f{n}.txt：端口是{5000 + n}。" + "没有别的内容。" * 90 for n in range(9)]
+    keep(archive, [*(said("assistant", one, id=f"m{n}") for n, one in enumerate(texts)), "Go on."])
+    assert "5003" in recall(archive, query="f3.txt 里的端口是多少？", tokens=400, count=len).text
 
 
 def test_a_call_of_several_in_one_message_has_a_name(archive):

@@ -112,6 +112,8 @@ def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter):
     logger = logger_of(fitter)
     tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
     data = {"model": "m", "messages": large("x"), "tools": tools}
+    small = {**data, "messages": data["messages"][:1], "tools": [], "max_tokens": 10**6}
+    assert asyncio.run(hooked(logger, ANN, small, "acompletion")) == small
     with pytest.raises(litellm.ContextWindowExceededError, match="tools"):
         asyncio.run(hooked(logger, ANN, data, "acompletion"))
 

@@ -67,8 +67,11 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
         # Somebody else has no such response, and a conversation is the upstream's.
         other = post(endpoint, "/v1/responses", body, authorization="Bearer other")
         assert (own(other, "state"), upstream.requests[-1].body) == ("upstream", body)
-        theirs = {"model": "m", "input": "hi", "conversation": "conv_1"}
-        assert own(post(endpoint, "/v1/responses", theirs), "state") == "upstream"
+        theirs: list[Any] = [{"input": "hi", "conversation": "conv_1"}]
+        theirs += [{"input": [{"type": "item_reference", "id": "msg_1"}]}]
+        for more in theirs:
+            answer = post(endpoint, "/v1/responses", {"model": "m", **more})
+            assert own(answer, "state") == "upstream"
 
 
 def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):

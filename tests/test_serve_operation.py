@@ -223,6 +223,22 @@ def test_a_wrong_setting_is_told_in_plain_words(tmp_path, given, said):
         assert raw not in str(caught.value)
 
 
+@pytest.mark.parametrize("off", [False, True])
+@pytest.mark.parametrize(
+    "section", [{}, {"model_name": "embedded"}, {"keep": {"type": "messages", "value": 2}}]
+)
+def test_a_section_switches_nothing_off_unless_it_says_so(tmp_path, section, off):
+    file = tmp_path / "serve.yaml"
+    section |= {"enabled": False} if off else {}
+    file.write_text(json.dumps({"serve": URL, "summarization": section}))
+    config = load_settings(file)[1]
+    assert (config.enabled, config.trigger) == (not off, [{"fraction": 0.85}])
+    with before(lambda asked: chat(), tmp_path, config=config) as (_, endpoint):
+        answer = post(endpoint, "/v1/messages", BODY)
+        assert ("enabled is false" in str(own(answer, "note"))) is off
+        assert own(answer, "compacted") == (None if off else "true")
+
+
 def test_a_wrong_option_is_not_the_files_mistake(tmp_path):
     file = tmp_path / "serve.yaml"
     file.write_text("serve:\n  upstream: http://h\n  listen: 127.0.0.1:80\n  window: many")
@@ -376,7 +392,8 @@ def thoughtful(calls: int) -> list[dict[str, Any]]:
         use = {"type": "tool_use", "id": f"toolu_a1b2c3d4{n}", "name": "Read", "input": {}}
         result = {"type": "tool_result", "tool_use_id": use["id"], "content": "line; " * 100}
         made.append({"role": "assistant", "content": [thought, use]})
-        made.append({"role": "user", "content": [result]})
+        beside = [{"type": "text", "text": "<system-reminder>Go on.</system-reminder>"}] * (n % 2)
+        made.append({"role": "user", "content": [result, *beside]})
     return made
 
 

@@ -79,7 +79,7 @@ def test_what_a_counter_adds_to_any_list_is_left_free_on_each_surface():
 def test_what_models_reported_corrects_the_size_of_a_history_within_bounds(share, counts):
     messages = talk(20, share)
     plain = TokenMeter(model="gpt-4o").messages(messages)
-    result = Compactor(token_counter="gpt-4o", window=50_000).compact(messages, thread_id="t")
+    result = Compactor(tokenizer="gpt-4o", window=50_000).compact(messages, thread_id="t")
     assert result.tokens_before == pytest.approx(plain * counts, rel=0.05)
     exact = Compactor(token_counter=count_tokens_approximately).compact(messages, thread_id="t")
     assert exact.tokens_before == sum(count_tokens_approximately([m]) for m in messages)
@@ -88,7 +88,7 @@ def test_what_models_reported_corrects_the_size_of_a_history_within_bounds(share
 def test_clips_stay_the_same_when_reports_come_and_go():
     giant = HumanMessage("word " * 6_000, id="giant")
     messages = [*talk(12, 1.9), giant]
-    compactor = Compactor(token_counter="gpt-4o", window=4_000, archive="memory:")
+    compactor = Compactor(tokenizer="gpt-4o", window=4_000, archive="memory:")
     first = compactor.compact(messages, thread_id="t")
     assert (first.outcome, first.clipped) == ("compacted", 1)
     shown = TokenMeter(model="gpt-4o").message(first.messages[-1])

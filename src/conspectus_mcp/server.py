@@ -90,7 +90,7 @@ class _Reader:
             lines = [_thread_line(scope) for scope in scopes[start : start + PAGE]]
         if (more := len(scopes) - start - PAGE) > 0:
             lines.append(f"({more:,} more: start={start + PAGE})")
-        return recalled_text("\n".join(lines or [NONE]))
+        return recalled_text("\n".join(lines or ["No more threads." if start else NONE]))
 
     def search(
         self,

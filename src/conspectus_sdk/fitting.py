@@ -91,7 +91,7 @@ class Fitter(Closing):
         self.archive, self._background = opened, None
         self._opened = opened if isinstance(archive, (str, Path)) else None
         self._settings = replace(made, archive=opened)
-        self._engine = lru_cache(KNOWN)(self._made)
+        self.engine = lru_cache(KNOWN)(self._made)  # of a model, with its window
 
     def fit(self, messages: Sequence[Source], **request: Unpack[Request]) -> CompactionResult:
         """Make the messages of a request fit; send the `messages` of the result.
@@ -129,7 +129,7 @@ class Fitter(Closing):
         answer_tokens: int | None = None,
     ) -> CompactionResult:
         scope = scope_of(tenant, thread_id, session)
-        engine, window = self._engine(model)
+        engine, window = self.engine(model)
         meter = engine.meter
         beside = whole(answer_tokens or 0, "answer_tokens", 0) + meter.tools(tools or ())
         beside += meter.base

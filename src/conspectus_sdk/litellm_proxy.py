@@ -16,6 +16,7 @@ try:
 except ImportError as error:
     raise ImportError(f"LiteLLM is not installed: {install_command('litellm')}") from error
 
+from conspectus.model.windows import reserved_for_answer
 from conspectus_sdk.fitting import Fitter, plain
 
 logger = logging.getLogger(__name__)
@@ -24,7 +25,6 @@ CHAT = ("completion", "acompletion", "anthropic_messages", "aanthropic_messages"
 FIELDS = dict.fromkeys(CHAT, "messages") | dict.fromkeys(("responses", "aresponses"), "input")
 SESSION = ("litellm_session_id", "session_id", "thread_id")  # names, or in the `metadata`
 PROMPTS = ("system", "developer")
-ANSWER = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
 class FittingLogger(CustomLogger):
@@ -66,8 +66,9 @@ class FittingLogger(CustomLogger):
             messages = [{"role": "user", "content": messages}]
         system = data.get("system") or data.get("instructions")
         model = str(data.get("model") or "")
-        answers = (data.get(name) for name in ANSWER)
         try:
+            # Clients set the most that any model answers, also where that is all of the window.
+            answer = reserved_for_answer((data,), self._fitter.engine(model)[1])
             result = await self._fitter.afit(
                 messages,
                 model=model,
@@ -75,7 +76,7 @@ class FittingLogger(CustomLogger):
                 tenant=self._tenant(user_api_key_dict, data),
                 system=system,
                 tools=data.get("tools") or (),
-                answer_tokens=next((n for n in answers if isinstance(n, int) and n > 0), None),
+                answer_tokens=answer,
             )
         except StuckError as error:
             raise ContextWindowExceededError(str(error), model, "conspectus") from error

@@ -46,6 +46,7 @@ PATIENCE = 3.0  # seconds that it has for that
 
 EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 NOT_READ = "histories at this path are not read; the request went on as it came"
+SWITCHED_OFF = "nothing is compacted, as summarization.enabled is false"
 
 
 class Reply:
@@ -186,8 +187,9 @@ class Endpoint:
         posted = request.method == "POST" and "json" in about.get("content-type", "")
         may_hold = "content-encoding" in about or any(name in raw for name in HISTORIES)
         may_hold = may_hold and not NO_HISTORY.search(request.url.path)
-        if self._enabled and posted and may_hold:
-            reply.note, own = NOT_READ, own_headers(note=NOT_READ)
+        if posted and may_hold:
+            reply.note = NOT_READ if self._enabled else SWITCHED_OFF
+            own = own_headers(note=reply.note)
         headers = to_upstream(request.headers.raw)
         answer = await self._upstream.send(request.method, *_where(request), headers, raw)
         await self._relay(answer, reply, own)

@@ -63,6 +63,7 @@ def serve(
         need = f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
         said = need + install_command("serve") if error.name else str(error)
         raise InputError(said) from error
+    from conspectus_serve.app import SWITCHED_OFF
     from conspectus_serve.protocols import target_of
     from conspectus_serve.settings import load_settings
     from conspectus_serve.work import LOG
@@ -75,7 +76,8 @@ def serve(
         host, port = settings.listen.rpartition(":")[0], listening.getsockname()[1]
         theirs = urljoin(settings.upstream, target_of(settings.upstream, "/v1/"))
         typer.echo(f"http://{host}:{port}/v1/ -> {theirs}", err=True)
-        typer.echo(f"Windows in tokens: {_windows(settings, summarization)}", err=True)
+        windows = f"Windows in tokens: {_windows(settings, summarization)}"
+        typer.echo(windows if summarization.enabled else f"Note: {SWITCHED_OFF}", err=True)
         if not settings.token:
             typer.echo(f"What is compacted: http://{host}:{port}/conspectus/", err=True)
         about = uvicorn.Config(

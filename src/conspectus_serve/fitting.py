@@ -53,6 +53,11 @@ LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 NOT_UNDERSTOOD = "a message was not understood; the request is sent on as it came"
 
 
+def _is_reference(item: Any) -> bool:
+    """Return whether an item only names one that its server holds."""
+    return isinstance(item, dict) and item.get("type") == "item_reference"
+
+
 class Fitter:
     """Read requests, make them fit, write what is sent, and keep the progress of each thread."""
 
@@ -119,7 +124,8 @@ class Fitter:
         x.streamed = body.get("stream") is True and not x.route.counts
         x.model = str(body.get("model") or x.route.model)[:LONGEST_NAME]
         x.given, x.compacts = asked_of(x.route.name, body) if self.compacts else (body, False)
-        if body.get("conversation"):
+        items = protocol.history(body) if protocol is RESPONSES else ()
+        if body.get("conversation") or any(map(_is_reference, items)):
             x.state = "upstream"
             return
         with self._refusing(x):
@@ -326,7 +332,9 @@ class Fitter:
         x.refused = x.refused.and_again(sent, x.beside, error)
         if x.refused.tries > TRIES:
             return False
-        if x.refused.named or x.room is None:
+        # That a proxy takes no more bytes says nothing of the model.
+        of_bytes = getattr(error, "status_code", None) == 413 and not x.refused.named
+        if x.refused.named or (x.room is None and not of_bytes):
             most = x.refused.having_tried(x.refused.budget, sent).most
             x.learned.refused = most + x.beside
         await self._compact(x, Window(x.refused.budget + x.beside, x.beside))

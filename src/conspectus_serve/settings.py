@@ -34,7 +34,7 @@ PLAINLY = {
     "trigger": {"type": "fraction", "value": 0.85},
     "keep": {"type": "fraction", "value": 0.35},
 }
-"""Summarization settings without a `summarization:` section: compactions are few, as each makes the
+"""Summarization settings where the file names no trigger: compactions are few, as each makes the
 provider's cache of the history invalid."""
 
 PROVIDER = "the provider, such as https://api.openai.com; also as --upstream"
@@ -168,8 +168,8 @@ def load_settings(
     """Read the settings of the endpoint, and those of summarization.
 
     Args:
-        path: a YAML file with sections `serve:` and `summarization:`; None for neither. Without the
-            second, requests are compacted at 85 % of their window by the embedded summariser.
+        path: a YAML file with sections `serve:` and `summarization:`; None for neither. Without a
+            trigger in the second, requests are compacted at 85 % of their window.
         given: settings that count before those of the file; None values are left out.
 
     Raises:
@@ -185,12 +185,12 @@ def load_settings(
     config, source = SummarizationConfig.model_validate(PLAINLY), Source(section=SECTION)
     if path is not None:
         file = Path(path).expanduser()
-        read = load_config(file)
+        named, _ = read_section(file)
+        triggered = isinstance(named, Mapping) and "trigger" in named
+        config = load_config(file, usual={"enabled": True} if triggered else PLAINLY)
         section, source = read_section(file, SECTION)
         if not isinstance(section, Mapping | None):
             raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")
-        config._source = read.source
-        config = read if ("summarization",) in read.source.lines else config
     wanted = {**(section or {}), **options}
     if wanted.get("archive") is None:
         wanted["archive"] = config.archive

@@ -105,9 +105,13 @@ class Places:
         """Note how far a thread has come, and let `write` write it."""
         # A request without an answer may be one beside the conversation, such as for its title.
         named = hint and any(mark.by_model for mark in trail.marks)
-        slips = [f"answer {trail.names[0]}"] + ([f"hint {hint}"] if named else [])
+        slips = [f"answer {name}" for name in trail.names[:NEAR]]
+        # Some clients put other words behind the last answer at each request.
+        slips = slips[:1] + [one for one in slips[1:] if self._near.get((tenant, one)) is None]
+        for slip in slips:
+            self._near.put((tenant, slip), match.thread)
+        slips += [f"hint {hint}"] if named else []
         place = {"head": head, "tail": trail.answered[-TAIL:], "first": trail.said[0], "hint": hint}
-        self._near.put((tenant, slips[0]), match.thread)
         with self._lock:
             self._waiting[tenant, f"thread {match.thread}"] = place
             self._waiting.update({(tenant, slip): {"thread": match.thread} for slip in slips})

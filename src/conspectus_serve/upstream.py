@@ -41,13 +41,14 @@ HOP_BY_HOP = frozenset(
 REPLACED = frozenset((b"host", b"content-length", b"expect", b"accept-encoding"))
 """Headers of a client that are written anew; answers are read on the way, so they come plain."""
 
-REFUSALS = frozenset((400, 413, 422, *range(500, 600)))
+REFUSALS = frozenset((400, 413, 422, 429, *range(500, 600)))
 """Statuses with which upstreams refuse a request that is too long."""
 
 LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
 LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
 DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
 ENDED = ("completed", "incomplete", None)  # statuses of a response; in the background it has others
+ITEM_DONE = b'"response.output_item.done"'
 HEAD, TAIL = 8_192, 16_384  # bytes at both ends of an answer in which usage is looked for
 
 _NO_HEADER = re.compile(r"[^ -~]")  # letters that may stand in no header
@@ -231,11 +232,14 @@ class UpstreamAnswer:
     def response(self) -> tuple[str, list[Any]] | None:
         """Return the id and output of a response of Responses; None if it is not complete."""
         try:
-            raw = bytes(self._raw)
+            raw, items = bytes(self._raw), list[Any]()
             if self._streamed:
-                *_, raw = (one for one in _data(raw) if one.strip() != b"[DONE]")
+                events = [one for one in _data(raw) if one.strip() != b"[DONE]"]
+                items = [json.loads(one)["item"] for one in events if ITEM_DONE in one]
+                raw = events[-1]
             body = json.loads(raw)["response"] if self._streamed else json.loads(raw)
-            name, output, status = body["id"], body["output"], body.get("status")
+            # Some upstreams leave the output out of the last event.
+            name, output, status = body["id"], body["output"] or items, body.get("status")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         named = status in ENDED and isinstance(name, str) and isinstance(output, list)

@@ -93,12 +93,8 @@ class SqliteTables(Tables):
                 connection.execute("BEGIN IMMEDIATE")
             # What only reads needs no transaction: what it finds never changes, or is checked.
             yield Run(connection.cursor(), "?")
-            if writes and self._path is not None and _identity(self._path) != self._file:
-                raise ArchiveError(
-                    f"The archive {self._path} was deleted or replaced since it was opened, so "
-                    "nothing was written; open it again, or restart the program."
-                )
             if writes:
+                self._check_file()
                 connection.execute("COMMIT")
         except BaseException:
             if connection is not None and connection.in_transaction:
@@ -129,6 +125,13 @@ class SqliteTables(Tables):
             for connection in list(self._open):
                 connection.close()
 
+    def _check_file(self) -> None:
+        if self._path is not None and self._file not in (None, _identity(self._path)):
+            raise ArchiveError(
+                f"The archive {self._path} was deleted or replaced since it was opened, so nothing "
+                "is read or written; open it again, or restart the program."
+            )
+
     def _connection(self) -> sqlite3.Connection:
         if self._closed:
             raise sqlite3.ProgrammingError("the archive is closed")
@@ -136,6 +139,7 @@ class SqliteTables(Tables):
         name = f"of_{os.getpid() if self._path else 0}"
         connection: _Connection | None = getattr(self._own, name, None)
         if connection is None:
+            self._check_file()  # SQLite would make an empty one
             own: Any = {"isolation_level": None, "check_same_thread": False, "uri": True}
             connection = _Connection(self._where, BUSY, **own)
             connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too

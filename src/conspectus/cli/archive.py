@@ -44,17 +44,17 @@ def recall(
     query: Annotated[str | None, Argument(metavar="QUERY", help="Words to look for.")] = None,
     id: Annotated[str | None, Option("--id", help="A message id, as a summary cites it.")] = None,
     at: Annotated[int | None, Option("--at", help="With --id: characters to skip.")] = None,
-    first: Annotated[str | None, Option("--from", help="First id of a stretch.")] = None,
-    last: Annotated[str | None, Option("--to", help="Last id of the stretch.")] = None,
+    first: Annotated[str | None, Option("--from", help="First id of a range.")] = None,
+    last: Annotated[str | None, Option("--to", help="Last id of the range.")] = None,
     tokens: Annotated[int, Option(help="Most tokens of the answer.")] = 1024,
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     session: SessionOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Find archived originals by words, by id, by words in one of them, or in a stretch."""
+    """Find archived originals by words, by id, by words in one of them, or in a range."""
     if (first is None) != (last is None):
-        raise InputError("--from and --to name the two ends of a stretch; give both")
+        raise InputError("--from and --to name the two ends of a range; give both")
     stretch = None if first is None or last is None else (first, last)
     with _reading(archive, tenant, thread, session) as kept:
         whose = {"thread_id": thread, "tenant": tenant, "session": session}

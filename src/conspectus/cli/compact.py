@@ -17,6 +17,7 @@ from conspectus.cli import options, output
 from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, complain
 from conspectus.cli.options import LOCAL
 from conspectus.cli.output import STDOUT
+from conspectus.core.policy import names_embedded
 from conspectus.engine import Compactor
 from conspectus.errors import InputError
 from conspectus.model import windows
@@ -42,7 +43,7 @@ def compact(
     trigger: Annotated[list[str] | None, Option(help=TRIGGER, show_default=False)] = None,
     keep: Annotated[str | None, Option(help=KEEP)] = None,
     window: options.WindowOption = None,
-    reserve: Annotated[int, Option(help=RESERVE)] = 0,
+    reserve: Annotated[int | None, options.tokens(RESERVE)] = None,
     model: Annotated[
         str, Option("--model", "--summarizer", metavar="NAME", help=MODEL)
     ] = "embedded",
@@ -53,7 +54,7 @@ def compact(
     tenant: options.TenantOption = LOCAL,
     force: Annotated[bool, Option("--force", help="Compact although nothing asks for it.")] = False,
     redact: Annotated[bool, Option("--redact", help="Take secrets out of what is kept.")] = False,
-    focus: Annotated[str | None, Option(help="What to keep above all, in plain words.")] = None,
+    focus: Annotated[str | None, Option(help="What a model is to keep above all.")] = None,
     on_failure: Annotated[str, Option(help=ON_FAILURE)] = "degrade",
     out: options.OutOption = None,
     as_json: options.JsonOption = False,
@@ -84,9 +85,9 @@ def compact(
             "trigger": triggers,
             "keep": kept_size,
             "window": window,
-            "reserved_tokens": reserve,
+            "reserved_tokens": reserve or 0,
             "archive": where,
-            "token_counter": options.known_model(history.model),
+            "tokenizer": options.known_model(history.model),
             "max_summary_tokens": max_summary_tokens,
             "on_failure": on_failure,
             "redact": redact,
@@ -102,6 +103,8 @@ def compact(
         output.write_text(out, write_history(written, history))
     caveats = dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning)
     notes = [*caveats, *mended.notes, *history.remarks]
+    if focus is not None and names_embedded(model):
+        notes.append("the embedded summariser takes no notice of --focus; give a --model")
     goes_on = result.record.parent if result.record is not None else result.summary
     if not is_new and not goes_on:
         notes.append(
@@ -179,11 +182,15 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
         line(f"Messages: {data['output']}")
     if outcome != "compacted" and not dropped:
         return
-    if not data["archived"]:
+    if data["archive"] is None:
         line("Originals: not archived, so nothing can be recalled; keep the file", fg="yellow")
         return
     line(f"Originals: {data['archive']} (thread {data['thread']})")
+    if not data["archived"]:
+        behind = "those behind the summary in the file are not there; --thread goes on with theirs"
+        line(f"  {behind}", fg="yellow")
     parts = ["conspectus", "recall", "--thread", data["thread"]]
     parts += ["--archive", data["archive"]] if data["archive"] != options.archive_of(None) else []
     parts += ["--tenant", data["tenant"]] if data["tenant"] != LOCAL else []
-    line(f"Next: {shlex.join(parts)} 'what you look for'", bold=True)
+    if data["archive"] not in options.IN_MEMORY:
+        line(f"Next: {shlex.join(parts)} 'what you look for'", bold=True)

@@ -258,13 +258,15 @@ class SummarizationConfig(Part):
         return list(self.plain(only_set=True).items())
 
 
-def load_config(path: str | Path, *, unused: Collection[str] = ()) -> SummarizationConfig:
+def load_config(
+    path: str | Path, *, unused: Collection[str] = (), usual: Mapping[str, Any] | None = None
+) -> SummarizationConfig:
     """Read the `summarization:` section of a YAML file, and check all of it.
 
     Without the section nothing is summarised. Values such as `$ARCHIVE_URL` are those of
     environment variables. Other sections are ignored, except `skills.container_path` and `models`.
     With `enabled: false` a file with mistakes is read as an empty one; `config.source.notes` lists
-    them. Variables of `unused` keys need not be set.
+    them. Variables of `unused` keys need not be set; keys that are missing have `usual` values.
 
     Raises:
         ConfigError: it cannot be read, or is invalid; each mistake with its line.
@@ -282,7 +284,8 @@ def load_config(path: str | Path, *, unused: Collection[str] = ()) -> Summarizat
     section, source = read_section(file)
     section = {} if section is None else section
     _check_form(section, source)
-    section = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
+    given = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
+    section = {**(usual or {}), **given}
     try:
         folder = {"folder": file.absolute().parent}
         config, problems = SummarizationConfig.model_validate(section, context=folder), {}

@@ -36,8 +36,8 @@ GAIN = 10
 RELIEF = 2
 STUCK = (
     "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
-    "with a larger window, reserve less of it, pin less, or shorten the system prompt or the "
-    "newest message, its images and files included"
+    "with a larger window (without one, a higher trigger), reserve less of it, pin less, or "
+    "shorten the system prompt or the newest message, its images and files included"
 )
 HELD_BACK = (
     "the history takes {needed:,} tokens of {budget:,}, and its latest summary failed or was "
@@ -154,7 +154,8 @@ def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
     needed = sum(ladder.size(i, 1) if clip else ladder.items[i].tokens for i in stay)
     needed += ladder.floor if leave or ladder.standing else 0
     reason = STUCK.format(needed=needed, budget=ladder.budget)
-    reason += "" if clip else "; with an archive, large messages could be clipped"
+    clips = clip and ladder.clip_users
+    reason += "" if clips else "; with an archive, large messages can be truncated"
     return Stuck(reason, tokens, needed, ladder.budget)
 
 

@@ -327,9 +327,10 @@ def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: A
         )
     if tokenizer is not None and counter is not None:
         raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
-    counter = counter if tokenizer is None else tokenizer
-    if isinstance(counter, str) and counter.partition(":")[0] not in ("tiktoken", "tokenizers"):
-        counter, model = None, counter
+    if tokenizer is not None and tokenizer.partition(":")[0] in ("tiktoken", "tokenizers"):
+        counter = tokenizer
+    elif tokenizer is not None:
+        model = tokenizer
     named = is_runnable(model) or (isinstance(model, str) and not names_embedded(model))
     return TokenMeter(counter, model=model if named else None)
 

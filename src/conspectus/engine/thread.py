@@ -251,6 +251,9 @@ class Thread:
                 else:
                     chains = engine.memory.of(self.scope).chains
                     other = (chains.get(name) if self.head is None else None) or ()
+                # Of a chain only the newest record is sure to be whole: `other` has its summary.
+                if [one.id for one in other] == [one.id for one in known[: len(other)]]:
+                    other = (*other, *known[len(other) :])
                 again = history_of(engine, entries, other) if other else history
                 if other and again.chain:
                     history = again

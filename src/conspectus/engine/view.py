@@ -80,7 +80,12 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
     clips = _clips(entries, chain, summaries)
     keys = [clips[i][1] if i in clips else entry.key for i, entry in enumerate(entries)]
     number = summaries[max(summaries)] if summaries else None
-    live = _fitting(chain, entries, keys) if number is None else tuple(chain[: number + 1])
+    if number is None:
+        live = _fitting(chain, entries, keys)
+    else:
+        behind = max(summaries) + 1
+        newer = _fitting(chain[number + 1 :], entries[behind:], keys[behind:])
+        live = (*chain[: number + 1], *newer)
     covered = {key for record in live for key in record.covers}
     marks = {mark.key: mark for record in live for mark in record.clips}
     back = {(mark.shown, mark.key) for record in live for mark in record.clips}
@@ -285,7 +290,7 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
                 source = short
             else:  # another way to count: sent back, it would not be known for a clip
                 mark = None
-        pinned = pin is not None and bool(pin(entry.source))
+        pinned = "sealed" in entry.memo or (pin is not None and bool(pin(entry.source)))
         alone = like is not dict or (index == first and index != newest)
         summary = alone and not pinned and is_summary_message(source)
         item = ViewItem(

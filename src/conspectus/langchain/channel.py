@@ -381,6 +381,11 @@ def laid_over(
     """Lay other middleware's changes of a channel, known by id, over its view; copies are none."""
     if len(sent) == len(channel) and all(map(is_, sent, channel)):
         return view
+    if len(sent) == len(channel):  # rebuilt without ids, as from dicts: known by their places
+        sent = [
+            one if one.id is not None else one.model_copy(update={"id": at.id})
+            for one, at in zip(sent, channel, strict=True)
+        ]
     kept = {message.id: message for message in view}
     own = {message.id: message for message in channel}
     out = []

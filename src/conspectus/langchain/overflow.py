@@ -63,7 +63,7 @@ def read_overflow(error: BaseException) -> tuple[int | None, int | None]:
         >>> read_overflow(ValueError("too long"))
         (None, None)
     """
-    text = as_text(error)
+    text = as_text(error).replace("413 ", "")  # the status of a request that is too large
     limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
     sents = _numbers(_SENT, text)
     for limit in limits:

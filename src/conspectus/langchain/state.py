@@ -43,15 +43,16 @@ Tokens = Annotated[int, Field(ge=0, strict=True)]
 _id = attrgetter("id")
 
 
+# `| None` keeps LangGraph from putting an empty dict into the state of every thread. Of several
+# values in one step, as of calls of the model or of tools side by side, the last one counts.
+Private = Annotated[dict[str, Any] | None, PrivateStateAttr, lambda _, new: new]
+
+
 class CompactionState(AgentState[Any]):
-    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    _conspectus_recalled: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    # `| None` keeps LangGraph from putting an empty dict into the state of every thread; the last
-    # of several tools that ask in one step counts.
-    _conspectus_asked: NotRequired[
-        Annotated[dict[str, Any] | None, PrivateStateAttr, lambda _, new: new]
-    ]
+    _conspectus: NotRequired[Private]
+    _conspectus_request: NotRequired[Private]
+    _conspectus_recalled: NotRequired[Private]
+    _conspectus_asked: NotRequired[Private]
 
 
 def added(before: Messages | None, writes: Sequence[Messages]) -> Messages:

@@ -160,7 +160,9 @@ def without_stale_thoughts(
     end = kept = len(view) if all_of_them or kept is None else min(kept, len(view))
     while end and not all_of_them and _answers(view[end - 1]):
         end -= 1
-    end -= end < kept  # the message whose calls have just been answered
+    # The message whose calls have just been answered, also beside the user's own words.
+    answered = end < kept or (kept < len(view) and _answers(view[kept]))
+    end -= bool(end) and answered
     return [thoughtless(message) for message in view[:end]] + list(view[end:])
 
 

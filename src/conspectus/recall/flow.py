@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 
-from conspectus.archive.passages import one_line, plain, spans, words
+from conspectus.archive.passages import PASSAGE, SHORT, one_line, plain, spans, words
 from conspectus.archive.store import Archive
 from conspectus.archive.tables import MOST
 from conspectus.archive.values import DAMAGED, Archived, Scope
@@ -17,7 +17,7 @@ from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
 from conspectus.recall.ranking import ON, Match, Rows, ranked
 from conspectus.recall.words import names_of, query_of, stem
 
-WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
+WHOLE_UP_TO = int(SHORT * PASSAGE)  # Bytes up to which a message is shown whole
 AT_ONCE = 10  # Messages read at a time, as the last of them seldom fit
 _PARTS = re.compile(r"(?<=\n)|(?<=[.!?] )|(?<=[。！？])")  # Lines and sentences
 ROUND = 100  # Messages after a call among which its results are looked for
@@ -56,8 +56,8 @@ async def recall_flow(
     with observing("recall", scope, name=asked[0] if asked else "") as seen:
         if len(asked) != 1 or (query is not None and at is not None):
             raise InputError(
-                "give exactly one of query, id and range; but a query may also look in one id or "
-                "in one range, and at= goes with an id"
+                "ask by a query, by an id, or by a range; a query may also look in one id or in "
+                "one range alone, and a place to read on from goes with an id"
             )
         if type(tokens) is not int or tokens < 1:
             raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
@@ -188,7 +188,7 @@ class _Search:
 
     def _passage(self, one: Archived, number: int, more: bool = False) -> tuple[int, int]:
         """Return where a passage stands in a text, `more`: with the next one; all of a short."""
-        if len(one.text) <= WHOLE_UP_TO:
+        if len(one.text.encode("utf-8", "surrogatepass")) <= WHOLE_UP_TO:
             return 0, len(one.text)
         parts, last = self._spans_of(one), len(self._spans_of(one)) - 1
         return parts[min(number, last)][0], parts[min(number + more, last)][1]
@@ -212,6 +212,7 @@ class _Search:
             after = range(last + 1, last + 1 + ROUND)
             self._rows.read(after)
             read |= self._results(read[last], after)
+        self._room.reads_on = at > 0
         parts = {place: _span_of(one, call, at) for place, one in read.items()}
         self._take([hit_of(one, parts[place], place=place) for place, one in read.items()])
 

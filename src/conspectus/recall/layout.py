@@ -92,7 +92,7 @@ class RecallResult:
     """Recalled messages in the order of the text that shows them to a model, and its size.
 
     `text` is empty if nothing was found, and says so if nothing fits; `truncated` says that
-    something was left out.
+    something was left out, not counting what stands before the `at` of a question.
     """
 
     hits: tuple[Hit, ...]
@@ -143,6 +143,7 @@ class Packing:
         self.tokens, self.count, self.cited, self.most = tokens, count, cited, most
         self.hits: list[Hit] = []
         self.left_out, self.next_cite, self.until = 0, "", ""
+        self.reads_on = False  # behind a place that is known: what comes before is not left out
         self._missed, self._used, self._in_a_row = False, 0, 0
         self._nothing = count("")  # a counter may add some for each text
 
@@ -230,7 +231,8 @@ class Packing:
                 continue
             self.left_out += self.left_out > 0
             self.next_cite = last.cite if self.next_cite else ""
-        missing = self._missed or self.left_out > 0 or any(hit.short for hit in hits)
+        short = (hit.end < hit.whole if self.reads_on else hit.short for hit in hits)
+        missing = self._missed or self.left_out > 0 or any(short)
         if missing and not hits:
             text = NO_ROOM.format(self.tokens)
             size = self.count(text)
