@@ -369,9 +369,12 @@ def test_in_one_message_words_find_their_place_and_the_end_can_be_reached(archiv
 
 
 def test_of_a_text_in_chinese_a_passage_is_shown_where_the_whole_has_no_room(archive):
-    texts = [f"文件f{n}.txt：端口是{5000 + n}。" + "没有别的内容。" * 90 for n in range(9)]
-    keep(archive, [*(said("assistant", one, id=f"m{n}") for n, one in enumerate(texts)), "Go on."])
-    assert "5003" in recall(archive, query="f3.txt 里的端口是多少？", tokens=400, count=len).text
+    talk = list[Any]()
+    for n in range(25):
+        whole = f"文件f{n}.txt：端口是{5000 + n}。" + f"第{n}份文件的说明。" * 65
+        talk += [said("user", f"请读 f{n}.txt"), said("assistant", whole)]
+    keep(archive, [*talk, "谢谢"])
+    assert "5003" in recall(archive, query="f3.txt 里的端口是多少？", tokens=600, count=len).text
 
 
 def test_a_call_of_several_in_one_message_has_a_name(archive):

@@ -410,7 +410,7 @@ def test_thoughts_behind_new_notes_are_dropped_as_the_provider_allows(
         return refusal(BOUND) if thoughts and not (switched and knows_switch) else message()
 
     body = {"model": "m", "max_tokens": 9, "messages": thoughtful(30)}
-    with before(answer, tmp_path) as (upstream, endpoint):
+    with before(answer, tmp_path, recall="off") as (upstream, endpoint):
         for _ in range(2):
             got = post(endpoint, "/v1/messages", body, anthropic_beta="one")
             assert (got.status_code, own(got, "compacted")) == (200, "true")
