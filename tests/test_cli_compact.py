@@ -240,7 +240,7 @@ BAD_USES: dict[str, tuple[list[str], str]] = {
     "keep": (["--keep", "all"], "--keep cannot be 'all'"),
     "window": (["--window", "0"], "'0' is no number of tokens"),
     "window word": (["--window", "big"], "write it as 8000, 8k or 1M"),
-    "reserve word": (["--reserve", "1e3"], "should be a valid integer"),
+    "reserve word": (["--reserve", "1e3"], "write it as 8000, 8k or 1M"),
     "reserve": (["--window", "100", "--reserve", "100"], "leaves nothing of the window"),
     "summary": (["--max-summary-tokens", "3"], "max_summary_tokens"),
     "summariser": (["--model", "magic"], "magic"),

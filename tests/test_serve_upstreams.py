@@ -139,14 +139,12 @@ def test_an_answer_that_ends_without_its_items_is_held_with_them(tmp_path):
 
 WHOLE = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 WHOLE += b"%x\r\n%s\r\n" % (len(DONE), DONE)
+PACKED = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}"
 BROKEN = {
     "its last event has come": (WHOLE, ""),
     "it ends at once": (b"", "broken off"),
     "its body is cut": (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", "broken off"),
-    "its coding is another": (
-        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}",
-        "EncodingError",
-    ),
+    "its coding is another": (PACKED, "EncodingError"),
     "it is no HTTP": (b"SSH-2.0-OpenSSH\r\n", "no HTTP"),
     "its status is none": (b"HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n", "status 999"),
 }
@@ -222,14 +220,11 @@ def test_no_room_for_an_answer_is_too_long_unless_the_client_asks_for_none(tmp_p
     assert {first, *(one.partition("-")[0] for one in more)} == {"one"} != {*more}
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        (500, "context length exceeded"),
-        (429, "Extra usage is required for long context requests."),
-        (413, "413 Request Entity Too Large"),  # of bytes, which says nothing of the model
-    ],
-)
+BARE = [(500, "context length exceeded"), (429, "Extra usage is required for long context.")]
+BARE += [(413, "413 Request Entity Too Large")]  # of bytes, which says nothing of the model
+
+
+@pytest.mark.parametrize(("status", "said"), BARE)
 def test_a_bare_refusal_teaches_the_window(tmp_path, status, said):
     def answer(asked: Asked) -> Any:
         return refusal(said, status) if size(asked) > 3_000 else chat()
@@ -249,6 +244,9 @@ def test_a_bare_refusal_teaches_the_window(tmp_path, status, said):
     assert len(upstream.posts) <= tries + (25 if status != 413 else 120)
 
 
+AZURE = "/openai/deployments/gpt/chat/completions"
+
+
 @pytest.mark.parametrize(
     ("base", "asked", "sent"),
     [
@@ -264,11 +262,7 @@ def test_a_bare_refusal_teaches_the_window(tmp_path, status, said):
         ("", "/chat/completions", "/v1/chat/completions"),
         ("", "/v1//chat/completions/", "/v1/chat/completions"),
         ("", "/anthropic/v1/messages", "/anthropic/v1/messages"),
-        (
-            "",
-            "/openai/deployments/gpt/chat/completions",
-            "/openai/deployments/gpt/chat/completions",
-        ),
+        ("", AZURE, AZURE),
     ],
 )
 def test_histories_are_compacted_at_every_path_of_providers_and_clients(
