@@ -47,8 +47,8 @@ _PORT = r"[0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]"
 
 FORMS = {
     "upstream": (
-        r"https?://[^/@?#]+(?:/[^?#]*)?",
-        "an address such as https://api.openai.com, of scheme, host, port and path alone",
+        r"https?://[^/@?#]+(?:/[^?#]*)?(?<!/completions)(?<!/messages)(?<!/responses)",
+        "an address such as https://api.openai.com, without the path of a request",
     ),
     "listen": (f".+:(?:{_PORT})", "host:port, such as 127.0.0.1:8377"),
     "tenants": (r"one|key|(?:header|claim):\s*\S+", "one, key, header:NAME or claim:NAME"),

@@ -280,6 +280,10 @@ def load_config(
         >>> load_config("config.yaml").trigger
         [{'tokens': 6000}]
     """
+    place: object = path
+    if not isinstance(place, (str, Path)):
+        said = f"a configuration is read from the path of a file, not from {type(place).__name__}"
+        raise ConfigError((f"{said}; write SummarizationConfig(**section) for a section",))
     file = Path(path).expanduser()
     section, source = read_section(file)
     section = {} if section is None else section

@@ -285,10 +285,22 @@ def refuse_class(model: object) -> None:
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
-    """Return the function of a `pin=`."""
-    if not isinstance(pin, str):
-        return pin
-    return lambda m: bool((m.additional_kwargs if is_message(m) else m).get(pin))
+    """Return the function of a `pin=`; one that fails raises `PolicyError`."""
+    if isinstance(pin, str):
+        return lambda m: bool((m.additional_kwargs if is_message(m) else m).get(pin))
+    if pin is None:
+        return None
+
+    def pinned(message: Any) -> bool:
+        try:
+            return bool(pin(message))
+        except Exception as error:
+            raise PolicyError(
+                f"pin= failed for a message ({type(error).__name__}: {error}); it must take each "
+                "message of the history, of any kind"
+            ) from error
+
+    return pinned
 
 
 def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> Any:

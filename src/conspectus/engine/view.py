@@ -290,7 +290,7 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
                 source = short
             else:  # another way to count: sent back, it would not be known for a clip
                 mark = None
-        pinned = "sealed" in entry.memo or (pin is not None and bool(pin(entry.source)))
+        pinned = "sealed" in entry.memo or (pin is not None and pin(entry.source))
         alone = like is not dict or (index == first and index != newest)
         summary = alone and not pinned and is_summary_message(source)
         item = ViewItem(
