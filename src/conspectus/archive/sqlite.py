@@ -93,8 +93,9 @@ class SqliteTables(Tables):
                 connection.execute("BEGIN IMMEDIATE")
             # What only reads needs no transaction: what it finds never changes, or is checked.
             yield Run(connection.cursor(), "?")
+            if writes and self._path and _identity(self._path) != self._file:
+                raise self._gone()
             if writes:
-                self._check_file()
                 connection.execute("COMMIT")
         except BaseException:
             if connection is not None and connection.in_transaction:
@@ -125,12 +126,11 @@ class SqliteTables(Tables):
             for connection in list(self._open):
                 connection.close()
 
-    def _check_file(self) -> None:
-        if self._path is not None and self._file not in (None, _identity(self._path)):
-            raise ArchiveError(
-                f"The archive {self._path} was deleted or replaced since it was opened, so nothing "
-                "is read or written; open it again, or restart the program."
-            )
+    def _gone(self) -> ArchiveError:
+        return ArchiveError(
+            f"The archive {self._path} was deleted or replaced since it was opened, so nothing is "
+            "read or written; open it again, or restart the program."
+        )
 
     def _connection(self) -> sqlite3.Connection:
         if self._closed:
@@ -139,7 +139,8 @@ class SqliteTables(Tables):
         name = f"of_{os.getpid() if self._path else 0}"
         connection: _Connection | None = getattr(self._own, name, None)
         if connection is None:
-            self._check_file()  # SQLite would make an empty one
+            if self._path and self._file and _identity(self._path) != self._file:
+                raise self._gone()  # SQLite would make an empty one
             own: Any = {"isolation_level": None, "check_same_thread": False, "uri": True}
             connection = _Connection(self._where, BUSY, **own)
             connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
