@@ -115,6 +115,8 @@ def test_an_error_without_a_text_is_explained_by_its_class():
     assert not is_overflow(Speechless())
     assert not refuses_thoughts(Speechless())
     assert read_overflow(Speechless()) == (None, None)
+    assert read_overflow(ValueError("205413 tokens > 200000 maximum")) == (200_000, 205_413)
+    assert read_overflow(ValueError("413 Request Entity Too Large")) == (None, None)
     assert "Speechless: a Speechless without a text" in str(explained_store(Speechless()))
 
 

@@ -125,6 +125,8 @@ def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
     assert laid_over(view, own, own[1:4]) == [summary]
     bare = [one.model_copy(update={"id": None}) for one in own]  # as when rebuilt of dicts
     assert laid_over(view, own, bare) == view
+    note = SystemMessage("note")  # in the place of one that has left
+    assert laid_over(view, own, [note, *bare[1:]])[0] == note
 
 
 @pytest.mark.parametrize("store", [0, 1])

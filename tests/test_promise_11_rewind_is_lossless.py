@@ -48,6 +48,16 @@ def test_without_an_archive_a_branch_that_was_left_is_found_again():
     assert back.record.parent == left.record_id
 
 
+def test_going_back_to_an_older_summary_keeps_what_still_fits():
+    one, view, first = engine(keep=("messages", 2)), list[Any](), list[Any]()
+    for n in range(0, 60, 20):
+        view = compacted([*view, *TURNS[n : n + 20]], one, force=True).messages
+        first = first or view
+    back = compacted([*first, *TURNS[20:38], *talk(4, 5)], one)
+    assert back.archived
+    assert TURNS[0]["content"] in one.recall(TURNS[0]["content"], thread_id="t").text
+
+
 @pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
 def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(more):
     summarizer = Scripted(short)

@@ -221,7 +221,7 @@ def test_no_room_for_an_answer_is_too_long_unless_the_client_asks_for_none(tmp_p
 
 
 BARE = [(500, "context length exceeded"), (429, "Extra usage is required for long context.")]
-BARE += [(413, "413 Request Entity Too Large")]  # of bytes, which says nothing of the model
+BARE += [(413, "413 Too Large: the limit is 20000 bytes")]  # which says nothing of the model
 
 
 @pytest.mark.parametrize(("status", "said"), BARE)

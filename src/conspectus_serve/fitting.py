@@ -333,8 +333,8 @@ class Fitter:
         if x.refused.tries > TRIES:
             return False
         # That a proxy takes no more bytes says nothing of the model.
-        of_bytes = getattr(error, "status_code", None) == 413 and not x.refused.named
-        if x.refused.named or (x.room is None and not of_bytes):
+        of_bytes = getattr(error, "status_code", None) == 413 and "token" not in str(error).lower()
+        if not of_bytes and (x.refused.named or x.room is None):
             most = x.refused.having_tried(x.refused.budget, sent).most
             x.learned.refused = most + x.beside
         await self._compact(x, Window(x.refused.budget + x.beside, x.beside))

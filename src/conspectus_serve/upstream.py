@@ -239,7 +239,7 @@ class UpstreamAnswer:
                 raw = events[-1]
             body = json.loads(raw)["response"] if self._streamed else json.loads(raw)
             # Some upstreams leave the output out of the last event.
-            name, output, status = body["id"], body["output"] or items, body.get("status")
+            name, output, status = body["id"], body.get("output") or items, body.get("status")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         named = status in ENDED and isinstance(name, str) and isinstance(output, list)

@@ -252,7 +252,7 @@ class Thread:
                     chains = engine.memory.of(self.scope).chains
                     other = (chains.get(name) if self.head is None else None) or ()
                 # Of a chain only the newest record is sure to be whole: `other` has its summary.
-                if [one.id for one in other] == [one.id for one in known[: len(other)]]:
+                if other and [one.id for one in other] == [one.id for one in known[: len(other)]]:
                     other = (*other, *known[len(other) :])
                 again = history_of(engine, entries, other) if other else history
                 if other and again.chain:
@@ -263,7 +263,10 @@ class Thread:
         noted = next((record for record in reversed(history.chain) if record.by), None)
         if archive is not None and noted is not None and not noted.segment:  # gone back to it
             whole = await archive.flow(archive.chain_at, self.scope, history.chain[-1].id)
-            history = history_of(engine, entries, whole or history.chain)
+            # An earlier one may still have the summary that stands in the history.
+            both = zip(whole, history.chain, strict=False)
+            merged = tuple(one if one.summary else before for one, before in both)
+            history = history_of(engine, entries, merged or history.chain)
         chain = history.chain
         if chain != tuple(known) and self.head is None and not self.draft_only:
             if not chain:

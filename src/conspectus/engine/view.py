@@ -281,6 +281,8 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
     like = dict if any(isinstance(entry.source, dict) for entry in entries) else object
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
+    # The newest stands for all before it.
+    sealed = max((i for i, e in enumerate(entries) if e.sealed), default=-1)
     tools, items = tools_of(entries), list[ViewItem]()
     for index, key, mark, back in folded.remaining:
         entry, source = entries[index], entries[index].source
@@ -290,7 +292,7 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
                 source = short
             else:  # another way to count: sent back, it would not be known for a clip
                 mark = None
-        pinned = "sealed" in entry.memo or (pin is not None and pin(entry.source))
+        pinned = index == sealed or (pin is not None and pin(entry.source))
         alone = like is not dict or (index == first and index != newest)
         summary = alone and not pinned and is_summary_message(source)
         item = ViewItem(

@@ -148,9 +148,10 @@ class SessionCache:
 
     def has_blocks(self, messages: Sequence[BaseMessage]) -> bool:
         """Return whether the content of a message is blocks, such as thoughts, and no text."""
-        known = self._sizes.get("view")
-        if known is not None and are_equal(known.messages, messages):
-            return known.blocks
+        with self._lock:
+            known = self._sizes.get("view")
+            if known is not None and are_equal(known.messages, messages):
+                return known.blocks
         return any(type(message.content) is list for message in messages)
 
     def counted(self, count: Count) -> Count:

@@ -35,6 +35,7 @@ from conspectus.langchain.state import (
     Run,
     name_messages,
     read_head,
+    said_in,
     without_response_id,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
@@ -381,10 +382,17 @@ def laid_over(
     """Lay other middleware's changes of a channel, known by id, over its view; copies are none."""
     if len(sent) == len(channel) and all(map(is_, sent, channel)):
         return view
-    if len(sent) == len(channel):  # rebuilt without ids, as from dicts: known by their places
+    if any(one.id is None for one in sent):  # rebuilt without ids, as from dicts
+        named = {one.id for one in sent}
+        same: dict[str, list[BaseMessage]] = {}
+        for one in reversed(channel):
+            if one.id not in named:
+                same.setdefault(said_in(one), []).append(one)
         sent = [
-            one if one.id is not None else one.model_copy(update={"id": at.id})
-            for one, at in zip(sent, channel, strict=True)
+            one.model_copy(update={"id": same[said].pop().id})
+            if one.id is None and same.get(said := said_in(one))
+            else one
+            for one in sent
         ]
     kept = {message.id: message for message in view}
     own = {message.id: message for message in channel}

@@ -13,6 +13,7 @@ from conspectus.model.provider_errors import fills_window
 from conspectus.observe.events import as_text
 
 _COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
+_STATUS = re.compile(r"(?<![\d,_])413 ")  # of a request that is too large, and no limit
 _LIMIT = re.compile(
     r"(?:maximum|max|limit|window|at most|up to|supports?|context (?:length|size)|n_ctx|less than)"
     r"\D{0,60}?(\d[\d,_]{2,}+)"
@@ -63,7 +64,7 @@ def read_overflow(error: BaseException) -> tuple[int | None, int | None]:
         >>> read_overflow(ValueError("too long"))
         (None, None)
     """
-    text = as_text(error).replace("413 ", "")  # the status of a request that is too large
+    text = _STATUS.sub("", as_text(error))
     limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
     sents = _numbers(_SENT, text)
     for limit in limits:

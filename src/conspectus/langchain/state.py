@@ -297,13 +297,17 @@ def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage]
     for message in messages:
         if message.id is not None:
             continue
-        calls = getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None)
-        said = repr((message.type, message.name, message.content, calls))
-        name = f"{DERIVED}{_digest(said)[:24]}"
+        name = f"{DERIVED}{_digest(said_in(message))[:24]}"
         while (free := f"{name}-{counts[name]}") in taken:
             counts[name] += 1
         message.id = free
         taken.add(free)
+
+
+def said_in(message: BaseMessage) -> str:
+    """Return all that makes two messages the same but their ids."""
+    calls = getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None)
+    return repr((message.type, message.name, message.content, calls))
 
 
 def _digest_of_first(messages: Sequence[BaseMessage], caller: str = "") -> str:

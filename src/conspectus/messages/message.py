@@ -104,6 +104,7 @@ class Message:
     media: tuple[Mapping[str, Any], ...] = ()  # blocks without text, the caller's own
     given_id: str | None = None  # the id that the caller gave it
     redacted: bool = False  # secrets were taken out, so that it differs from the message sent
+    sealed: bool = False  # it stands for earlier messages, and its provider alone can read it
     memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """What was derived from it, by name; kept as long as its reading is remembered."""
 

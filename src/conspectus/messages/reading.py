@@ -236,7 +236,7 @@ def _read(message: Any, index: int) -> Message:
         made.own = made.text if parts.own == parts.text else "\n".join(parts.own)
     made.calls, made.needs = tuple(parts.calls.values()), tuple(dict.fromkeys(parts.needs))
     made.results, made.media = tuple(parts.results), tuple(parts.media)
-    made.memo.update({"sealed": True} if parts.sealed else {})
+    made.sealed = parts.sealed
     return made
 
 
@@ -300,7 +300,7 @@ class _Parts:
     results: list[Result] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
     media: list[Mapping[str, Any]] = field(default_factory=list)
-    sealed: bool = False  # it stands for earlier messages, and its provider alone can read it
+    sealed: bool = False
 
     def message(self, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
         """Add a message by its fields; `beside` has what else its maker said of it."""
