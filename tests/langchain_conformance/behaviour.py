@@ -30,16 +30,11 @@ class Raised:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two classes.
+    """One of the two classes."""
 
-    Attributes:
-        cls: the class.
-        model: of its model.
-        alone: settings with which the summariser's text stands alone in the summary.
-    """
-
-    cls: Any
-    model: type[ScriptedChatModel] = ScriptedChatModel
+    cls: Any  # the class
+    model: type[ScriptedChatModel] = ScriptedChatModel  # of its model
+    # settings with which the summariser's text stands alone in the summary
     alone: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, model: Any = None, **settings: Any) -> Any:
@@ -146,20 +141,14 @@ def _sentence(text: str) -> str:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """One public behaviour.
+    """One public behaviour."""
 
-    Attributes:
-        section: where it stands on the page.
-        name: what is looked at.
-        observe: runs it on one side, and returns what came out as plain data.
-        differs: why ours differs, and must; empty for the same.
-        until: the version of LangChain from which on it does as ours does; empty for none so far.
-    """
-
-    section: str
-    name: str
+    section: str  # where it stands on the page
+    name: str  # what is looked at
+    # runs it on one side, and returns what came out as plain data
     observe: Callable[[Side], Any] = field(compare=False)
-    differs: str = ""
+    differs: str = ""  # why ours differs, and must; empty for the same
+    # the version of LangChain from which on it does as ours does; empty for none so far
     until: str = ""
 
     @property

@@ -22,23 +22,14 @@ LEAST = 5
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One defect.
+    """One defect."""
 
-    Attributes:
-        promise: number of the promise that it breaks.
-        name: what is wrong, in plain words.
-        file: below `src/conspectus`; of another package, below `src`: `conspectus_lab/...`.
-        old: text that the file has exactly once.
-        new: the text in its place.
-        test: the test that must notice, as pytest names it, below `tests`.
-    """
-
-    promise: int
-    name: str
-    file: str
-    old: str
-    new: str
-    test: str
+    promise: int  # number of the promise that it breaks
+    name: str  # what is wrong, in plain words
+    file: str  # below `src/conspectus`; of another package, below `src`: `conspectus_lab/...`
+    old: str  # text that the file has exactly once
+    new: str  # the text in its place
+    test: str  # the test that must notice, as pytest names it, below `tests`
 
     @property
     def path(self) -> Path:

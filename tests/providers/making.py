@@ -17,15 +17,10 @@ PIXEL = (
 
 @dataclass
 class Maker:
-    """One history on its way: its messages, and the places where a request follows.
+    """One history on its way: its messages, and the places where a request follows."""
 
-    Attributes:
-        chance: all that is random in it.
-        fresh: whether each id is used once; else some come again turn after turn.
-    """
-
-    chance: random.Random
-    fresh: bool = True
+    chance: random.Random  # all that is random in it
+    fresh: bool = True  # whether each id is used once; else some come again turn after turn
     messages: list[Any] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     count: int = 0
@@ -73,21 +68,16 @@ class Maker:
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider: histories as it would have made them, and what it refuses.
+    """A provider: histories as it would have made them, and what it refuses."""
 
-    Attributes:
-        name: whose, and in which form.
-        make: adds one turn to a history: what a user says and all that follows.
-        request: what is sent for messages, as the provider's own package writes it.
-        refuses: why it would refuse a request; told the one for the whole history.
-        fresh: see `Maker`.
-    """
-
-    name: str
+    name: str  # whose, and in which form
+    # adds one turn to a history: what a user says and all that follows
     make: Callable[[Maker], None]
+    # what is sent for messages, as the provider's own package writes it
     request: Callable[[Sequence[Any]], Any]
+    # why it would refuse a request; told the one for the whole history
     refuses: Callable[[Any, Any], list[str]]
-    fresh: bool = True
+    fresh: bool = True  # see `Maker`
 
 
 Make = Callable[[Maker], None]

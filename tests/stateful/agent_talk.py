@@ -19,38 +19,25 @@ THREADS = [("local", "t"), ("local", "u"), ("acme", "t")]
 
 @dataclass
 class Tip:
-    """A place in a thread to which somebody can go back.
+    """A place in a thread to which somebody can go back."""
 
-    Attributes:
-        config: its checkpoint.
-        whole: what was said up to there.
-        reach: the originals that its record answers for; empty where no look has told yet.
-    """
-
-    config: Any
-    whole: list[Any]
+    config: Any  # its checkpoint
+    whole: list[Any]  # what was said up to there
+    # the originals that its record answers for; empty where no look has told yet
     reach: Counter[str]
 
 
 @dataclass
 class Talk:
-    """What an observer knows of one thread.
+    """What an observer knows of one thread."""
 
-    Attributes:
-        name: tenant and thread.
-        whole: what was said on this branch.
-        tips: the places that were looked at.
-        tip: where it goes on.
-        readings: what summarisers read for what is in force or kept as a draft.
-        back: somebody has just gone to another of its places.
-    """
-
-    name: tuple[str, str]
-    whole: list[Any] = field(default_factory=list)
-    tips: list[Tip] = field(default_factory=list)
-    tip: Tip | None = None
+    name: tuple[str, str]  # tenant and thread
+    whole: list[Any] = field(default_factory=list)  # what was said on this branch
+    tips: list[Tip] = field(default_factory=list)  # the places that were looked at
+    tip: Tip | None = None  # where it goes on
+    # what summarisers read for what is in force or kept as a draft
     readings: list[Reading] = field(default_factory=list)
-    back: bool = False
+    back: bool = False  # somebody has just gone to another of its places
 
 
 class AgentTalk(World):

@@ -27,32 +27,20 @@ class Moment:
 
 @dataclass
 class Conversation:
-    """What an observer knows of one conversation.
-
-    Attributes:
-        whole: what was said on this branch.
-        view: what the last look showed.
-        seen: how much of `whole` that look knew.
-        same: nothing was edited, and nobody went back, since then.
-        whole_only: `view` no longer goes with `whole`.
-        back: the moment to which somebody went back.
-        pending: calls without a result, with the ids of their messages.
-        moments: all looks that went well.
-        readings: what summarisers have read of it.
-        quiet: nothing happened since the last look that went well.
-    """
+    """What an observer knows of one conversation."""
 
     name: tuple[str, str, str]
-    whole: list[Any] = field(default_factory=list)
-    view: list[Any] = field(default_factory=list)
-    seen: int = 0
-    same: bool = True
-    whole_only: bool = False
-    back: Moment | None = None
+    whole: list[Any] = field(default_factory=list)  # what was said on this branch
+    view: list[Any] = field(default_factory=list)  # what the last look showed
+    seen: int = 0  # how much of `whole` that look knew
+    same: bool = True  # nothing was edited, and nobody went back, since then
+    whole_only: bool = False  # `view` no longer goes with `whole`
+    back: Moment | None = None  # the moment to which somebody went back
+    # calls without a result, with the ids of their messages
     pending: list[str] = field(default_factory=list)
-    moments: list[Moment] = field(default_factory=list)
-    readings: list[Reading] = field(default_factory=list)
-    quiet: bool = False
+    moments: list[Moment] = field(default_factory=list)  # all looks that went well
+    readings: list[Reading] = field(default_factory=list)  # what summarisers have read of it
+    quiet: bool = False  # nothing happened since the last look that went well
 
     @property
     def where(self) -> dict[str, str]:
