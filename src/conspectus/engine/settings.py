@@ -339,6 +339,11 @@ def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: A
         )
     if tokenizer is not None and counter is not None:
         raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
+    if isinstance(counter, str) and ":" not in counter:
+        raise PolicyError(
+            f"{counter!r} cannot be a token_counter; write tiktoken:o200k_base, "
+            f"tokenizers:path/to/tokenizer.json, or tokenizer={counter!r} for an estimate"
+        )
     if tokenizer is not None and tokenizer.partition(":")[0] in ("tiktoken", "tokenizers"):
         counter = tokenizer
     elif tokenizer is not None:
