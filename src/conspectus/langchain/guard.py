@@ -25,7 +25,7 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.channel import Channel, Handler, laid_over
-from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
+from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls, of_objects
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, with_room
 from conspectus.langchain.settings import Setup, model_name
 from conspectus.langchain.state import Recalled, Requested, name_messages
@@ -108,7 +108,7 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         self._name, self._is_built = str(name), True
 
     async def _called(self, request: ModelRequest[Any], handler: Handler) -> Any:
-        call, outer = GuardedCall(self, request), GUARDED.set(True)
+        call, outer = GuardedCall(self, of_objects(request)), GUARDED.set(True)
         try:
             return await heard_by(call.setup.engine.listeners, call.answered(handler))
         finally:

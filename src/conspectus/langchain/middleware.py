@@ -89,7 +89,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         """Call the model with what this middleware makes of its request."""
-        return run(self._called(_of_objects(request), lambda sent: io(lambda: handler(sent))))
+        return run(self._called(request, lambda sent: io(lambda: handler(sent))))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]
@@ -99,10 +99,10 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
         def send(sent: ModelRequest[Any]) -> Awaitable[Any]:
             return io(lambda: None, lambda: handler(sent))  # the first is for no loop
 
-        return await arun(self._called(_of_objects(request), send))
+        return await arun(self._called(request, send))
 
 
-def _of_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
+def of_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
     """Return a request whose messages are objects: other middleware may have put dicts there."""
     sent = request.messages
     if are_equal(sent, request.state.get("messages")) or all(map(is_message, sent)):
@@ -368,6 +368,8 @@ class SummarizationMiddleware(
             setup.say_once(GUARD_IS_FIRST)
         setup.engine.tools.learn(request.tools)
         channel = Channel(setup, request.state, request.runtime)
+        if channel.held.head is not None:
+            request = of_objects(request)
         if not self._shows_all(channel, request):
             request = await self._shown(channel, request)
         return await channel.send(request, request.messages, handler)
