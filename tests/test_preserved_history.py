@@ -14,7 +14,8 @@ from conspectus import Archive, ContextGuard, SummarizationMiddleware
 from conspectus.bridge import run
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import PreservedState
-from conspectus.langchain.channel import Channel, laid_over
+from conspectus.langchain.channel import Channel
+from conspectus.langchain.others import laid_over
 from conspectus.langchain.state import added
 from scripted_models import ScriptedChatModel
 

@@ -26,6 +26,7 @@ from conspectus.engine.cached_request import sending
 from conspectus.engine.thread import LOCAL, Memory, Thread, scope_of
 from conspectus.errors import ArchiveError
 from conspectus.langchain.cache import Count, SessionCache, Sizes
+from conspectus.langchain.others import laid_over
 from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
     DERIVED,
@@ -35,7 +36,6 @@ from conspectus.langchain.state import (
     Run,
     name_messages,
     read_head,
-    said_in,
     without_response_id,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
@@ -374,37 +374,3 @@ class Channel:
         if head and not (await archive.flow(archive.chain_at, scope, head)):
             return  # it is in another archive
         await archive.flow(archive.set_head, scope, head or None)
-
-
-def laid_over(
-    view: list[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
-) -> list[BaseMessage]:
-    """Lay other middleware's changes of a channel, known by id, over its view; copies are none."""
-    if len(sent) == len(channel) and all(map(is_, sent, channel)):
-        return view
-    if any(one.id is None for one in sent):  # rebuilt without ids, as from dicts
-        named = {one.id for one in sent}
-        same: dict[str, list[BaseMessage]] = {}
-        for one in reversed(channel):
-            if one.id not in named:
-                same.setdefault(said_in(one), []).append(one)
-        sent = [
-            one.model_copy(update={"id": same[said].pop().id})
-            if one.id is None and same.get(said := said_in(one))
-            else one
-            for one in sent
-        ]
-    kept = {message.id: message for message in view}
-    own = {message.id: message for message in channel}
-    out = []
-    for message in sent:
-        original, short = own.get(message.id), kept.get(message.id)
-        changed = original is None or (message is not original and message != original)
-        if original is None or (short is not None and changed):
-            out.append(message)
-        elif short is not None:  # else it has left
-            out.append(short)
-    there = {message.id for message in sent}  # it may be a view already
-    summary = [one for one in view if one.id not in own and one.id not in there]
-    first = next((n for n, one in enumerate(out) if one.type != "system"), len(out))
-    return [*out[:first], *summary, *out[first:]]

@@ -24,8 +24,9 @@ from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
 from conspectus.errors import ArchiveError, PolicyError
-from conspectus.langchain.channel import Channel, Handler, laid_over
-from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls, of_objects
+from conspectus.langchain.channel import Channel, Handler
+from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
+from conspectus.langchain.others import laid_over, of_objects
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, with_room
 from conspectus.langchain.settings import Setup, model_name
 from conspectus.langchain.state import Recalled, Requested, name_messages

@@ -20,10 +20,9 @@ from langchain.agents.middleware.types import (
     TracePolicy,
     omit_payload,
 )
-from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus._langchain import is_message
 from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure, names_embedded, plain_words
@@ -39,8 +38,8 @@ from conspectus.engine.settings import (
     model_of,
 )
 from conspectus.errors import Attributes, PolicyError
-from conspectus.langchain.cache import are_equal
 from conspectus.langchain.channel import Channel, Handler
+from conspectus.langchain.others import of_objects
 from conspectus.langchain.planner import Update, is_quiet, step
 from conspectus.langchain.recall import (
     recall_tool,
@@ -100,14 +99,6 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
             return io(lambda: None, lambda: handler(sent))  # the first is for no loop
 
         return await arun(self._called(request, send))
-
-
-def of_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    """Return a request whose messages are objects: other middleware may have put dicts there."""
-    sent = request.messages
-    if are_equal(sent, request.state.get("messages")) or all(map(is_message, sent)):
-        return request
-    return request.override(messages=cast("list[AnyMessage]", convert_to_messages(sent)))
 
 
 class SummarizationMiddleware(
