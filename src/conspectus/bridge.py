@@ -11,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from contextvars import ContextVar, copy_context
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary
+
+from conspectus._turns import Turn, waiting
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -28,7 +30,7 @@ ACall = Callable[[], Awaitable[Any]]
 CLEAN_UP = 1.0  # seconds in which a cancelled call may clean up before it is left behind
 
 _LEFT_BEHIND: set[asyncio.Future[Any]] = set()
-_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, threading.RLock] = WeakKeyDictionary()
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, Turn] = WeakKeyDictionary()
 _MODE: ContextVar[_Beside | Literal["sync"] | None] = ContextVar("conspectus_mode", default=None)
 """None on an event loop."""
 
@@ -122,7 +124,7 @@ async def gather(
     if limit <= 1 or len(items) <= 1:
         return [await work(item) for item in items]
     step = mode.stepped if isinstance(mode, _Beside) else _stepped
-    waiting = mode.waiting() if isinstance(mode, _Beside) else nullcontext()
+    others = mode.turn.given() if isinstance(mode, _Beside) else nullcontext()
     gate, failures, answers = threading.Semaphore(limit), list[BaseException](), list[Any]()
 
     def start(item: S) -> T | None:
@@ -136,7 +138,7 @@ async def gather(
     # In daemons: the end of a process waits for none of them.
     jobs = [_daemon(partial(start, item)) for item in items]
     try:
-        with waiting:
+        with others:
             answers = [job.result() for job in jobs]
     except BaseException as error:  # of a person who interrupts it
         failures.append(error)
@@ -180,30 +182,21 @@ class _Beside:
 
     def __init__(self) -> None:
         self.loop, self.home = asyncio.get_running_loop(), threading.get_ident()
-        # One computes at a time: the loop would have to wait for its turn behind them all.
-        self._turn = _TURNS.setdefault(self.loop, threading.RLock())
+        self.turn = _TURNS.setdefault(self.loop, Turn())
         self.calls: set[Future[Any]] = set()
         self.cancelled = threading.Event()
 
     def stepped(self, body: Awaitable[T]) -> T:
         """Run a coroutine to its end, while no other one computes beside this loop."""
         _MODE.set(self)
-        with self._turn:
+        waiting.set(self.turn.given)
+        with self.turn.taken():
             return _stepped(body)
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Let others compute while this thread waits."""
-        self._turn.release()
-        try:
-            yield
-        finally:
-            self._turn.acquire()
 
     def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
         if self.cancelled.is_set():
             raise asyncio.CancelledError
-        with self.waiting():
+        with self.turn.given():
             if acall is None:
                 return within(call, timeout)
             # In a task with a context of its own.

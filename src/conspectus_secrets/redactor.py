@@ -18,11 +18,11 @@ from conspectus_secrets.forms import formed_secrets
 from conspectus_secrets.private_keys import private_keys
 from conspectus_secrets.values import Secret
 
-VERSION = 9
+VERSION = 10
 """Rises whenever it finds something else, so that earlier drafts are not used."""
 
-ROUNDS = 4
-"""Maximum searches of a text: one secret may hide another."""
+ROUNDS = 16
+"""Maximum searches of a text: one secret may hide the next, in a command up to twelve."""
 
 _LINE_END = re.compile(r"(?<!\\)\\++(?:[nrt]|u2192)")
 _MEANT = {ord("n"): "\n", ord("r"): "\n", ord("t"): "\t", ord("2"): "→"}

@@ -17,7 +17,8 @@ BOUNDLESS = 2**62  # Tokens of an unknown window
 AIM = 0.62
 CLIP_TO = 200  # Tokens of a stale result that is clipped
 # A message of more than one part in four of the budget is a giant. One part in sixteen is the
-# least that is shown of a large message so that more may stay in view.
+# least that is shown of a large message so that more may stay in view, and that notes may take of
+# it before half of what they replace is the limit, under a trigger that counts messages.
 GIANT, SHORT = 4, 16
 
 
@@ -178,7 +179,9 @@ class Ladder:
         if cut >= self.first_cut:
             replaced = self.tokens - self.kept[cut]
             if self.gain:  # half of what leaves stays free until the next compaction, if it is much
-                replaced = max(replaced // 2, min(LARGEST_SUMMARY, replaced - self.gain))
+                # Where messages alone are counted, tokens that are kept ask for no compaction.
+                much = max(LARGEST_SUMMARY, self.budget // SHORT if self.gain == 1 else 0)
+                replaced = max(replaced // 2, min(much, replaced - self.gain))
             most = min(self.longest, max(self.floor, replaced))
         elif self.standing <= left:
             return 0

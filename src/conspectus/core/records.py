@@ -43,6 +43,11 @@ class Cost:
         sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
         return Cost(**sums, models=models)
 
+    def __repr__(self) -> str:
+        counts = {name: number for name in COUNTS if (number := getattr(self, name))}
+        parts = counts | ({"models": [*self.models]} if self.models else {})
+        return f"Cost({', '.join(f'{name}={value}' for name, value in parts.items())})"
+
     def asked_of(self, model: str) -> Cost:
         """Return the same cost, of calls of one model.
 

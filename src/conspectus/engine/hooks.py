@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from conspectus._turns import waiting
 from conspectus.bridge import io, is_async
 from conspectus.core.records import Draft
 from conspectus.engine.material import Material, body_of
@@ -142,7 +143,8 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
     )
     with observing("step", name="preview", by=draft.by, outcome="refused") as seen:
         for _ in range(MOST_ASKED):
-            text = ask(replace(request, problem=problem))
+            with waiting.get()():
+                text = ask(replace(request, problem=problem))
             if text is None:
                 break
             if not isinstance(text, str):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from conspectus._turns import waiting
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
 from conspectus.core.records import Chain, Cost, Draft
@@ -97,7 +98,9 @@ class Material:
         clean = await engine.redacted(list(words.values()), self.redaction)
         data |= dict(zip(words, clean, strict=True))
         try:
-            engine.on_event(event, {**data, "thread_id": scope.thread, "session": scope.session})
+            with waiting.get()():
+                names = {"thread_id": scope.thread, "session": scope.session}
+                engine.on_event(event, data | names)
         except Exception:
             log("on_event_failed", "on_event failed at %r", event, exc_info=True)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
+from conspectus._turns import waiting
 from conspectus.archive import Archive
 from conspectus.bridge import is_async
 from conspectus.core.items import Window
@@ -293,7 +294,8 @@ def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
 
     def pinned(message: Any) -> bool:
         try:
-            return bool(pin(message))
+            with waiting.get()():
+                return bool(pin(message))
         except Exception as error:
             raise PolicyError(
                 f"pin= failed for a message ({type(error).__name__}: {error}); it must take each "

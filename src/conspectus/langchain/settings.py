@@ -17,6 +17,7 @@ from langgraph.types import interrupt
 from conspectus._langchain import named
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import is_async
 from conspectus.core.items import Window
 from conspectus.core.policy import whole
 from conspectus.engine.hooks import PreviewRequest
@@ -78,7 +79,8 @@ class Setup:
             if given[name] not in choices:
                 raise PolicyError(f"{name} must be one of {choices}, not {given[name]!r}")
         preview = given["preview"]
-        if not (isinstance(preview, bool) or preview is None or callable(preview)):
+        asks = callable(preview) and not is_async(preview)
+        if not (isinstance(preview, bool) or preview is None or asks):
             raise PolicyError(
                 "preview must be True, False or a callable that takes the finished summary and "
                 f"returns a text or None, not {preview!r}"

@@ -18,7 +18,8 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from conspectus.core.records import Cost
+from conspectus._turns import waiting
+from conspectus.core.records import Cost, to_plain
 from conspectus.errors import ArchiveOvertaken, PolicyError
 
 T = TypeVar("T")
@@ -46,6 +47,10 @@ class Event:
     error: str = ""
     error_message: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        names = (name for name in to_plain(self) if name not in ("cost", "extra"))
+        return f"Event({', '.join(f'{name}={getattr(self, name)!r:.80}' for name in names)})"
 
 
 FIELDS = frozenset(part.name for part in dataclasses.fields(Event))
@@ -209,7 +214,8 @@ def error_fields(error: BaseException) -> dict[str, str]:
 def _tell(listener: Listener, call: Listener, event: Event) -> Any:
     """Call a listener; log its failure, once for each class of error, and go on."""
     try:
-        return call(event)
+        with waiting.get()():
+            return call(event)
     except Exception as error:
         key = (id(listener), type(error).__qualname__)
         if key not in _failed:

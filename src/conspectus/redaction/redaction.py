@@ -6,7 +6,6 @@ history is recognised; all else in it is redacted.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 
 GROWTH, MORE = 4, 1_000  # Most characters of a redacted text: a multiple of the text's, and more
-CLEAN = 20_000  # Texts without a secret that are known, by their hash, and not read again
+CLEAN = 20_000, 4_000_000  # Texts without a secret, and their characters, that are not read again
 
 Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
 
@@ -95,7 +94,9 @@ class Redaction:
     identity: str
     timeout: float | None = None
     values: Values = field(default_factory=dict, repr=False)
-    clean: Newest[bytes, bool] = field(default_factory=partial(Newest, CLEAN), compare=False)
+    clean: Newest[tuple[str | None, str], int] = field(
+        default_factory=lambda: Newest(*CLEAN, int), compare=False
+    )
 
     @classmethod
     def of(cls, setting: Redact, timeout: float | None = None) -> Redaction | None:
@@ -160,8 +161,7 @@ class Redaction:
         return Together(list(map(_read, made, given)), counts, values)
 
     def _text(self, text: str, key: str | None) -> Redacted:
-        name = hashlib.sha256(repr((key, text)).encode()).digest()
-        if self.clean.get(name):
+        if self.clean.get((key, text)):
             return Redacted(text)
         first = self._answer(text, key)
         if len(first.text) > GROWTH * len(text) + MORE:
@@ -169,7 +169,7 @@ class Redaction:
         if first.text != text and self._answer(first.text, key).text != first.text:
             raise self._error("changes its own marks when it sees them again", "let it leave them")
         if first.text == text and not (first.values or any(first.counts.values())):
-            self.clean.put(name, True)
+            self.clean.put((key, text), len(text))
         return first
 
     def _answer(self, text: str, key: str | None) -> Redacted:
