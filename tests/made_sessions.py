@@ -8,11 +8,7 @@ Row = dict[str, Any]
 
 
 class Session:
-    """Writes the lines of a session, and keeps what a reader is to find in them.
-
-    Args:
-        seed: what is said, and in which order the lines stand.
-    """
+    """Writes the lines of a session, by a seed, and keeps what a reader is to find in them."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

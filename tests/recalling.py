@@ -23,11 +23,7 @@ def look(path: str) -> str:
 
 
 class RecallingAgent(Bench):
-    """An agent that makes the calls it is told to, and answers when they are answered.
-
-    Args:
-        calls: for a user's message that holds the key, the calls to make, a list for each step.
-    """
+    """An agent that makes the calls of the key in a user's message, a list for each step."""
 
     def __init__(self, calls: dict[str, list[list[dict[str, Any]]]] | None = None, **more: Any):
         settings = {"trigger": ("messages", 20), "keep": ("messages", 6), "recall": "auto"}

@@ -120,6 +120,22 @@ def test_cancelled_at_any_turn_of_the_loop(tmp_path):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("name", ["pin", "on_event", "telemetry", "token_counter"])
+def test_a_callback_that_hangs_stops_no_other_work_beside_the_loop(name):
+    release, own = threading.Event(), {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    hanging = Compactor(**own, **{name: lambda *given: 1 if given[0] and release.wait(9) else 0})
+
+    async def flow() -> str:
+        job = asyncio.create_task(hanging.acompact(talk(6), thread_id="t"))
+        await asyncio.sleep(0.1)
+        job.cancel()
+        result = await asyncio.wait_for(Compactor(**own).acompact(talk(6), thread_id="t"), 5)
+        release.set()
+        return result.outcome
+
+    assert asyncio.run(flow()) == "compacted"
+
+
 @pytest.mark.parametrize("way_out", [GraphInterrupt, KeyboardInterrupt])
 def test_a_summariser_may_interrupt_the_graph(way_out):
     class Asking(Scripted):

@@ -15,6 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from openai.types.chat import ChatCompletionMessage
 
 from conspectus import CompactionResult, Compactor, SummarizationMiddleware
+from conspectus.core.records import Cost
 from conspectus.errors import InputError, MessageError, PolicyError
 from conspectus.langchain import ContextGuard
 from conspectus.observe import OpenTelemetry
@@ -97,7 +98,7 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("telemetry", [3, "otel", OpenTelemetry], "a listener is a callable that takes an event"),
     ("on_event", [3, asyncio.sleep], "on_event must be"),
     ("pin", ["", asyncio.sleep, AwaitedCall()], "pin must be"),
-    ("preview", ["yes"], "preview must be True, False or a callable"),
+    ("preview", ["yes", asyncio.sleep], "preview must be True, False or a callable"),
     ("summary_prompt", [3], r"\{messages\}"),
     ("summarizer", [ScriptedChatModel], "a class: give an instance"),
     ("summarizer", ["embeded"], "did you mean 'embedded'"),
@@ -245,3 +246,4 @@ def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, los
     assert f" {result.evicted} messages evicted{lost}, {result.kept} in view" in repr(result)
     assert "not archived" not in repr(compactor.compact(talk[:2], thread_id="new"))
     assert f" {result.evicted} messages evicted" in repr(result.record)
+    assert repr(Cost(2, 90).asked_of("m")) == "Cost(calls=2, input_tokens=90, models=['m'])"

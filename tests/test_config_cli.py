@@ -63,7 +63,8 @@ def test_check_takes_the_window_from_the_option_the_models_or_a_profile(tmp_path
         summarization: {enabled: true, trigger: {type: fraction, value: 0.5}}
         """)  # fmt: skip
     assert checked(file)["window"] == 9_000
-    pytest.importorskip("langchain_openai")
+    own = pytest.importorskip("langchain_openai").ChatOpenAI(model="x", api_key="x")
+    assert create_summarization_middleware(load_config(file), model=own).window == 9_000
     assert checked(section(tmp_path, *share, "model_name: gpt-4o-mini"))["window"] == 128_000
     assert checked(section(tmp_path, *ON, "model_name: a-model-of-ones-own"))["window"] is None
 

@@ -176,13 +176,19 @@ def test_where_a_history_may_be_cut(items, places):
     assert found.orphans == frozenset()
 
 
+def test_notes_under_a_trigger_of_messages_may_take_a_sixteenth_of_the_window():
+    items, often = [u(tokens=200) for _ in range(90)], Settings(trigger=("messages", 50)).policy()
+    rooms = [plan(items, often, Window(size)).summary_tokens for size in (64_000, 160_000, 999_000)]
+    assert rooms == [7_000, 10_000, 13_999]  # of 14,000 that leave
+
+
 def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
     items = [a("1"), a("2", "3"), t("2"), t("1", "3"), u()]
     assert exchanges(items).group == (0, 0, 0, 0, 4)
 
 
-def test_a_late_second_answer_stays_in_view_while_its_call_does():
-    """It is news that no model has read; where the call leaves, the notes tell both outcomes."""
+def test_a_late_second_answer_stays_in_view_with_its_call_until_it_was_read():
+    """Then it stays while its call does; where that leaves, the notes tell both outcomes."""
     talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
     late = [user("Run the tests."), assistant("", ("c", "all")), tool("c", "still running")]
     late += [assistant("They are running."), tool("c", "3 tests failed")]
@@ -190,8 +196,11 @@ def test_a_late_second_answer_stays_in_view_while_its_call_does():
     kept = compactor.compact([*talk, *late], thread_id="t", force=True)
     assert kept.outcome == "compacted"
     assert late[-1] in kept.messages
+    unread = compactor.compact([*late, *talk], thread_id="unread", force=True)
+    assert all(message in unread.messages for message in (late[1], late[-1]))
+    late.append(assistant("So they fail."))
     gone = compactor.compact([*late, *talk], thread_id="gone", force=True)
-    assert late[-1] not in gone.messages
+    assert late[-2] not in gone.messages
     assert "3 tests failed" in gone.summary
 
 

@@ -1,6 +1,5 @@
 """Money: by the caller's prices, else by genai-prices; what is not known has none, and is named."""
 
-import json
 import logging
 import sys
 from dataclasses import fields
@@ -183,16 +182,11 @@ def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, own, cost,
 def test_without_compaction_costs_what_the_policy_without_compaction_costs(model):
     found = replay(talk(12, 160), window=2_500, policies=["none"], priced_as=model)
     [run] = found.runs
-    assert run.bill is not None
     assert run.bill == found.without
     assert run.bill.model == model
     assert run.bill.requests == len(run.steps) == 12
     assert run.bill.input_tokens == run.totals["sent_tokens"]
     assert 0 < run.totals["waited_seconds"] == pytest.approx(run.bill.waited)
-    bill = json.loads(json.dumps(found.to_json()))["runs"][0]["bill"]
-    assert bill["model"] == model
-    assert bill["cached_share"] == pytest.approx(run.bill.cached_share)
     both = summed([run.bill, None, found.without])
-    assert both is not None
     assert both.money == pytest.approx(2 * run.bill.money)
     assert (summed([None]), Bill("m").cached_share) == (None, None)

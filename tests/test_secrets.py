@@ -73,6 +73,7 @@ def test_what_holds_no_secret_is_left_as_it_is(group):
         ("密码是{}。", "密码是[redacted: password]。"),
         ("note: password={}, go", "note: password=[redacted: password], go"),
         ("password: {}", "password: [redacted: password]"),
+        ("mysql -p" * 9, "mysql -p" + "[redacted: password] -p" * 8),
         ('password="{} and more', 'password="[redacted: password] and more'),
     ],
 )

@@ -139,12 +139,9 @@ def test_the_templates_have_langmems_slots_and_roles():
         assert set(found.optional_variables) == set(expected.optional_variables)
         assert [type(m) for m in found.messages] == [type(m) for m in expected.messages]
         assert found.pretty_repr() != expected.pretty_repr()
-    assert ours.RunningSummary.__dataclass_fields__.keys() == (
-        theirs.RunningSummary.__dataclass_fields__.keys()
-    )
-    assert ours.SummarizationResult.__dataclass_fields__.keys() == (
-        theirs.SummarizationResult.__dataclass_fields__.keys()
-    )
+    for name in ("RunningSummary", "SummarizationResult"):
+        expected, found = (getattr(one, name).__dataclass_fields__ for one in (theirs, ours))
+        assert found.keys() == expected.keys()
 
 
 def test_langmems_own_running_summary_and_summary_message_are_taken_over():

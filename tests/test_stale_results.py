@@ -121,9 +121,7 @@ def sign(before: list[BaseMessage]) -> str:
 class Binding:
     """A model whose thoughts are signed with all that stood before them.
 
-    Attributes:
-        calls: of tools in a turn.
-        refused: requests with a thought behind another beginning.
+    `refused` are requests with a thought behind another beginning.
     """
 
     def __init__(self, calls: int) -> None:

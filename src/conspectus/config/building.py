@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from conspectus._langchain import is_runnable
+from conspectus._langchain import is_runnable, named
 from conspectus.config.reading import Location, Source
 from conspectus.config.schema import SummarizationConfig, loaded
 from conspectus.core.policy import EMBEDDED, names_embedded
@@ -146,8 +146,11 @@ def _models_of(
     if own is not None and own not in writers and EMBEDDED not in writers:
         writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
     answers = writers[0] if own is None else own
-    named = model if isinstance(model, str) else config.model_name if own is None else None
-    window = window_of(config, named or "", profile_window(answers))
+    entry: str | None = model if isinstance(model, str) else config.model_name
+    if own is not None and not isinstance(model, str):  # its own names the entry
+        called, models = named(own), config.source.models.items()
+        entry = next((key for key, one in models if called in (key, one.get("model"))), None)
+    window = window_of(config, entry or "", profile_window(answers))
     return {
         "model": answers,
         "summarizer": None if writers[0] is answers else writers[0],

@@ -99,8 +99,8 @@ class Ladder:
     def divide(self, cut: int) -> tuple[list[int], list[int]]:
         """Return the items that leave at a cut, and those that stay.
 
-        A summary is replaced, an orphan leaves anyway, and a late second result stays as long as
-        its call does.
+        A summary is replaced, an orphan leaves anyway, and a late second result that was read stays
+        as long as its call does.
         """
         leave, stay = list[int](), list[int]()
         for i, item in enumerate(self.items):

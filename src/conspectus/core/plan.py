@@ -41,7 +41,8 @@ STUCK = (
 )
 HELD_BACK = (
     "the history takes {needed:,} tokens of {budget:,}, and its latest summary failed or was "
-    "refused; another one is made once it has grown by a tenth, or when it is asked for by force"
+    "refused; another one is made once it has grown by a tenth, or when it is asked for: by "
+    "force=True, or in an agent by update_state(config, request_compaction())"
 )
 TOO_LARGE = (
     "what must stay in view, with its summary, takes up to {needed:,} tokens and max_tokens is "

@@ -17,7 +17,7 @@ from conspectus.core.plan import budget_of
 from conspectus.core.policy import AnyStale, OnFailure, plain_words
 from conspectus.engine.background import Closing, Preparation, begin
 from conspectus.engine.cached_request import last_request_of
-from conspectus.engine.compaction import compact
+from conspectus.engine.compaction import compact, unread
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import (
     AnyArchive,
@@ -32,7 +32,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread, ThreadId, scope_of
-from conspectus.errors import Attributes, InputError, PolicyError
+from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
@@ -237,8 +237,8 @@ class Compactor(Attributes, Closing):
         Raises:
             MessageError: a message cannot be understood.
             InputError: `thread_id` or `tenant` is no name.
-            ArchiveError: the archive cannot be read. If it cannot be written, the result says so,
-                unless `on_failure` is `"raise"`.
+            ArchiveError: the archive failed, and `on_failure` is `"raise"`; else the result says
+                so, in `failed` and `reason`.
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
             RedactionError: the redactor failed, and `on_failure` is `"raise"`.
         """
@@ -265,7 +265,12 @@ class Compactor(Attributes, Closing):
         engine, thread = self._engine, Thread(self._engine, scope, self._room)
         given = as_messages(messages)
         work = compact(thread, given, force, plain_words(focus, "focus"))
-        result = await heard_by(engine.listeners, work)
+        try:
+            result = await heard_by(engine.listeners, work)
+        except ArchiveError as error:
+            if engine.settings.on_failure == "raise":
+                raise
+            result = await aside(unread(thread, given, error))
         ours = (str(m.id).startswith("summary-") for m in given if is_message(m))
         if result.record is not None and sum(ours) == 2:  # said once, as there are more next time
             log("summaries_merged", MERGED)

@@ -16,11 +16,11 @@ from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.result import CompactionResult, as_before, remember
 from conspectus.engine.thread import FailedSummary, Thread
-from conspectus.engine.view import History, applied
+from conspectus.engine.view import History, applied, history_of
 from conspectus.engine.writing import write
-from conspectus.errors import ArchiveOvertaken, ConspectusError, SummaryError
+from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError, SummaryError
 from conspectus.messages import Source, read_messages
-from conspectus.observe import emit, observing, price_of
+from conspectus.observe import emit, log, observing, price_of
 from conspectus.observe.events import error_fields
 
 ATTEMPTS = 4  # Most reads of a history that other workers compact meanwhile
@@ -187,6 +187,17 @@ def _order(material: Material) -> tuple[str, ...]:
 
 
 # What is reported
+
+
+async def unread(
+    thread: Thread, messages: Sequence[Source], error: ArchiveError
+) -> CompactionResult:
+    """Report a history whose records cannot be read; it stays as it was sent."""
+    history = history_of(thread.engine, read_messages(messages), ())
+    [reason] = await thread.engine.redacted([str(error)])
+    log("history_kept", "the history was kept as it was: %s", reason)
+    outcome = "stuck" if thread.over(history.size) else "kept"
+    return _result(thread, history, outcome=outcome, reason=reason, failed="archive")
 
 
 def _unchanged(thread: Thread, history: History, plan: Keep | Stuck) -> CompactionResult:
