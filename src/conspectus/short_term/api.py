@@ -70,7 +70,8 @@ def summarize_messages(
             from a strict serializer, will do.
         model: writes the summary: a chat model, or anything whose `invoke` takes a list of
             messages. It is not told how long the summary may be: use `model.bind(max_tokens=...)`.
-        max_tokens: most tokens of the result, once something was summarised.
+        max_tokens: most tokens of the result of a call that summarises. Messages that gather after
+            it may exceed them until the next summary.
         max_tokens_before_summary: tokens that gather before that. Default: `max_tokens`.
         max_summary_tokens: tokens set aside for the summary. A longer one is sent back once to be
             shortened, and then refused. Default: 256.
