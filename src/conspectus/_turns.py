@@ -1,7 +1,8 @@
 """Whose turn it is to compute beside an event loop.
 
 One thread computes at a time, as the loop would have to wait for its own turn behind all of them.
-None keeps its turn while a caller's function or a lock is waited for, which may take for ever.
+None keeps its turn while a caller's function is waited for, which may take for ever. No turn is
+given up inside a lock: whoever computes then may wait for that lock.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
-from conspectus._turns import waiting
 from conspectus.archive.tables import SCHEMA, Run, Tables
 from conspectus.errors import ArchiveError
 
@@ -85,15 +84,13 @@ class SqliteTables(Tables):
     def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Run]:
         # In a file SQLite decides in the end whether another writer is done.
         patience = BUSY if self._path else -1
-        with waiting.get()():
-            held = (writes or self._path is None) and self._turn.acquire(timeout=patience)
+        held = (writes or self._path is None) and self._turn.acquire(timeout=patience)
         connection = None
         try:
             connection = self._connection()
             if writes:  # to the disk at once, or with the next one that goes there
                 connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                with waiting.get()():  # perhaps for another process
-                    connection.execute("BEGIN IMMEDIATE")
+                connection.execute("BEGIN IMMEDIATE")
             # What only reads needs no transaction: what it finds never changes, or is checked.
             yield Run(connection.cursor(), "?")
             if writes and self._path and _identity(self._path) != self._file:

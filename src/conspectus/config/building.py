@@ -146,11 +146,13 @@ def _models_of(
     if own is not None and own not in writers and EMBEDDED not in writers:
         writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
     answers = writers[0] if own is None else own
-    entry: str | None = model if isinstance(model, str) else config.model_name
-    if own is not None and not isinstance(model, str):  # its own names the entry
-        called, models = named(own), config.source.models.items()
-        entry = next((key for key, one in models if called in (key, one.get("model"))), None)
-    window = window_of(config, entry or "", profile_window(answers))
+    entry = model if isinstance(model, str) else config.model_name if own is None else None
+    window = profile_window(answers)
+    if window is None and entry is None and (called := named(answers)):
+        models = config.source.models.items()
+        entries = [one for key, one in models if called in (key, one.get("model"))]
+        window = min(filter(None, map(declared_window, entries)), default=None)
+    window = window_of(config, entry or "", window)
     return {
         "model": answers,
         "summarizer": None if writers[0] is answers else writers[0],

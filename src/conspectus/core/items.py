@@ -212,17 +212,17 @@ def leading(items: Sequence[Item]) -> int:
     return next((i for i, item in enumerate(items) if item.role != "system"), len(items))
 
 
-def must_stay(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
+def must_stay(items: Sequence[Item], ex: Exchanges, *, news: bool = True) -> frozenset[int]:
     """Return indexes that never leave the view, with the rest of their exchanges.
 
     Those are leading system messages; the user's newest message, as the agent works on it; pinned
-    messages; calls without an answer, which may still get one or wait for approval; and those with
-    a late second result that no model has read yet.
+    messages; calls without an answer, which may still get one or wait for approval; and with `news`
+    those with a late second result that no model has read yet.
     """
     pinned = (i for i, item in enumerate(items) if item.pinned)
     named = {*range(leading(items)), *pinned, *ex.pending}
     spoke = max((i for i, item in enumerate(items) if item.role == "assistant"), default=-1)
-    named.update(place for pair in ex.late.items() if pair[0] > spoke for place in pair)
+    named.update(place for pair in ex.late.items() if news and pair[0] > spoke for place in pair)
     if (newest := newest_user(items)) is not None:
         named.add(newest)
     groups = {ex.group[i] for i in named}

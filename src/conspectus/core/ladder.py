@@ -17,8 +17,7 @@ BOUNDLESS = 2**62  # Tokens of an unknown window
 AIM = 0.62
 CLIP_TO = 200  # Tokens of a stale result that is clipped
 # A message of more than one part in four of the budget is a giant. One part in sixteen is the
-# least that is shown of a large message so that more may stay in view, and that notes may take of
-# it before half of what they replace is the limit, under a trigger that counts messages.
+# least that is shown of a large message so that more may stay in view.
 GIANT, SHORT = 4, 16
 
 
@@ -71,6 +70,7 @@ class Ladder:
     asked: int = 0  # tokens of it of which a step asks a part; 0 for `longest`
     cap: int | None = None  # the most tokens that a caller has set for it
     gain: int = 0  # tokens that a plan must free
+    free: int = LARGEST_SUMMARY  # of the summary, that need not be less than half of what leaves
     clip_users: bool = True  # messages of the user may be clipped
 
     def __post_init__(self) -> None:
@@ -80,6 +80,8 @@ class Ladder:
         self.cuts = self.ex.cuts  # whether it may be cut before each item
         self.legal = [cut for cut in range(len(items)) if self.cuts[cut]] or [0]
         self.fixed = must_stay(items, self.ex)  # what never leaves
+        if sum(items[i].tokens for i in self.fixed) > budget // 2:
+            self.fixed = must_stay(items, self.ex, news=False)
         users = frozenset(i for i, item in enumerate(items) if item.role == "user")
         self.whole = self.ex.whole | (frozenset() if self.clip_users else users)
         # what is clipped after all else
@@ -179,9 +181,7 @@ class Ladder:
         if cut >= self.first_cut:
             replaced = self.tokens - self.kept[cut]
             if self.gain:  # half of what leaves stays free until the next compaction, if it is much
-                # Where messages alone are counted, tokens that are kept ask for no compaction.
-                much = max(LARGEST_SUMMARY, self.budget // SHORT if self.gain == 1 else 0)
-                replaced = max(replaced // 2, min(much, replaced - self.gain))
+                replaced = max(replaced // 2, min(self.free, replaced - self.gain))
             most = min(self.longest, max(self.floor, replaced))
         elif self.standing <= left:
             return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 from conspectus.core.items import (
     Clip,
@@ -25,13 +26,23 @@ from conspectus.core.items import (
     must_stay,
 )
 from conspectus.core.ladder import CLIP_TO, LADDER, LADDER_BY_KEEP, OLDEST_FIRST, Ladder
-from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, cut_for, grown
+from conspectus.core.policy import (
+    LARGEST_SUMMARY,
+    REARM,
+    SMALLEST_SUMMARY,
+    Policy,
+    cut_for,
+    grown,
+)
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
 # One part in this many of a history is freed by a compaction that neither the window nor force
 # asks for: less would cost a summary without delaying the next one. In LangMem's order, it is
 # the least that a plan saves which stays above the limit.
 GAIN = 10
+# Where messages alone are counted, tokens that stay ask for no compaction: the part of a window of
+# which notes need not be less than half of what they replace, and the most tokens of that.
+ROOMY, MOST_FREE = 16, 4 * LARGEST_SUMMARY
 # Clips alone are enough when they bring a history to one part in this many of its trigger.
 RELIEF = 2
 STUCK = (
@@ -97,9 +108,10 @@ def plan(
             gain = 1  # it counts messages alone
         instructions = sum(item.tokens for item in items[: leading(items)])
         longest, cap = policy.summary_limit(budget, instructions)
-        ladder = Ladder(
-            items, budget, longest=longest, floor=floor, gain=gain, cap=cap, clip_users=clip_users
-        )
+        given: dict[str, Any] = {"cap": cap, "clip_users": clip_users, "longest": longest}
+        if budget is not None and policy.counts_messages:
+            given["free"] = max(LARGEST_SUMMARY, min(budget // ROOMY, MOST_FREE))
+        ladder = Ladder(items, budget, floor=floor, gain=gain, **given)
         # The latest legal cut that keeps what `keep` asks for, and one message.
         sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
         place = min(cut_for(policy.keep, sizes, limit, policy.keep_base), len(items) - 1)

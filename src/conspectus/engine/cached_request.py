@@ -108,6 +108,7 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
         "another model summarises": last.any_model
         and by != next(iter(material.thread.engine.writers)),
         "what is summarised is redacted, and the request is not": material.redaction is not None,
+        "LangChain cannot send a message of it": _is_foreign(last.messages),
         "its provider has forgotten it": monotonic() - last.at > LIVES,
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
         "something that leaves does not stand in it as it is": not whole,
@@ -115,6 +116,16 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
         and not any(isinstance(text, str) and notes in summary_body(text) for text in texts),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _is_foreign(messages: Sequence[Any]) -> bool:
+    """Tell whether LangChain cannot read one of these, such as an item of OpenAI's Responses."""
+    from langchain_core.messages import convert_to_messages
+
+    try:
+        return not convert_to_messages(messages)
+    except Exception:
+        return True
 
 
 def _same(left: Any, sent: Any) -> bool:

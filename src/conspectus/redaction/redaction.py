@@ -21,7 +21,7 @@ from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 
 GROWTH, MORE = 4, 1_000  # Most characters of a redacted text: a multiple of the text's, and more
-CLEAN = 20_000, 4_000_000  # Texts without a secret, and their characters, that are not read again
+CLEAN = 20_000, 16_000_000  # Texts without a secret, and their characters, that are not read again
 
 Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conspectus._langchain import innermost, named
 from conspectus._newest import Newest
-from conspectus._turns import waiting
 from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.messages.message import message_of
@@ -264,8 +263,7 @@ class MessageCounter:
         return self._estimate(message) + self.base
 
     def _ask(self, messages: Sequence[Any]) -> int:
-        with waiting.get()():  # it may ask a server
-            count: Any = self._counter(list(messages))
+        count: Any = self._counter(list(messages))
         if isinstance(count, float) and math.isfinite(count):
             count = math.ceil(count)  # users write characters / 4
         # Numpy's whole numbers are such, too.
