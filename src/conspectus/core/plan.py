@@ -109,7 +109,8 @@ def plan(
         instructions = sum(item.tokens for item in items[: leading(items)])
         longest, cap = policy.summary_limit(budget, instructions)
         given: dict[str, Any] = {"cap": cap, "clip_users": clip_users, "longest": longest}
-        if budget is not None and policy.counts_messages:
+        counted = {(one.tokens, one.fraction) for one in policy.trigger}
+        if budget is not None and counted <= {(None, None)}:  # messages alone
             given["free"] = max(LARGEST_SUMMARY, min(budget // ROOMY, MOST_FREE))
         ladder = Ladder(items, budget, floor=floor, gain=gain, **given)
         # The latest legal cut that keeps what `keep` asks for, and one message.

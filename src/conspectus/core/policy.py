@@ -202,11 +202,6 @@ class Policy:
         """Whether a fraction is used, which needs a known window."""
         return self.keep[0] == "fraction" or any(c.fraction is not None for c in self.trigger)
 
-    @property
-    def counts_messages(self) -> bool:
-        """Whether no condition counts tokens, or a fraction of them."""
-        return all(one.tokens is None and one.fraction is None for one in self.trigger)
-
     def caveats(self, window: int | None) -> Iterator[str]:
         """Yield warnings about legal settings that cannot have their effect in this window."""
         (kind, amount), tokens = self.keep, keep_tokens(self.keep, window)
