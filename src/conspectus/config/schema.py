@@ -99,9 +99,18 @@ def _counter(value: str, info: ValidationInfo) -> str:
     return value
 
 
+def _no_flag(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a number is needed, not true or false")
+    return value
+
+
 Whole = Annotated[int, Field(ge=1, le=MOST)]
 Amount = Annotated[
-    int | float, Field(gt=0), AfterValidator(lambda one: one if one % 1 else int(one))
+    int | float,
+    Field(gt=0),
+    BeforeValidator(_no_flag),
+    AfterValidator(lambda one: one if one % 1 else int(one)),
 ]
 Text = Annotated[str, Field(min_length=1)]
 Redact = Annotated[bool | Text, Field(union_mode="left_to_right")]
