@@ -222,8 +222,9 @@ def must_stay(items: Sequence[Item], ex: Exchanges, *, news: bool = True) -> fro
     pinned = (i for i, item in enumerate(items) if item.pinned)
     named = {*range(leading(items)), *pinned, *ex.pending}
     spoke = max((i for i, item in enumerate(items) if item.role == "assistant"), default=-1)
-    named.update(place for pair in ex.late.items() if news and pair[0] > spoke for place in pair)
+    named |= {late for late in ex.late if news and late > spoke}
     if (newest := newest_user(items)) is not None:
         named.add(newest)
+    named |= {ex.late[late] for late in named & ex.late.keys()}
     groups = {ex.group[i] for i in named}
     return frozenset(i for i, group in enumerate(ex.group) if group in groups)

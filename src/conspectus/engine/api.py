@@ -270,7 +270,7 @@ class Compactor(Attributes, Closing):
         except ArchiveError as error:
             if engine.settings.on_failure == "raise":
                 raise
-            result = await aside(unread(thread, given, error))
+            result = await heard_by(engine.listeners, aside(unread(thread, given, error)))
         ours = (str(m.id).startswith("summary-") for m in given if is_message(m))
         if result.record is not None and sum(ours) == 2:  # said once, as there are more next time
             log("summaries_merged", MERGED)

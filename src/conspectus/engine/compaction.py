@@ -225,10 +225,13 @@ async def _failed(material: Material, error: ConspectusError, seen: Any) -> Comp
     thread, history, plan = material.thread, material.history, material.plan
     engine, size, over = thread.engine, history.size, thread.over(history.size)
     what: Any = error.failure if error.failure in ("archive", "redaction") else "summary"
-    fields, reason = error_fields(error), str(error)
+    fields, reason, failures = error_fields(error), str(error), list[str]()
     if what != "redaction":  # those are our words, and a redactor may hang
-        words = [reason, fields["error_message"]]
-        reason, fields["error_message"] = await engine.redacted(words, material.redaction)
+        words = [reason, fields["error_message"], *material.failures]
+        words = await engine.redacted(words, material.redaction)
+        reason, fields["error_message"], *failures = words
+    if over:
+        reason += f"; the history takes {size.tokens:,} of {thread.budget or 0:,} tokens"
     if what != "archive":
         memory, counted = engine.memory.of(thread.scope), thread.trigger_size or size
         known, times = memory.failure(history.head_id, size.messages, over), 1
@@ -256,6 +259,7 @@ async def _failed(material: Material, error: ConspectusError, seen: Any) -> Comp
         cause=plan.cause,
         cost=material.spent,
         failed=what,
+        failures=tuple(failures),
     )
 
 
