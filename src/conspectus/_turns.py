@@ -2,7 +2,7 @@
 
 One thread computes at a time, as the loop would have to wait for its own turn behind all of them.
 None keeps its turn while a caller's function is waited for, which may take for ever. No turn is
-given up inside a lock: whoever computes then may wait for that lock.
+given up inside a lock, as the next thread may wait for that lock.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Ladder:
     asked: int = 0  # tokens of it of which a step asks a part; 0 for `longest`
     cap: int | None = None  # the most tokens that a caller has set for it
     gain: int = 0  # tokens that a plan must free
-    free: int = LARGEST_SUMMARY  # of the summary, that need not be less than half of what leaves
+    free: int = LARGEST_SUMMARY  # tokens that the summary may take of more than half of what leaves
     clip_users: bool = True  # messages of the user may be clipped
 
     def __post_init__(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from conspectus.core.items import (
     Clip,
@@ -108,11 +107,19 @@ def plan(
             gain = 1  # it counts messages alone
         instructions = sum(item.tokens for item in items[: leading(items)])
         longest, cap = policy.summary_limit(budget, instructions)
-        given: dict[str, Any] = {"cap": cap, "clip_users": clip_users, "longest": longest}
-        counted = {(one.tokens, one.fraction) for one in policy.trigger}
+        counted, free = {(one.tokens, one.fraction) for one in policy.trigger}, LARGEST_SUMMARY
         if budget is not None and counted <= {(None, None)}:  # messages alone
-            given["free"] = max(LARGEST_SUMMARY, min(budget // ROOMY, MOST_FREE))
-        ladder = Ladder(items, budget, floor=floor, gain=gain, **given)
+            free = max(free, min(budget // ROOMY, MOST_FREE))
+        ladder = Ladder(
+            items,
+            budget,
+            longest=longest,
+            floor=floor,
+            gain=gain,
+            free=free,
+            cap=cap,
+            clip_users=clip_users,
+        )
         # The latest legal cut that keeps what `keep` asks for, and one message.
         sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
         place = min(cut_for(policy.keep, sizes, limit, policy.keep_base), len(items) - 1)
