@@ -81,8 +81,9 @@ docs: $(READY)
 
 check: lint types contracts docs test test-all
 
-# Resolve the dependencies anew; the locks name packages and hashes, never a host.
-COMPILE := $(UV) compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+# Resolve the dependencies; the locks name packages and hashes, never a host. `make lock UPGRADE=1` takes
+# the newest version of each one that pyproject.toml admits.
+COMPILE := $(UV) compile --quiet $(if $(UPGRADE),--upgrade) --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header pyproject.toml
 lock: | $(VENV)/.uv-$(UV_VERSION)
 	$(COMPILE) --all-extras --group dev --output-file requirements.lock
