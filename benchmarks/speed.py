@@ -38,17 +38,6 @@ print(json.dumps(time.process_time() - began))
 """
 
 
-def hops(quick: bool) -> Rows:
-    """Count files and functions of one compaction and of one step."""
-    counts = child("import hops; hops.main()")
-    for what, key, files, functions in (
-        ("one compaction", "compaction", 30, 200),
-        ("before_model, nothing due", "step", 12, 50),
-    ):
-        yield Row(f"{what}: our files", counts[key][0], files, "")
-        yield Row(f"{what}: our functions", counts[key][1], functions, "")
-
-
 def importing(quick: bool) -> Rows:
     """Time the import in fresh interpreters."""
     runs = [child(IMPORT) for _ in range(3 if quick else 6)][1:]
@@ -246,7 +235,6 @@ def memory_of(turns: int) -> list[tuple[int, float]]:
 
 
 GROUPS: dict[str, Callable[[bool], Rows]] = {
-    "hops": hops,
     "import": importing,
     "stalls": stalls,
     "first": first_step,
