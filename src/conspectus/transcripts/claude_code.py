@@ -1,6 +1,6 @@
 """Claude Code's sessions: trees of lines; messages of the current branch, once.
 
-A session that is opened again may repeat its lines; a rewound one continues from an earlier line; a
+A session that is opened again may repeat its lines. A rewound one continues from an earlier line. A
 compacted one continues from a summary of its own, whose parent may lead past what it sums up. A
 message of the agent has as many lines as blocks. What is typed during a turn is an attachment.
 """
@@ -11,104 +11,134 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conspectus.messages.blocks import at_path
+from conspectus.transcripts.reading import Reading, Row
 
 SYNTHETIC = "<synthetic>"  # the model of what Claude Code says in the agent's name
 
-Row = Mapping[str, Any]
+OUTSIDE = ("isSidechain", "isMeta", "isApiErrorMessage")
+"""Marks of lines that are no part of the main conversation."""
 
 
-def is_message(row: Row) -> bool:
-    """Return whether a line is a message."""
-    said = isinstance(at_path(row, "message.content"), (str, list))
-    return said and row.get("type") in ("user", "assistant")
+def is_record(row: Row) -> bool:
+    """Tell whether a record is a line of Claude Code's."""
+    has_session = "type" in row and not {"sessionId", "leafUuid"}.isdisjoint(row)
+    return has_session or _is_message(row)
 
 
-def read_session(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], int, str]:
+def read_session(records: Sequence[Any], around: Row) -> Reading:
     """Read a session as Anthropic-style dicts; lines of one assistant message are joined.
 
     Left out are lines outside the conversation, side chains, meta lines, errors of the API,
     repeated lines, rewound branches, and Claude Code's own summaries if their originals are in the
-    file. If all messages are of a side chain, the file is a subagent's own. Return also the number
-    of lines that were used, and the model that answered last.
+    file. If all messages are of a side chain, the file is a subagent's own.
     """
-    rows = list(map(_with_queued, rows))
-    if not any(map(_speaks, rows)):
+    rows = [_with_queued_words(row) for row in records]
+    if not any(map(_is_in_conversation, rows)):
         rows = [{**row, "isSidechain": False} for row in rows]
     messages: list[dict[str, Any]] = []
-    by_id: dict[str, dict[str, Any]] = {}
-    used, model = 0, ""
-    for row in _in_force(rows):
-        spoken, name = row["message"], _message_id(row)
+    agent_messages: dict[str, dict[str, Any]] = {}  # by the provider's id
+    used_records = 0
+    model = ""
+    for row in _current_branch(rows):
         if row.get("isCompactSummary") and messages:
             continue
-        used += 1
+        used_records += 1
+        spoken = row["message"]
         if spoken.get("model") not in (None, SYNTHETIC):
             model = str(spoken["model"])
-        if name in by_id:
-            by_id[name]["content"] = [*_blocks(by_id[name]), *_blocks(spoken)]
+        message_id = _message_id(row)
+        if message_id in agent_messages:
+            joined = agent_messages[message_id]
+            joined["content"] = [*_blocks(joined), *_blocks(spoken)]
             continue
         message = {"role": spoken.get("role", row["type"]), "content": spoken["content"]}
-        stamp = {"id": row.get("uuid"), "timestamp": row.get("timestamp")}
-        message |= {key: value for key, value in stamp.items() if value is not None}
-        if name:
-            by_id[name] = message
+        if row.get("uuid") is not None:
+            message["id"] = row["uuid"]
+        if row.get("timestamp") is not None:
+            message["timestamp"] = row["timestamp"]
+        if message_id:
+            agent_messages[message_id] = message
         messages.append(message)
-    return messages, used, model
+    return Reading(messages, used_records, model)
 
 
-def _with_queued(row: Row) -> Row:
+def _with_queued_words(row: Row) -> Row:
     """Make a user's message of what was typed during a turn."""
-    more: Any = row.get("attachment")
-    if at_path(more, "type") != "queued_command" or more.get("commandMode", "prompt") != "prompt":
+    attachment: Any = row.get("attachment")
+    if at_path(attachment, "type") != "queued_command":
         return row
-    return {**row, "type": "user", "message": {"role": "user", "content": more.get("prompt")}}
+    if attachment.get("commandMode", "prompt") != "prompt":
+        return row
+    message = {"role": "user", "content": attachment.get("prompt")}
+    return {**row, "type": "user", "message": message}
 
 
-def _in_force(rows: Sequence[Row]) -> Iterator[Row]:
+def _current_branch(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield the messages on the way to the last one, with their blocks and results.
 
-    A summary follows all that was in force when it was written, and no later line goes back behind
-    it, whatever parent it names. Parallel calls fan out: the next line follows only one of their
-    results.
+    Parallel calls fan out: the next line follows only one of their results.
     """
-    said: list[Row] = []
-    before: list[int] = []  # the place of the message that each one follows; -1 for none
-    places: dict[Any, int] = {}  # by the uuid of a line: the message that it is or stands behind
-    floor = -1
-    for row in rows:
-        uuid, summary, at = row.get("uuid"), row.get("isCompactSummary"), len(said) - 1
-        if uuid in places:  # a repeated line
-            continue
-        if not summary:
-            at = places.get(row.get("parentUuid") or row.get("logicalParentUuid"), at)
-        at = max(at, floor)
-        if _speaks(row):
-            said.append(row)
-            before.append(at)
-            at = len(said) - 1
-            floor = at if summary else floor
-        if uuid is not None:
-            places[uuid] = at
-    path, at = set[int](), len(said) - 1
-    while at >= 0:
-        path.add(at)
-        at = before[at]
-    messages = {_message_id(said[at]) for at in path} - {""}
+    spoken, parents = _tree(rows)
+    on_the_way: set[int] = set()
+    index = len(spoken) - 1
+    while index >= 0:
+        on_the_way.add(index)
+        index = parents[index]
+    message_ids = {_message_id(spoken[index]) for index in on_the_way} - {""}
     calls: set[Any] = set()
-    for at, row in enumerate(said):
+    for index, row in enumerate(spoken):
         results = _ids(row, "tool_result", "tool_use_id")
-        if at in path or _message_id(row) in messages or (results and results <= calls):
+        belongs = index in on_the_way or _message_id(row) in message_ids
+        if belongs or (results and results <= calls):
             calls |= _ids(row, "tool_use", "id")
             yield row
 
 
-def _speaks(row: Row) -> bool:
+def _tree(rows: Sequence[Row]) -> tuple[list[Row], list[int]]:
+    """Return the messages, and for each the index of the one that it follows; -1 for none.
+
+    A summary follows all that was in force when it was written, and no later line goes back behind
+    it, whatever parent it names.
+    """
+    spoken: list[Row] = []
+    parents: list[int] = []
+    index_of: dict[Any, int] = {}  # by the uuid of a line: the message that it is or stands behind
+    newest_summary = -1
+    for row in rows:
+        uuid = row.get("uuid")
+        if uuid in index_of:  # a repeated line
+            continue
+        is_summary = row.get("isCompactSummary")
+        parent = len(spoken) - 1
+        if not is_summary:
+            named_parent = row.get("parentUuid") or row.get("logicalParentUuid")
+            parent = index_of.get(named_parent, parent)
+        parent = max(parent, newest_summary)
+        index = parent
+        if _is_in_conversation(row):
+            index = len(spoken)
+            spoken.append(row)
+            parents.append(parent)
+            if is_summary:
+                newest_summary = index
+        if uuid is not None:
+            index_of[uuid] = index
+    return spoken, parents
+
+
+def _is_message(row: Row) -> bool:
+    has_content = isinstance(at_path(row, "message.content"), (str, list))
+    return has_content and row.get("type") in ("user", "assistant")
+
+
+def _is_in_conversation(row: Row) -> bool:
     """Tell whether a line is a message of the main conversation, with content."""
-    aside = any(row.get(key) for key in ("isSidechain", "isMeta", "isApiErrorMessage"))
-    return is_message(row) and bool(row["message"]["content"]) and not aside
+    is_outside = any(row.get(mark) for mark in OUTSIDE)
+    return _is_message(row) and bool(row["message"]["content"]) and not is_outside
 
 
 def _message_id(row: Row) -> str:
+    """Return the provider's id of a message of the agent; empty for others."""
     return str(row["message"].get("id") or "") if row["type"] == "assistant" else ""
 
 
@@ -117,6 +147,6 @@ def _blocks(message: Row) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _ids(row: Row, kind: str, key: str) -> set[Any]:
+def _ids(row: Row, block_type: str, key: str) -> set[Any]:
     blocks = [block for block in _blocks(row["message"]) if isinstance(block, Mapping)]
-    return {block.get(key) for block in blocks if block.get("type") == kind}
+    return {block.get(key) for block in blocks if block.get("type") == block_type}

@@ -17,7 +17,8 @@ from conspectus._langchain import is_message
 from conspectus.errors import InputError, MessageError
 from conspectus.messages import Source, read_messages
 from conspectus.messages.blocks import at_path
-from conspectus.transcripts.forms import FORMS, Form, Reading
+from conspectus.transcripts.forms import FORMS, Form
+from conspectus.transcripts.reading import Reading
 
 TRIES = 1_000  # places in a damaged line at which a record may begin
 
@@ -29,7 +30,8 @@ EXPECTED = (
     "message a line"
 )
 _DECODER = json.JSONDecoder()
-_BEGIN, _SPACE = re.compile(r'\{\s*"'), re.compile(r"\s*")
+_OBJECT_BEGINS = re.compile(r'\{\s*"')
+_SPACE = re.compile(r"\s*")
 
 
 @dataclass(slots=True)
@@ -103,18 +105,23 @@ def write_history(messages: Sequence[Source], like: HistoryFile) -> str:
 
             rows += messages_to_dict([message])
         else:
-            rows.append({k: v for k, v in message.items() if k not in like.form.added})
-    if like.form.session or (like.parsed.wrapper is None and like.parsed.lines is None):
+            rows.append({k: v for k, v in message.items() if k not in like.form.added_keys})
+    if like.form.is_session or (like.parsed.wrapper is None and like.parsed.lines is None):
         return dump(rows, 2) + "\n"
     if like.parsed.wrapper is None:
         return "".join(f"{dump(row)}\n" for row in rows)
-    whole = dict(like.parsed.wrapper)
-    if "system" in whole and like.form.name != "langchain":
-        system = rows.pop(0)["content"] if rows and rows[0].get("role") == "system" else None
-        whole |= {"system": system} if system else {}
-    outer, _, field = _list_in(whole).rpartition(".")
-    whole |= {outer: {**whole[outer], field: rows}} if outer else {field: rows}
-    return dump(whole, 2) + "\n"
+    wrapper = dict(like.parsed.wrapper)
+    if "system" in wrapper and like.form.name != "langchain":
+        has_system_prompt = bool(rows) and rows[0].get("role") == "system"
+        system = rows.pop(0)["content"] if has_system_prompt else None
+        if system:
+            wrapper["system"] = system
+    outer, _, field = _list_in(wrapper).rpartition(".")
+    if outer:
+        wrapper[outer] = {**wrapper[outer], field: rows}
+    else:
+        wrapper[field] = rows
+    return dump(wrapper, 2) + "\n"
 
 
 def dump(value: Any, indent: int | None = None) -> str:
@@ -166,22 +173,23 @@ def _parsed(text: str, name: str) -> Parsed:
 def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
     """Read the records of lines; `error` says why the whole is no JSON."""
     # Not splitlines: Unicode's separators may stand in a string.
-    filled = [(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
-    rows = [(number, *_objects(line)) for number, line in filled]
-    records = [value for _, values, whole in rows if whole for value in values]
-    common = set[str]().union(*records[:1]).intersection(*records)
-    # What stands in a damaged line may be a part of a record: it has not the keys that all have.
-    found = [
-        (value, number)
-        for number, values, whole in rows
-        for value in values
-        if whole or common <= value.keys()
-    ]
-    broken = sum(not whole for _, _, whole in rows)
-    if not found or broken > len(filled) / 2:
-        at = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise InputError(f"{name} is not JSON ({at}); {EXPECTED}")
-    return Parsed([value for value, _ in found], [number for _, number in found], broken=broken)
+    filled_lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    rows = [(number, *_objects(line)) for number, line in filled_lines]
+    whole_records = [record for _, records, is_whole in rows if is_whole for record in records]
+    # What stands in a damaged line may be a part of a record: it lacks a key that all records have.
+    common_keys = set[str]().union(*whole_records[:1]).intersection(*whole_records)
+    sound_records: list[Any] = []
+    line_numbers: list[int] = []
+    for number, records, is_whole in rows:
+        for record in records:
+            if is_whole or common_keys <= record.keys():
+                sound_records.append(record)
+                line_numbers.append(number)
+    broken = sum(not is_whole for _, _, is_whole in rows)
+    if not sound_records or broken > len(filled_lines) / 2:
+        place = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise InputError(f"{name} is not JSON ({place}); {EXPECTED}")
+    return Parsed(sound_records, line_numbers, broken=broken)
 
 
 def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
@@ -189,25 +197,29 @@ def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
 
     A writer that was stopped leaves a part of a record, and the next one stands right behind it.
     """
-    first: list[dict[str, Any]] = []
-    for begin in islice(_BEGIN.finditer(line), TRIES):
-        objects, at = list[dict[str, Any]](), begin.start()
+    first_objects: list[dict[str, Any]] = []
+    for begin in islice(_OBJECT_BEGINS.finditer(line), TRIES):
+        objects: list[dict[str, Any]] = []
+        end = begin.start()
         with suppress(ValueError, RecursionError):
-            while at < len(line):
-                if line[at] != "{":
+            while end < len(line):
+                if line[end] != "{":
                     raise ValueError
-                value, at = _DECODER.raw_decode(line, at)
+                value, end = _DECODER.raw_decode(line, end)
                 objects.append(value)
-                at = _SPACE.match(line, at).end()  # type: ignore[union-attr]
+                end = _SPACE.match(line, end).end()  # type: ignore[union-attr]
             return objects, not line[: begin.start()].strip()
-        first = first or objects
-    return first, False
+        first_objects = first_objects or objects
+    return first_objects, False
+
+
+_UNEXPECTED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
+"""What a reader raises at a record that is not as its form has it."""
 
 
 def _reading(form: Form, records: Sequence[Any], parsed: Parsed) -> Reading | None:
     """Read records; None where one of them is not as the form has it."""
-    odd = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
-    with suppress(*odd):
+    with suppress(*_UNEXPECTED):
         return form.read(records, parsed.wrapper or {})
     return None
 
@@ -215,37 +227,70 @@ def _reading(form: Form, records: Sequence[Any], parsed: Parsed) -> Reading | No
 def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
     for index, record in enumerate(parsed.records):
         if not isinstance(record, dict):
-            right = 'an object such as {"role": "user", "content": "..."}'
-            raise MessageError(f"{parsed.where(index)} is no message, which is {right}")
-    every = [*parsed.records, parsed.wrapper or {}]
-    form = next(form for form in FORMS if any(map(form.knows, every)))
+            example = 'an object such as {"role": "user", "content": "..."}'
+            raise MessageError(f"{parsed.where(index)} is no message, which is {example}")
+    candidates = [*parsed.records, parsed.wrapper or {}]
+    form = next(form for form in FORMS if any(map(form.knows, candidates)))
+    reading = _sound_reading(form, parsed)
+    messages = _sound_messages(form, parsed, reading)
+    unused_records = len(parsed.records) - reading.used_records
+    unread_messages = len(reading.messages) - len(messages)
+    return HistoryFile(
+        messages=messages,
+        form=form,
+        parsed=parsed,
+        path=path,
+        thread_hint=_thread_hint(parsed, path),
+        skipped=unused_records + unread_messages,
+        model=reading.model,
+        window=reading.window,
+    )
+
+
+def _sound_reading(form: Form, parsed: Parsed) -> Reading:
+    """Read all records; or, where one cannot be understood, those that can be read alone."""
     reading = _reading(form, parsed.records, parsed)
-    if reading is None:  # without the records that it does not understand
-        known = [record for record in parsed.records if _reading(form, [record], parsed)]
-        reading = _reading(form, known, parsed) if known else None
+    if reading is None:
+        sound_records = [row for row in parsed.records if _reading(form, [row], parsed)]
+        reading = _reading(form, sound_records, parsed) if sound_records else None
     if reading is None:
         raise MessageError(
             f"this session ({form.name}) is not of a form that is known; give its messages as a "
             "list"
         )
-    if form.session and not reading.messages:
+    if form.is_session and not reading.messages:
         raise MessageError(f"this session ({form.name}) holds no message yet; give another file")
+    return reading
+
+
+def _sound_messages(form: Form, parsed: Parsed, reading: Reading) -> list[Source]:
+    """Return the messages that can be read.
+
+    What a program wrote for itself may hold more than messages, which is left out. Elsewhere it is
+    an error, which names the place.
+    """
     sound: list[Source] = []
-    before = len(reading.messages) - len(parsed.records)  # a system prompt beside the list
+    system_prompts = len(reading.messages) - len(parsed.records)  # 1 if it stood beside the list
     for index, message in enumerate(reading.messages):
         try:
-            made = form.made(message)
-            read_messages([made])
+            source = form.to_message(message)
+            read_messages([source])
         except MessageError as error:
-            if not form.session:
-                where = parsed.where(index - before)
-                raise MessageError(str(error).replace("message 0", where, 1)) from error
-        else:  # what a program wrote for itself may hold more than messages
-            sound.append(made)
-    seed = dump(parsed.records[0]) if parsed.records else ""
-    stem = "stdin"
-    if path is not None:
-        stem, seed = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "file", str(path.resolve())
-    hint = f"{stem}-{hashlib.sha256(seed.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
-    skipped = len(parsed.records) - reading.used + len(reading.messages) - len(sound)
-    return HistoryFile(sound, form, parsed, path, hint, skipped, reading.model, reading.window)
+            if not form.is_session:
+                place = parsed.where(index - system_prompts)
+                raise MessageError(str(error).replace("message 0", place, 1)) from error
+        else:
+            sound.append(source)
+    return sound
+
+
+def _thread_hint(parsed: Parsed, path: Path | None) -> str:
+    """Name a thread by its file, or what came on standard input by its first record."""
+    if path is None:
+        stem = "stdin"
+        seed = dump(parsed.records[0]) if parsed.records else ""
+    else:
+        stem = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "file"
+        seed = str(path.resolve())
+    digest = hashlib.sha256(seed.encode("utf-8", "backslashreplace")).hexdigest()
+    return f"{stem}-{digest[:8]}"

@@ -10,7 +10,7 @@ from conspectus._langchain import is_ai_message, is_message
 from conspectus.messages import Source, read_messages
 from conspectus.messages.blocks import TOOL_USE, blocks_of, first_id
 
-NAMED = 5  # messages that a note names
+MOST_NAMED = 5  # messages that a note names
 UNKNOWN = "[No result was recorded.]"  # in place of a missing result
 MISSING = "a tool call had no result, and has one now that says so"
 ORPHAN = "a tool result answers no call before it, and is left out of what is written"
@@ -21,8 +21,8 @@ class Mended(NamedTuple):
 
     messages: list[Source]
     notes: tuple[str, ...]
-    unanswered: tuple[int, ...]  # messages with a call that had no result
-    orphans: tuple[int, ...]  # messages with a result without a call
+    unanswered: tuple[int, ...]  # indexes of messages with a call that had no result
+    orphans: tuple[int, ...]  # indexes of messages with a result without a call
 
 
 def mend(messages: Sequence[Source], *, orphans: bool = True) -> Mended:
@@ -31,58 +31,78 @@ def mend(messages: Sequence[Source], *, orphans: bool = True) -> Mended:
     The last message's calls may still be carried out, so they may lack one. Results without a call
     stay, so that a compaction archives them; with `orphans=False` they are left out.
     """
-    waiting: dict[str, list[int]] = defaultdict(list)  # places of the calls of an id
-    lost: dict[int, list[str]] = defaultdict(list)  # results without a call, by their place
-    last = -1
-    for at, entry in enumerate(read_messages(messages)):
+    open_calls: dict[str, list[int]] = defaultdict(list)  # messages with a call of this id
+    orphan_results: dict[int, list[str]] = defaultdict(list)  # ids of calls, by message
+    last_turn = -1  # the last message that is no result
+    for index, entry in enumerate(read_messages(messages)):
         for call in entry.calls:
-            waiting[call.id].append(at)
-        for answer in entry.answers:
-            if waiting[answer]:
-                waiting[answer].pop()
+            open_calls[call.id].append(index)
+        for call_id in entry.answers:
+            if open_calls[call_id]:
+                open_calls[call_id].pop()
             else:
-                lost[at].append(answer)
-        last = at if entry.role != "tool" else last
-    made: dict[int, list[Source]] = defaultdict(list)
-    for name, places in waiting.items():
-        for at in places:
-            made[at] += _results(messages[at], name)
-    missing = sorted(at for at in made if made[at])
+                orphan_results[index].append(call_id)
+        if entry.role != "tool":
+            last_turn = index
+    new_results: dict[int, list[Source]] = defaultdict(list)  # by the message with the call
+    for call_id, indexes in open_calls.items():
+        for index in indexes:
+            new_results[index] += _unknown_results(messages[index], call_id)
+    unanswered = sorted(index for index, results in new_results.items() if results)
     mended: list[Source] = []
-    for at, source in enumerate(messages):
-        mended += [source] if orphans or at not in lost else _without(source, lost[at])
-        mended += made[at] if at < last else []
-    noted = ((MISSING, [at for at in missing if at < last]), (ORPHAN, list(lost)))
-    notes = tuple(_note(what, places) for what, places in noted if places)
-    return Mended(mended, notes, tuple(missing), tuple(lost))
+    for index, source in enumerate(messages):
+        if orphans or index not in orphan_results:
+            mended.append(source)
+        else:
+            mended += _without_results(source, orphan_results[index])
+        if index < last_turn:
+            mended += new_results[index]
+    notes = []
+    if answered_now := [index for index in unanswered if index < last_turn]:
+        notes.append(_note(MISSING, answered_now))
+    if orphan_results:
+        notes.append(_note(ORPHAN, list(orphan_results)))
+    return Mended(mended, tuple(notes), tuple(unanswered), tuple(orphan_results))
 
 
-def _results(source: Source, call: str) -> list[Source]:
+def _unknown_results(source: Source, call_id: str) -> list[Source]:
     """Make a result with `UNKNOWN` in the form of its call; none where a server makes it."""
     if is_message(source):
         calls = [*source.tool_calls, *source.invalid_tool_calls] if is_ai_message(source) else []
+        if not any(call["id"] == call_id for call in calls):
+            return []
         from langchain_core.messages import ToolMessage
 
-        result = ToolMessage(UNKNOWN, tool_call_id=call, status="error")
-        return [result] if any(one["id"] == call for one in calls) else []
-    if any(one.get("id") == call for one in source.get("tool_calls") or ()):
-        return [{"role": "tool", "tool_call_id": call, "content": UNKNOWN}]
-    if (kind := source.get("type")) in ("function_call", "custom_tool_call"):
-        return [{"type": f"{kind}_output", "call_id": call, "output": UNKNOWN}]
-    uses = [block.get("id") for block in blocks_of(source) if block.get("type") == "tool_use"]
-    block = {"type": "tool_result", "tool_use_id": call, "content": UNKNOWN, "is_error": True}
-    return [{"role": "user", "content": [block]}] if call in uses else []
+        return [ToolMessage(UNKNOWN, tool_call_id=call_id, status="error")]
+    if any(call.get("id") == call_id for call in source.get("tool_calls") or ()):
+        return [{"role": "tool", "tool_call_id": call_id, "content": UNKNOWN}]
+    item_type = source.get("type")
+    if item_type in ("function_call", "custom_tool_call"):
+        return [{"type": f"{item_type}_output", "call_id": call_id, "output": UNKNOWN}]
+    tool_uses = [block for block in blocks_of(source) if block.get("type") == "tool_use"]
+    if call_id not in [block.get("id") for block in tool_uses]:
+        return []
+    result = {
+        "type": "tool_result",
+        "tool_use_id": call_id,
+        "content": UNKNOWN,
+        "is_error": True,
+    }
+    return [{"role": "user", "content": [result]}]
 
 
-def _without(source: Source, calls: Collection[str]) -> list[Source]:
+def _without_results(source: Source, call_ids: Collection[str]) -> list[Source]:
     """Return a message without the results of some calls; nothing if it holds nothing else."""
     blocks = blocks_of(source)
-    rest = [b for b in blocks if first_id(b, TOOL_USE) not in calls]
-    if is_message(source) or not rest or len(rest) == len(blocks):
+    kept_blocks = [block for block in blocks if first_id(block, TOOL_USE) not in call_ids]
+    if is_message(source) or not kept_blocks or len(kept_blocks) == len(blocks):
         return []
-    return [{**source, "content": rest}]
+    return [{**source, "content": kept_blocks}]
 
 
-def _note(what: str, at: Sequence[int]) -> str:
-    more = f" and {len(at) - NAMED:,} more" * (len(at) > NAMED)
-    return f"message{'s' * (len(at) > 1)} {', '.join(map(str, at[:NAMED]))}{more}: {what}"
+def _note(text: str, indexes: Sequence[int]) -> str:
+    names = ", ".join(map(str, indexes[:MOST_NAMED]))
+    if len(indexes) > MOST_NAMED:
+        names += f" and {len(indexes) - MOST_NAMED:,} more"
+    noun = "messages" if len(indexes) > 1 else "message"
+    return f"{noun} {names}: {text}"
