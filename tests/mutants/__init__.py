@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from mutants.planting import planted, split_name
+
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 SOURCE = TESTS.parent / "src"
@@ -20,24 +22,30 @@ LEAST = 5
 """Defects that are planted against each promise at least."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """One defect."""
+    """One defect: a wrong form of a function or a constant, or of some text of a file."""
 
     promise: int  # number of the promise that it breaks
     name: str  # what is wrong, in plain words
-    file: str  # below `src/conspectus`; of another package, below `src`: `conspectus_lab/...`
-    old: str  # text that the file has exactly once
-    new: str  # the text in its place
     test: str  # the test that must notice, as pytest names it, below `tests`
+    changes: str = ""  # the function or the constant, such as `conspectus.core.policy.REARM`
+    wrong: str = ""  # its wrong form, which may call `right`, the right one
+    file: str = ""  # below `src/conspectus`; of another package, below `src`: `conspectus_lab/...`
+    old: str = ""  # text that the file has exactly once
+    new: str = ""  # the text in its place
 
     @property
     def path(self) -> Path:
-        """The file, below `src`."""
+        """The file, below `src`; a ValueError if there is none."""
+        if self.changes:
+            return split_name(self.changes, SOURCE)[0]
         return Path(self.file if self.file.startswith("conspectus_") else f"conspectus/{self.file}")
 
     def planted(self, source: str) -> str:
         """The text of the file with the defect in it; ValueError if it cannot be planted."""
+        if self.changes:
+            return planted(source, split_name(self.changes, SOURCE)[1], self.wrong)
         if (count := source.count(self.old)) != 1:
             raise ValueError(f"{self.file} has {self.old!r} {count} times, not once")
         if self.old == self.new:
@@ -53,7 +61,7 @@ class Defect:
 def read_defects() -> tuple[Defect, ...]:
     """All defects, by promise."""
     return tuple(
-        Defect(int(path.stem.removeprefix("promise_")), **entry)
+        Defect(promise=int(path.stem.removeprefix("promise_")), **entry)
         for path in sorted(HERE.glob("promise_*.toml"))
         for entry in tomllib.loads(path.read_text(encoding="utf-8"))["defect"]
     )
@@ -63,8 +71,8 @@ def wrong_with(defects: Sequence[Defect]) -> list[str]:
     """What is wrong with the defects themselves, one line each."""
     wrong = []
     for one in defects:
-        path = SOURCE / one.path
         try:
+            path = SOURCE / one.path
             one.planted(path.read_text(encoding="utf-8") if path.is_file() else "")
         except ValueError as error:
             wrong.append(f"{one.name}: {error}")

@@ -100,7 +100,8 @@ def main(given: Sequence[str] | None = None) -> int:
         planted[defect.promise] += 1
         noticed[defect.promise] += verdict == "failed"
         mark = "noticed by" if verdict == "failed" else f"NOT NOTICED ({verdict} {said}) by"
-        print(f"{defect.promise:>2}  {defect.name}\n    {defect.file}: {mark} {test}", flush=True)
+        changed = defect.changes or defect.file
+        print(f"{defect.promise:>2}  {defect.name}\n    {changed}: {mark} {test}", flush=True)
     for promise in sorted(planted):
         print(f"promise {promise}: {noticed[promise]} of {planted[promise]} noticed")
     return 1 if unsound or planted != noticed else 0
