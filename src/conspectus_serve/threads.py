@@ -25,7 +25,7 @@ from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from conspectus.messages.blocks import blocks_of, kind_of
+from conspectus_serve.cleared import is_left_of
 from conspectus_serve.trails import Mark, Trail, is_random
 
 logger = logging.getLogger("conspectus.serve")
@@ -47,7 +47,6 @@ own the one that has begun it), others."""
 THREADS, CHARACTERS = 256, 32_000_000  # of which the newest request is remembered, and in all
 EACH = 1_000  # characters for which a message counts beside its own
 SMALL = 200  # characters of a message that no client would clear
-HEAD = 40  # characters by which a text is known to be the beginning of another
 CHAINS = 64  # threads for which the covered messages are remembered
 
 
@@ -230,8 +229,15 @@ class Originals:
                 known[at] = mark, originals[key].message
         made, short, whole = list(messages), list(messages), list(marks)
         for at, (mark, message) in known.items():
-            is_covered = names[at] in covered
-            if _is_left_of(marks[at], messages[at], mark.size, message, is_covered):
+            name, now = names[at], marks[at]
+            is_covered = name in covered
+            shorter = now.size < mark.size
+            if not (shorter or (is_covered and now.said)):
+                continue
+            first = name.partition("-")[0]
+            second = f"{first}-2"  # the name of another message behind the same id
+            once = trail.seen.get(first, 0) < 2 and second not in covered and second not in seen
+            if (shorter and now.unique and once) or is_left_of(messages[at], message):
                 whole[at], made[at] = mark, message
                 short[at] = message if is_covered else short[at]
         return made, short, whole
@@ -278,25 +284,3 @@ class Originals:
                     rows.update(note[kind])
             self._covered.put((scope, head), made)
         return made
-
-
-def _is_left_of(mark: Mark, message: Any, size: int, original: Any, covered: bool) -> bool:
-    """Return whether a message is what a client has left of a known one of this size.
-
-    A covered one may also differ in passing parts, such as reminders. One whose name another
-    conversation may have too must have become much shorter, or begin like the original.
-    """
-    if covered and mark.said and _media(message) == _media(original):
-        return True
-    if mark.size >= size or mark.unique or mark.size < size // 2:
-        return mark.size < size
-    return not _beginnings(message).isdisjoint(_beginnings(original))
-
-
-def _media(message: Any) -> list[Any]:
-    return [one for one in blocks_of(message) if kind_of(one).media]
-
-
-def _beginnings(message: Any) -> set[str]:
-    [entry] = read_messages([message])
-    return {text[:HEAD] for text in (entry.text, *(one.text for one in entry.results)) if text}

@@ -22,16 +22,15 @@ from conspectus.errors import MessageError
 from conspectus.messages import Message, read_message
 from conspectus.messages.blocks import kind_of, without_cache_marks
 from conspectus.tokens import TokenMeter
+from conspectus_serve.cleared import THOUGHTS
 
 _WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 _PASSING = ("system-reminder", "think", "thinking", "thought", "reasoning")
 """Tags around parts of texts that clients add to messages, or take out, from request to request."""
 
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details")
-"""Types of blocks and items, and fields of messages."""
-
-_PART = re.compile(r"[A-Za-z0-9]{8,}+")  # of an id; with letters and digits it is a random one
+_PART = re.compile(r"[A-Za-z0-9]{8,}+")  # of an id
+_TURN = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")  # from letters to digits
 
 KNOWN = 16_384  # messages whose marks are kept: clients send most of them again
 NEWEST = 32  # answers by which a thread is looked for; of those before, each at twice the distance
@@ -67,6 +66,7 @@ class Trail:
     messages: list[Any] = field(default_factory=list)  # as the engine reads them: no cache marks
     tokens: int = 0
     seen: dict[str, int] = field(default_factory=dict)  # how often there is a name
+    context: str = ""  # hash of all that was said
     talk: list[str] = field(default_factory=list)  # names of the messages that were said
     answers: list[int] = field(default_factory=list)  # ends of the model's own in these
     said: Sequence[str] = ()  # the same names; without one, a name of the whole
@@ -110,11 +110,24 @@ def trail_of(
             _KNOWN.put(key, mark)
     marks = [known[key] for key in keys]
     read = [one if mark.as_is else _read(one)[0] for mark, one in zip(marks, new, strict=True)]
-    messages, seen = begin.messages + read, {**begin.seen}
-    for at, mark in enumerate(marks):  # the same words again are another message
-        if mark.name:
-            seen[mark.name] = number = seen.get(mark.name, 0) + 1
-            marks[at] = replace(mark, name=f"{mark.name}-{number}") if number > 1 else mark
+    messages = begin.messages + read
+    seen = {**begin.seen}
+    context = begin.context
+    for at, mark in enumerate(marks):
+        name = mark.name
+        if not name:
+            continue
+        if not (mark.said or mark.unique):
+            # Its call's id may come again in any turn, so that it is known by what was said before
+            # it. A count of equal ids would shift where a turn is deleted.
+            name = _hashed([name, context])
+        seen[name] = number = seen.get(name, 0) + 1
+        if number > 1:  # the same words again are another message
+            name = f"{name}-{number}"
+        if name != mark.name:
+            marks[at] = replace(mark, name=name)
+        if mark.said:
+            context = _hashed([context, name])
     talk = begin.talk + [mark.name for mark in marks if mark.said]
     tokens = begin.tokens + sum(mark.tokens for mark in marks)
     said = talk or [_hashed([protocol, *messages])]
@@ -131,6 +144,7 @@ def trail_of(
         messages=messages,
         tokens=tokens,
         seen=seen,
+        context=context,
         talk=talk,
         answers=answers,
         said=said,
@@ -159,7 +173,7 @@ def _mark_of(message: Any, protocol: str, meter: TokenMeter) -> Mark:
     if not isinstance(message, dict):
         raise TypeError("a message is no object")
     read, whole = _read(message)
-    lasting = {name: part for name, part in read.items() if name not in _THOUGHTS}
+    lasting = {name: part for name, part in read.items() if name not in THOUGHTS}
     if isinstance(content := read.get("content"), list):
         lasting["content"] = [one for one in content if not _passes(one)]
     entry = whole if lasting == read else read_message(lasting)
@@ -187,7 +201,7 @@ def _mark_of(message: Any, protocol: str, meter: TokenMeter) -> Mark:
 def _passes(part: Any) -> bool:
     """Return whether a part is a thought or a picture, which clients clear."""
     known = isinstance(part, Mapping) and "role" not in part
-    return known and (part.get("type") in _THOUGHTS or bool(kind_of(part).media))
+    return known and (part.get("type") in THOUGHTS or bool(kind_of(part).media))
 
 
 def _hashed(values: Sequence[Any]) -> str:
@@ -195,7 +209,8 @@ def _hashed(values: Sequence[Any]) -> str:
 
 
 def is_random(name: str) -> bool:
-    return any(not (part.isalpha() or part.isdigit()) for part in _PART.findall(name))
+    """Return whether a name is a random one, and not a word or a count, such as `function12`."""
+    return any(len(_TURN.findall(part)) > 1 for part in _PART.findall(name))
 
 
 def _plain(text: str) -> str:

@@ -375,11 +375,11 @@ class _Parts:
         if content is None:
             content = {key: block[key] for key in block if key not in _NO_RESULT} or None
         inner.content(content)
-        if answered := first_id(block, kind.answers):
-            failed = block.get("is_error") is True or bool(block.get("error"))
-            failed = failed or block.get("status") in ("error", "failed", "incomplete")
-            self.answers.append(answered)
-            self.results.append(Result(answered, "\n".join(inner.text), failed))
+        answered = first_id(block, kind.answers)  # empty: it answers the newest call
+        failed = block.get("is_error") is True or bool(block.get("error"))
+        failed = failed or block.get("status") in ("error", "failed", "incomplete")
+        self.answers.append(answered)
+        self.results.append(Result(answered, "\n".join(inner.text), failed))
         self.text += inner.text
         self.media += inner.media
 
