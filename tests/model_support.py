@@ -68,6 +68,8 @@ def noted(messages: list[BaseMessage]) -> str:
 
 
 def kind_of(messages: Sequence[BaseMessage]) -> str:
+    if "hands over long work" in str(messages[0].content):
+        return "shorter"
     kinds: dict[str, str] = {text: kind for kind, text in INSTRUCTIONS.items()}
     return "notes" if PART in str(messages[-1].content) else kinds[str(messages[0].content)]
 

@@ -233,7 +233,9 @@ def oldest_first(
             reason = TOO_LARGE.format(needed=needed, budget=most)
             smaller = Keep("a summary would not make it smaller", tokens)
             return Stuck(reason, tokens, needed, most) if over else smaller
-    return replace(plan, cause=f"gathered: {reach:,} tokens")
+    # A share below what any summary takes is no length that anybody asks for.
+    cap = longest if share >= SMALLEST_SUMMARY else None
+    return replace(plan, cause=f"gathered: {reach:,} tokens", summary_cap=cap)
 
 
 # What is looked at besides

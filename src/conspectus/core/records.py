@@ -76,7 +76,7 @@ class Draft:
     read: tuple[str, ...]  # keys of the originals that were read whole
     cost: Cost = field(default_factory=Cost)
     tokens: int = 0  # size of the whole summary message, once measured
-    cut: int = 0  # tokens cut off at its end, as it was longer than the caller allows
+    cut: int = 0  # as for `Record`
     segment: Mapping[str, Any] = field(default_factory=dict)  # the notes so far, as plain data
     request: str = ""  # as for `Record`
     seconds: float = field(default=0.0, compare=False)  # time that it took to write
@@ -122,8 +122,8 @@ class Record:
         by: name of the summariser; empty for clips alone.
         cost: calls and tokens that it took, those of tries that failed too.
         redacted: secrets taken out of its originals, by kind.
-        cut: tokens cut off at the end of a summary longer than `max_summary_tokens`, or than was
-            asked for; 0 if it is whole.
+        cut: tokens known to miss at the end of a summary that was longer than its room, or that
+            ended at a limit that was set for its model, then at least 1; 0 if it is whole.
         order: keys in the order of the conversation: those that left, and those before the last of
             them that stay and that no earlier record names; empty if none stays.
         request: `"cached"` if the summary was asked for by an instruction after the agent's last

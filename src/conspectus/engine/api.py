@@ -88,8 +88,9 @@ class Compactor(Attributes, Closing):
             tokens of the family that takes most.
         max_summary_tokens: most tokens of the text of a summary, without the first line and the
             note of its message, some 35 tokens. A longer one is asked for once more, shorter, then
-            cut at the end of a line, and `Record.cut` says so. Default: a third of the budget is
-            asked for, and a longer one is used if it fits and is smaller than what it replaces.
+            cut behind its last whole sentence, and `result.cut` says so. Default: a third of the
+            budget is asked for, and a longer one is used if it fits and is smaller than what it
+            replaces.
         notes: whether the user's words and one line a call are written beside what the summariser
             writes. False shows only the summariser's text. Default: True.
         tool_table: tools of yours, as `conspectus.notes.Tool`: which argument names the thing that

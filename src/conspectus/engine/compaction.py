@@ -34,6 +34,12 @@ TOO_LARGE = (
 )
 
 
+CUT = (
+    "thread %s: the summary by %s was cut at its end, by at least %s tokens, and is used up to its "
+    "last whole sentence; raise max_tokens of its model or max_summary_tokens for longer ones"
+)
+
+
 async def compact(
     thread: Thread, messages: Sequence[Source], force: bool = False, focus: str = ""
 ) -> CompactionResult:
@@ -285,11 +291,16 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
         tries_failed=len(failures),
         error_message=failures[-1] if failures else "",
     )
+    if record.cut:
+        seen.add(cut=record.cut)
     if material.waited:
         seen.add(waited=record.bill["waited"])
     reason = REASONS.get(plan.cause.partition(":")[0], f"reached its {plan.cause}")
     if plan.budget is not None:
         reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"
+    if record.cut:
+        log("summary_cut", CUT, thread.scope.thread, record.by, record.cut)
+        reason += f"; the summary misses its end, at least {record.cut:,} tokens"
     return _result(
         thread,
         after,

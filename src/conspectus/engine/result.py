@@ -57,6 +57,7 @@ class CompactionResult:
         failed: the obstacle of a compaction that failed; None for none.
         failures: failed tries on the way, one sentence each.
         redacted: secrets that were taken out of what left or was truncated, by kind.
+        cut: tokens known to miss at the end of the new summary, as for `Record`; 0 if it is whole.
         preparing: the trigger was reached, the history fits, and its notes are being prepared in
             the background: nothing needs to be done.
     """
@@ -96,6 +97,11 @@ class CompactionResult:
         if self.outcome == "stuck":
             needed, budget = self.needed or self.tokens_after, self.budget or 0
             raise StuckError(self.reason, needed=needed, budget=budget)
+
+    @property
+    def cut(self) -> int:
+        """Tokens known to miss at the end of the new summary; 0 if it is whole."""
+        return 0 if self.record is None else self.record.cut
 
     @property
     def record_id(self) -> str | None:

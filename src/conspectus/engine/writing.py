@@ -24,7 +24,7 @@ from conspectus.messages import Message
 from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.chunks import cut_short
+from conspectus.model.lengths import repeats_itself, shortened
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
@@ -161,7 +161,7 @@ async def _draft_by(by: str, material: Material, request: SummaryRequest | None)
     except RedactionError:
         material.spent += cost  # the call is paid for, whatever is left of its answer
         raise
-    draft = Draft(text, by, answer.read, cost, request=answer.request)
+    draft = Draft(text, by, answer.read, cost, request=answer.request, cut=answer.cut)
     return _in_notes(material, draft, request)
 
 
@@ -213,14 +213,16 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
         archived=engine.archive is not None,
         tokens=sum(map(engine.meter.entry, entries)),
     )
+    most = getattr(engine.writers[by], "answer_limit", None)
     if not engine.settings.notes:
-        return request
+        return request.within(most)
     request = replace(request, limit=max(1, min(int(limit * ASKED), LARGEST)))
     notes = Notes([material.notes])
     if getattr(engine.writers[by], "form", "whole") == "whole":
         last = notes.summary  # one that is too long for the request is read with the messages
         last = "\n".join(filter(None, (last, foreign * beside)))
-        return replace(request, notes=last if count(last) <= max(limit, CONTEXT) else "")
+        request = replace(request, notes=last if count(last) <= max(limit, CONTEXT) else "")
+        return request.within(most)
     size = sum(count(line.text) for line in notes.findings)
     anew = size > limit * OUTGROWN
     least = request.limit if anew else max(request.limit - size, int(limit * LEAST), 1)
@@ -229,7 +231,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
     ahead = _ahead(material)
     words = [f"{cut(as_notes(ahead.own), AHEAD)} [{ahead.cite}]"] if ahead else []
     text = "\n".join(filter(None, (text, *section(IN_VIEW, words), foreign * beside)))
-    return replace(request, notes=text, form="findings", anew=anew)
+    return replace(request, notes=text, form="findings", anew=anew).within(most)
 
 
 def checked(material: Material, draft: Draft) -> Draft:
@@ -277,14 +279,9 @@ def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draf
     engine, most = material.thread.engine, material.most
     count, room = engine.meter.text, material.text_within(material.wanted)
     least = getattr(engine.writers[draft.by], "min_tokens", None)
-    if wrong := wrong_with(draft.text, request, min_tokens=least):
+    if wrong := wrong_with(draft.text, request, min_tokens=least, cut=bool(draft.cut)):
         raise _refused(draft, (wrong,))
-    left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
-    if material.plan.summary_cap is not None:  # a caller's own length: a cut text, not none
-        while (over := material.size(shorter) - most) > 0 and left > 0:
-            shorter = cut_short(whole, left, count)
-            left -= over  # a message may count for more than its parts
-        draft = replace(draft, text=shorter, cut=count(whole) - count(shorter))
+    draft = _fitted(material, draft)
     text = body_of(draft.text)
     if engine.archive is None and request.form == "whole":  # its ids would lead nowhere
         cites = {entry.cite for entry in request.entries}
@@ -299,6 +296,23 @@ def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draf
     if request.form == "whole":
         return _with_notes(material, draft, text, None, room)
     return _with_notes(material, draft, "", answer_of(draft.text, request), room, request.anew)
+
+
+def _fitted(material: Material, draft: Draft) -> Draft:
+    """Cut a text that is too long for its room behind the last sentence that fits.
+
+    Raise `SummaryRejected` for one that never comes to an end.
+    """
+    engine, count = material.thread.engine, material.thread.engine.meter.text
+    room = material.most - engine.frame - SLACK
+    text = draft.text
+    if material.size(text) > material.most and repeats_itself(text):
+        raise _refused(draft, ("it is too long, and says the same over and over",))
+    while (over := material.size(text) - material.most) > 0 and room > 0:
+        text = shortened(draft.text, room, count)
+        room -= over  # a message may count for more than its parts
+    cut = count(draft.text) - count(text) if text != draft.text else 0
+    return replace(draft, text=text, cut=draft.cut + cut)
 
 
 def _with_notes(

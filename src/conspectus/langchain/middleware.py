@@ -108,7 +108,7 @@ class SummarizationMiddleware(
 
     It takes every parameter of `langchain.agents.middleware.SummarizationMiddleware` with the same
     meaning. But nothing leaves before a summariser has read it whole; the newest user message
-    stays; a summary that is empty, cut off, refused or an error is never used; originals are
+    stays; a summary that is empty, broken off, refused or an error is never used; originals are
     archived first, if there is an archive.
 
     It sees only the messages. `ContextGuard`, placed last, sees the system prompt, the tools and

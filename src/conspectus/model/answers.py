@@ -43,13 +43,19 @@ Statement = tuple[str, tuple[str, ...], bool]  # text, ids, whether it begins wi
 
 
 def wrong_with(
-    text: str, request: SummaryRequest, *, min_tokens: int | None = None, leaving: int = 0
+    text: str,
+    request: SummaryRequest,
+    *,
+    min_tokens: int | None = None,
+    leaving: int = 0,
+    cut: bool = False,
 ) -> str:
     """Say why a text is no summary in a short sentence; empty if it is one.
 
     A text that cites messages may be short. Findings that cite none need `LEAST_TOKENS`. A whole
     text that cites none needs fewer where it replaces little: `leaving` tokens, or with 0 those of
-    the entries. `min_tokens` alone decides where it is given; 0 admits all that is not empty.
+    the entries. So do findings of which the end is `cut` off, as their sources often stand there.
+    `min_tokens` alone decides where it is given; 0 admits all that is not empty.
     """
     if len(text) > max(LONGEST_ANSWER, request.limit * PER_TOKEN):
         return f"it has {len(text):,} characters, which is more than anybody reads"
@@ -69,7 +75,7 @@ def wrong_with(
     # A counter of messages says nothing of a text.
     if size >= LEAST_TOKENS or not request.count(text) or cites(text, request):
         return ""
-    if findings and request.entries:
+    if findings and request.entries and not cut:
         return f"no line of it cites a message that it was given, and {SHORT}"
     leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
     # A third of the limit can be written within it.

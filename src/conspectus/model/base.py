@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from conspectus.core.policy import EMBEDDED, whole
@@ -61,6 +61,12 @@ class SummaryRequest:
     last_tokens: int = 0  # of that request
     tokens: int = 0  # of `entries`, where they were counted
 
+    def within(self, limit: int | None) -> SummaryRequest:
+        """Return the request for a text of at most `limit` tokens; None changes nothing."""
+        if limit is None or limit >= self.limit:
+            return self
+        return replace(self, limit=limit, fine=self.limit if self.fine is None else self.fine)
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -70,6 +76,8 @@ class Summary:
     read: tuple[str, ...]  # keys of the entries that it has read whole
     cost: Cost = field(default_factory=Cost)
     request: str = ""  # to a chat model: "cached" on the agent's last request, else "smallest"
+    # tokens known to miss at its end, at least 1, if it ended at a limit that its caller has set
+    cut: int = 0
 
 
 @runtime_checkable

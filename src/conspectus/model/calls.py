@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,11 @@ from conspectus._langchain import innermost, is_chat_model, named, without_strea
 from conspectus.bridge import arun, io, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.model import prompts
 from conspectus.model.answers import LONGEST_ANSWER, SHORT
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.provider_errors import explained, text_of
+from conspectus.model.lengths import answer_limit, ends_at_limit, limits_of, whole_sentences
+from conspectus.model.provider_errors import explained, is_cut_off, text_of
 from conspectus.observe import observing
 from conspectus.tokens.meter import PER_MESSAGE
 
@@ -31,6 +33,15 @@ PLACED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.
 BEGINS = 60  # characters of a refused answer that an error shows
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What one call has brought."""
+
+    text: str
+    wrong: str = ""  # why it cannot be used; empty if it can
+    cut: int = 0  # as for `Summary`
+
+
 @dataclass(slots=True)
 class Caller:
     """Calls one model, which errors call `name`, and keeps what each call cost."""
@@ -41,6 +52,7 @@ class Caller:
     timeout: float | None
     kind: str = "smallest"  # see `Summary.request`; empty for a user's function
     costs: list[Cost] = field(default_factory=list)
+    cuts: list[int] = field(default_factory=list)  # of the answers that are used
 
     def size(self, prompt: Prompt) -> int:
         """Tokens of a prompt."""
@@ -53,38 +65,47 @@ class Caller:
     ) -> str:
         """Return an answer in which `check` finds nothing wrong, asked for twice at most.
 
-        With `once` a wrong answer is not asked for again. One of more than `most` tokens is, and
-        then the shorter one of both is returned. Raises `SummaryRejected` where no answer passes.
+        A wrong answer is asked for again with what is wrong. One of more than `most` tokens is sent
+        back to be shortened, and then the shorter one of both is returned. With `once` nothing is
+        asked for again. Raises `SummaryRejected` where no answer passes.
         """
-        size, best, sent = size or self.size(prompt), "", prompt
-        for final in (once, True):
-            try:
-                text, wrong = await self._answer(sent, check, size)
-            except SummaryError:
-                if best:
-                    return best  # it is paid for and whole; later checks decide about it
-                raise
-            if not wrong:
-                best = min(filter(None, (best, text.strip())), key=self.count)
-                if not most or (over := self.count(text) - most) <= 0:
-                    return best
-                wrong = f"it is too long by {over:,} tokens"
-            elif final and not best:
-                begins = text[: 4 * BEGINS].strip()[:BEGINS]
-                remedy = "; take another summariser, or add one to fallbacks"
-                if SHORT in wrong:
-                    kind = "ChatModelSummarizer" if self.kind else "CallableSummarizer"
-                    remedy += f", or take short texts, too: summarizer={kind}(..., min_tokens=0)"
-                raise SummaryRejected(
-                    f"what {self.name} wrote is no summary: {wrong}; it begins with {begins!r}"
-                    f"{remedy}"
-                )
-            if self.kind:
-                again = f"{prompt[-1].content}\n\n{_AGAIN.format(wrong)}"
-                sent = [*prompt[:-1], prompt[-1].model_copy(update={"content": again})]
-        return best
+        first = await self._answer(prompt, check, size or self.size(prompt))
+        if once or not (first.wrong or (most and self.count(first.text) > most)):
+            return self._used(first)
+        if not self.kind:  # a function takes messages, and no words about its answer
+            return self._used(await self._answer(prompt, check, size or self.size(prompt)))
+        if first.wrong:
+            words = f"{prompt[-1].content}\n\n{_AGAIN.format(first.wrong)}"
+            again = [*prompt[:-1], prompt[-1].model_copy(update={"content": words})]
+            return self._used(await self._answer(again, check, self.size(again)))
+        return self._used(await self._shorter(first, check, most))
 
-    async def _answer(self, prompt: Prompt, check: Check, sent: int) -> tuple[str, str]:
+    async def _shorter(self, answer: Answered, check: Check, most: int) -> Answered:
+        """Have an answer shortened; return it as it is if that fails or makes it no shorter."""
+        again = prompts.shorter(answer.text, self.count(answer.text), most)
+        try:
+            shorter = await self._answer(again, check, self.size(again))
+        except SummaryError:
+            return answer  # it is paid for and whole; whoever asked makes it fit
+        is_shorter = self.count(shorter.text) < self.count(answer.text)
+        return shorter if is_shorter and not shorter.wrong else answer
+
+    def _used(self, answer: Answered) -> str:
+        """Return the text of the answer that is used; raise `SummaryRejected` for a wrong one."""
+        if not answer.wrong:
+            self.cuts.append(answer.cut)
+            return answer.text
+        begins = answer.text[: 4 * BEGINS].strip()[:BEGINS]
+        remedy = "; take another summariser, or add one to fallbacks"
+        if SHORT in answer.wrong:
+            kind = "ChatModelSummarizer" if self.kind else "CallableSummarizer"
+            remedy += f", or take short texts, too: summarizer={kind}(..., min_tokens=0)"
+        raise SummaryRejected(
+            f"what {self.name} wrote is no summary: {answer.wrong}; it begins with {begins!r}"
+            f"{remedy}"
+        )
+
+    async def _answer(self, prompt: Prompt, check: Check, sent: int) -> Answered:
         model, kind = self.model, self.kind
         name, provider = model_and_provider(model, self.name) if kind else ("", "")
         name = name or self.name
@@ -102,15 +123,11 @@ class Caller:
                 usage = getattr(answer, "usage_metadata", None)
                 estimate = Cost(1, sent, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
                 spent = reported(usage) if usage else estimate
-                if kind:
-                    text = text_of(answer, self.name)
-                elif not isinstance(answer, str):
-                    got = f"{type(answer).__name__}, and not a text"
-                    form = "return the text of the answer, such as answer.text"
-                    raise SummaryError(f"{self.name} returned {got}; {form}")
-                if wrong := check(text):
+                made = self._text_of(answer)
+                wrong = check(made.text, cut=bool(made.cut))
+                if wrong:
                     seen.add(outcome="rejected")
-                return text, wrong
+                return replace(made, wrong=wrong)
             except Exception as error:
                 failure = explained(error, self.name, self.timeout, is_model=bool(kind))
                 if spent is late and not isinstance(failure, SummarizerTimeout):
@@ -120,6 +137,30 @@ class Caller:
             finally:
                 self.costs.append(spent.asked_of(name))
                 seen.add(cost=self.costs[-1])
+
+    def _text_of(self, answer: Any) -> Answered:
+        """Take the text out of an answer.
+
+        One that ends at a limit that the caller has set is used up to its last whole sentence.
+        """
+        if not self.kind:
+            if isinstance(answer, str):
+                return Answered(answer.strip())
+            got = f"{type(answer).__name__}, and not a text"
+            form = "return the text of the answer, such as answer.text"
+            raise SummaryError(f"{self.name} returned {got}; {form}")
+        is_cut = is_cut_off(answer) and ends_at_limit(answer, limits_of(self.model), self.count)
+        text = text_of(answer, self.name, may_be_cut=is_cut).strip()
+        if not is_cut:
+            return Answered(text)
+        if not text:
+            limit = answer_limit(self.model) or 0
+            raise SummaryRejected(
+                f"the answer of {self.name} has no text: its thoughts took all of its limit of "
+                f"{limit:,} tokens; raise the model's max_tokens, or let it think less"
+            )
+        whole = whole_sentences(text)
+        return Answered(whole, cut=max(1, self.count(text) - self.count(whole)))
 
 
 class Steps:
@@ -140,7 +181,7 @@ class Steps:
             failure.cost = sum(caller.costs, Cost())
             raise
         read, kind = tuple(e.key for e in request.entries), caller.kind if request.entries else ""
-        return Summary(text, read, sum(caller.costs, Cost()), kind)
+        return Summary(text, read, sum(caller.costs, Cost()), kind, cut=sum(caller.cuts))
 
     def summarize(self, request: SummaryRequest) -> Summary:
         """Summarise; raises a `SummaryError` that says why where it cannot."""

@@ -19,7 +19,8 @@ from conspectus.model import prompts
 from conspectus.model.answers import wrong_with
 from conspectus.model.base import Form, LastRequest, SummaryRequest, check_settings
 from conspectus.model.calls import Caller, Steps, model_and_provider, profile_window
-from conspectus.model.chunks import Part, cut_short, divide
+from conspectus.model.chunks import Part, divide
+from conspectus.model.lengths import answer_limit, shortened
 from conspectus.tokens.meter import PER_MESSAGE
 
 if TYPE_CHECKING:
@@ -84,15 +85,23 @@ class ChatModelSummarizer(Steps):
         self._window = window or profile_window(self.model) or DEFAULT_WINDOW
         self._concurrency = max_concurrency
         made, warmth = type(self.model).__qualname__, str(getattr(self.model, "temperature", None))
-        parts = (made, warmth, self.name, prompt, *prompts.TEXTS, self._window, *limits.values())
+        told = (*prompts.TEXTS, self.answer_limit)
+        parts = (made, warmth, self.name, prompt, *told, self._window, *limits.values())
         self.identity = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    @property
+    def answer_limit(self) -> int | None:
+        """Tokens that an answer of its model can have at most; None if nothing limits it."""
+        return answer_limit(self.model)
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         if self._template:
             request = replace(request, form="whole")
         if (last := request.last) is None:
+            request = request.within(self.answer_limit)
             return await _Reading(self, request, caller).text()
         caller.model, caller.kind = last.bound(), "cached"
+        request = request.within(answer_limit(caller.model))
         from langchain_core.messages import HumanMessage
 
         asked = [*last.messages, HumanMessage(prompts.instruction(request))]
@@ -187,7 +196,7 @@ class _Reading:
             notes = await gather(partial(self._notes_on, limit=limit), pieces, self.concurrency)
             if sum(count(text) + frame for text in notes) > room:
                 share = max(1, room // len(notes) - frame)
-                notes = [cut_short(text, share, count) for text in notes]
+                notes = [shortened(text, share, count) for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
             material = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
         check, most = partial(self.check, request=request), request.fine or request.limit

@@ -77,11 +77,3 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
         parts += split_text(text[start:stop], room, count)
         start = stop
     return parts
-
-
-def cut_short(text: str, limit: int, count: Callable[[str], int]) -> str:
-    """Return the beginning of a summary in `limit` tokens, without headings that head nothing."""
-    lines = split_text(text, limit, count)[0].rstrip().splitlines()
-    while lines and (not lines[-1].strip() or lines[-1].startswith("#")):
-        lines.pop()
-    return "\n".join(lines)

@@ -75,9 +75,13 @@ WRAPPERS = ("summary", "answer", "output", "response", "result", "notes")
 SAID = 300  # characters of an error that ours repeats
 _SIGNS = "".join(map(chr, range(0x21, 0x7F)))
 
+ENDS = """finish_reason finishReason stop_reason stopReason done_reason completionReason
+    completion_reason stop_type""".split()
+"""Fields of an answer's metadata that say why it ends."""
+
 # Reasons for the end of an answer, in small letters
-FULL = "model_context_window_exceeded"
-CUT_OFF = {"length", "max_tokens", "max_output_tokens", "model_length"}
+FULL = {"model_context_window_exceeded", "model_length"}
+CUT_OFF = {"length", "max_tokens", "max_output_tokens", "max_length", "limit", "reason_max_len"}
 REFUSED = {
     *"""content_filter content_filtered refusal safety recitation blocklist spii language
     prohibited_content guardrail_intervened image_safety""".split()
@@ -174,7 +178,7 @@ def explained(
 def _reasons(answer: Any) -> set[str]:
     """Return why an answer ends, in small letters."""
     about = answer.response_metadata or {}
-    ends = [about.get(k) for k in ("finish_reason", "stop_reason", "stopReason", "done_reason")]
+    ends = [about.get(name) for name in ENDS]
     if isinstance(details := about.get("incomplete_details"), Mapping):
         ends.append(details.get("reason"))
     return {end.lower().removeprefix("finishreason.") for end in ends if isinstance(end, str)}
@@ -184,13 +188,22 @@ def fills_window(answer: object) -> bool:
     """Tell whether an answer is empty, as its request has left no room for one in the window."""
     if not is_ai_message(answer) or answer.tool_calls or str(answer.text).strip():
         return False
-    return FULL in _reasons(answer)
+    return bool(FULL & _reasons(answer))
 
 
-def text_of(answer: object, name: str) -> str:
+def is_cut_off(answer: object) -> bool:
+    """Tell whether an answer ended because it was as long as was allowed, by whomever."""
+    if not is_message(answer):
+        return False
+    reasons = _reasons(answer)
+    return bool(reasons & CUT_OFF) and not reasons & (FULL | REFUSED)
+
+
+def text_of(answer: object, name: str, *, may_be_cut: bool = False) -> str:
     """Return the text of an answer, without thoughts, a fence or tags; it may be empty.
 
-    Raises a `SummaryError` where it was cut off or refused, or asks for tools.
+    Raises a `SummaryError` where it was refused or asks for tools, and unless `may_be_cut` where it
+    was cut off.
     """
     if not is_message(answer):
         return _written(answer) if isinstance(answer, str) else ""
@@ -201,14 +214,16 @@ def text_of(answer: object, name: str) -> str:
     # These two say why a stream ended; others, and fakes, often do not.
     maker = about.get("model_provider")
     complete = reasons or "status" in about or maker not in ("openai", "anthropic")
-    if FULL in reasons:
+    if FULL & reasons:
         raise SummarizerOverflow(f"the window of {name} was full before it had finished")
     wrong = ""
     if not complete:
         wrong = "broke off before its end; try again later"
-    elif reasons & CUT_OFF:
-        wrong = "was cut off at its output limit; raise the model's max_tokens, or ask for a "
-        wrong += "smaller summary"
+    elif reasons & CUT_OFF and not may_be_cut:
+        wrong = (
+            "was cut off, and not at a limit that was set for it; set the model's max_tokens, or "
+            "use a model with a larger window"
+        )
     elif why:
         wrong = f"was refused ({why[0]}); use another model for it"
     elif is_ai_message(answer) and (answer.tool_calls or answer.invalid_tool_calls):
@@ -217,11 +232,14 @@ def text_of(answer: object, name: str) -> str:
         rejected = SummaryRejected(f"the answer of {name} {wrong}")
         rejected.transient = not complete
         raise rejected
-    return _written(str(answer.text))
+    return _written(str(answer.text), has_end=not may_be_cut)
 
 
-def _written(text: str) -> str:
-    """Return a text without thoughts and what encloses it; nothing where a thought has no end."""
+def _written(text: str, *, has_end: bool = True) -> str:
+    """Return a text without thoughts and what encloses it; nothing where a thought has no end.
+
+    A text without its end may lack the end of what encloses it, too.
+    """
     kept, at, inside = list[str](), 0, False
     for mark in _THOUGHT.finditer(text):
         if mark["open"]:
@@ -231,13 +249,16 @@ def _written(text: str) -> str:
             kept = kept if inside else []  # before a mark that only closes all was thought
             at, inside = mark.end(), False
     text = "" if inside else "".join([*kept, text[at:]]).strip()
-    fenced = text.startswith("```") and text.endswith("```") and text.count("```") == 2
-    if fenced:
+    fences = text.count("```")
+    is_fenced = (fences == 2 and text.endswith("```")) or (fences == 1 and not has_end)
+    if is_fenced and text.startswith("```"):
         text = text.partition("\n")[2].removesuffix("```").strip()
     name, _, rest = text[1:].partition(">")  # a gateway's page or error stays as it is
-    once = name in WRAPPERS and text.count(f"<{name}>") == text.count(f"</{name}>") == 1
-    wrapped = once and text.startswith("<") and text.endswith(f"</{name}>")
-    return rest.removesuffix(f"</{name}>").strip() if wrapped else text
+    if not text.startswith("<") or name not in WRAPPERS or text.count(f"<{name}>") != 1:
+        return text
+    ends = text.count(f"</{name}>")
+    is_wrapped = (ends == 1 and text.endswith(f"</{name}>")) or (ends == 0 and not has_end)
+    return rest.removesuffix(f"</{name}>").strip() if is_wrapped else text
 
 
 def _names(error: BaseException) -> str:

@@ -69,12 +69,15 @@ def summarize_messages(
         running_summary: of the last result; None the first time. A dict with the same names, as
             from a strict serializer, will do.
         model: writes the summary: a chat model, or anything whose `invoke` takes a list of
-            messages. It is not told how long the summary may be: use `model.bind(max_tokens=...)`.
+            messages. It is told how long the summary may be: `max_summary_tokens`, or less where
+            the model has a limit, as by `model.bind(max_tokens=128)`. A summary that ends at such a
+            limit is used up to its last whole sentence.
         max_tokens: most tokens of the result of a call that summarises. Messages that gather after
             it may exceed them until the next summary.
         max_tokens_before_summary: tokens that gather before that. Default: `max_tokens`.
         max_summary_tokens: tokens set aside for the summary. A longer one is sent back once to be
-            shortened, and then refused. Default: 256.
+            shortened, and then cut behind its last whole sentence that fits. From 64 on; fewer are
+            set aside only. Default: 256.
         token_counter: tokens of a list of messages. Default: LangChain's approximate count.
         initial_summary_prompt: asks for the first summary. Slot: `messages`.
         existing_summary_prompt: asks to update it. Slots: `messages`, `existing_summary`.

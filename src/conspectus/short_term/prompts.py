@@ -18,6 +18,8 @@ from conspectus.model.answers import ONE_IN, wrong_with
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import CallableSummarizer, readings
 from conspectus.model.calls import Caller
+from conspectus.model.lengths import answer_limit
+from conspectus.model.prompts import length
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]
 
@@ -73,6 +75,17 @@ def filled(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
     return list(made)
 
 
+def with_length(prompt: list[BaseMessage], limit: int) -> list[BaseMessage]:
+    """Return a prompt whose last message also says how long the answer may be."""
+    *before, last = prompt
+    words = length(limit)
+    block = {"type": "text", "text": words}
+    content: Any = f"{last.content}\n\n{words}"
+    if not isinstance(last.content, str):
+        content = [*last.content, block]
+    return [*before, last.model_copy(update={"content": content})]
+
+
 class PromptedSummarizer(CallableSummarizer):
     """Ask the caller's model with the caller's templates, in as many readings as it takes."""
 
@@ -86,10 +99,13 @@ class PromptedSummarizer(CallableSummarizer):
         self.name = named(model) or type(model).__name__
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
         options = repr(getattr(model, "kwargs", None))
+        self.answer_limit = answer_limit(self._model)
         # All that a draft depends on.
-        self.identity = "\0".join([kind, options, str(most), *map(repr, self._templates)])
+        limits = f"{most} {self.answer_limit}"
+        self.identity = "\0".join([kind, options, limits, *map(repr, self._templates)])
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
+        request = request.within(self.answer_limit)
         most = (request.limit if request.fine is None else request.fine) + SLACK
         leaving = sum(request.count(entry.reading) for entry in request.entries)
         check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // ONE_IN))
@@ -102,6 +118,6 @@ class PromptedSummarizer(CallableSummarizer):
         pieces = [*readings(own, room, request.count, lambda one: count(one.source), frame)]
         for piece in pieces:
             slots = {"messages": piece, **({"existing_summary": text} if text else {})}
-            asked = filled(self._templates[bool(text)], slots)
+            asked = with_length(filled(self._templates[bool(text)], slots), request.limit)
             text = await caller.ask(asked, check, most=most if piece is pieces[-1] else 0)
         return text
