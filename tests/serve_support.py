@@ -19,6 +19,7 @@ from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_serve import load_settings, make_app
 from conspectus_serve.entrance import Secret
+from conspectus_serve.http import Http
 from fault_server import FaultServer
 
 SECRET = Secret(b"s" * 32)
@@ -103,9 +104,8 @@ def between(
 def running(app: Any, **more: Any) -> Iterator[str]:
     """An ASGI application on a free port, in a thread."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(
-            app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=2, **more
-        )
+        quiet: Any = {"log_level": "error", "access_log": False, "ws": "none"}
+        config = uvicorn.Config(app, http=Http, timeout_graceful_shutdown=2, **quiet, **more)
         server = _Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from conspectus._newest import Newest
+from conspectus_serve.numbers import Reader
 from conspectus_serve.protocols import Refusal
 from conspectus_serve.trails import Trail
 
@@ -16,7 +16,6 @@ KNOWN, LARGEST = 256, 8_000_000  # bodies that are remembered, and bytes of all
 LEAST = 4_000  # bytes of one that is remembered: a shorter one is soon read
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +29,7 @@ class Body:
     owner: tuple[str, str] = ("", "")  # its tenant, and the field of its history
     trail: Trail | None = None  # of that history, or of its beginning
     quiet: bool = False  # nothing was due
+    odd: bool = False  # it has numbers that Python would write in another way
     size: int = 0  # bytes of `raw`
 
 
@@ -80,21 +80,22 @@ def _continued(known: Body, raw: bytes, field: str) -> Body | None:
     body.raw = raw[: len(raw) - len(rest) + new] if new else known.raw
     body.fields[field] = body.history = known.history + body.history
     body.trail, body.quiet = known.trail, known.quiet
+    body.odd |= known.odd
     return body
 
 
 def _whole(raw: bytes, field: str) -> Body:
     """Read a body, and find its history in it. Raises ValueError or RecursionError."""
-    text, fields, body = raw.decode("utf-8"), dict[str, Any](), Body({})
+    text, fields, body, reader = raw.decode("utf-8"), dict[str, Any](), Body({}), Reader()
     try:
         at = _after_space(text, 0)
         while text[at] == ("," if fields else "{"):
-            name, at = _DECODER.raw_decode(text, _after_space(text, at + 1))
+            name, at = reader.raw_decode(text, _after_space(text, at + 1))
             at = _after_space(text, at)
             if text[at] != ":" or not isinstance(name, str):
                 raise ValueError
             start = _after_space(text, at + 1)
-            fields[name], end = _DECODER.raw_decode(text, start)
+            fields[name], end = reader.raw_decode(text, start)
             if name == field:
                 body, history = Body({}), fields[name]
             if name == field and isinstance(history, list):
@@ -104,8 +105,10 @@ def _whole(raw: bytes, field: str) -> Body:
         if text[at] != "}" or _after_space(text, at + 1) != len(text):
             raise ValueError
     except (ValueError, IndexError):  # it has no field, or is no JSON
-        return Body(json.loads(text))
-    body.fields = fields
+        body = Body(reader.decode(text))
+    else:
+        body.fields = fields
+    body.odd = reader.odd
     return body
 
 

@@ -64,6 +64,7 @@ def serve(
         said = need + install_command("serve") if error.name else str(error)
         raise InputError(said) from error
     from conspectus_serve.app import SWITCHED_OFF
+    from conspectus_serve.http import Http
     from conspectus_serve.protocols import target_of
     from conspectus_serve.settings import load_settings
     from conspectus_serve.work import LOG
@@ -88,6 +89,7 @@ def serve(
             server_header=False,
             date_header=False,
             proxy_headers=False,
+            http=Http,
             ws="none",
             timeout_keep_alive=75,  # longer than clients keep an unused connection
         )

@@ -30,6 +30,7 @@ from starlette.requests import Request
 from conspectus.archive import Archive, Scope
 from conspectus.engine.thread import LOCAL
 from conspectus.errors import ArchiveError, ConfigError
+from conspectus_serve.codings import CODINGS, GZIP, ZSTD_WINDOW
 from conspectus_serve.protocols import Refusal
 from conspectus_serve.settings import ServeSettings, is_loopback
 
@@ -40,9 +41,7 @@ TENANTS = "conspectus serve"  # among whose threads the archive has the names of
 NAMES = 64  # of this machine, or not, that are remembered; clients use few
 MOST = 1_000  # tenants that are named
 CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
-CODINGS = ("gzip", "x-gzip", "deflate", "zstd", "br")  # of bodies that are read
-# What zlib takes for gzip; bytes of it that are read at once, and most members of one body.
-GZIP, SLICE, MEMBERS = zlib.MAX_WBITS | 16, 16_384, 1_000
+SLICE, MEMBERS = 16_384, 1_000  # bytes of gzip that are read at once, and most members of a body
 
 _PLAIN = re.compile(r"[\w.@+-]{1,100}", re.ASCII)  # a name that stands for itself
 _SCHEME = re.compile(r"^(?:bearer|basic)\s", re.IGNORECASE)
@@ -198,19 +197,30 @@ class Entrance:
         """Keep web pages out: a browser on this machine reaches loopback for any site.
 
         A page can point its own name at 127.0.0.1 (DNS rebinding), but not choose `Host` or
-        `Origin`. The transport section of the Model Context Protocol asks for the same check. Only
-        pages have an origin that is `null`, http or https.
+        `Origin`. The transport section of the Model Context Protocol asks for the same check.
+        Programs send no origin. A page has one of http or https; another scheme, such as `file:`
+        or that of an app, needs its host in `serve.hosts`.
         """
         names = request.headers.getlist("host")
-        if len(names) != 1 or not self._is_here(f"//{names[0]}"):
+        # A browser names its host in each request. Only a client of HTTP/1.0 may leave it out.
+        unnamed = not names and request.scope.get("http_version") == "1.0"
+        if not unnamed and (len(names) != 1 or not self._is_here(f"//{names[0]}")):
             why = "this endpoint is asked for by a name that is not of this machine"
             cure = "use 127.0.0.1 or localhost, add the name to serve.hosts, or set a token"
             raise Refusal(421, f"{why}; {cure}")
         for origin in request.headers.getlist("origin"):
-            web = origin == "null" or origin.lower().startswith(("http:", "https:"))
-            if web and not self._is_here(origin):
+            if not self._is_own_page(origin):
                 cure = "add its host to serve.hosts, or set a token"
                 raise Refusal(403, f"a page of another site may not use this endpoint; {cure}")
+
+    def _is_own_page(self, origin: str) -> bool:
+        if origin.lower().startswith(("http://", "https://")):
+            return self._is_here(origin)
+        try:
+            host = urlsplit(origin).hostname or ""
+        except ValueError:
+            return False
+        return host in self._settings.names
 
     def _names_this_machine(self, address: str) -> bool:
         try:
@@ -225,7 +235,8 @@ class Entrance:
         async for piece in request.stream():
             raw += piece
             _check_size(raw, most)
-        whole, codings = bytes(raw), request.headers.get("content-encoding", "").lower()
+        whole = bytes(raw)
+        codings = ",".join(request.headers.getlist("content-encoding")).lower()
         for coding in reversed(codings.split(",") if decoded else ()):
             if coding.strip() not in ("", "identity"):
                 whole = await asyncio.to_thread(_decoded, whole, coding.strip(), most)
@@ -246,7 +257,7 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
     reading: Any
     try:
         if coding == "zstd":
-            reading = zstandard.ZstdDecompressor(max_window_size=2**27)
+            reading = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW)
             with reading.stream_reader(raw, read_across_frames=True) as stream:
                 text, ended = stream.read(most + 1), True
         elif coding == "br":
@@ -256,15 +267,24 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
         elif raw.startswith(b"\x1f\x8b"):
             text, ended = _unzipped(raw, most)
         else:
-            reading = zlib.decompressobj()
-            text = reading.decompress(raw, most + 1)
-            ended = reading.eof
+            text, ended = _inflated(raw, most)
         if not ended and len(text) <= most:
             raise ValueError("the end is missing")
     except Exception:  # each library has errors of its own
         raise Refusal(400, f"the body is not in {coding}, as its header says") from None
     _check_size(text, most)
     return bytes(text)
+
+
+def _inflated(raw: bytes, most: int) -> tuple[bytes, bool]:
+    """Decompress `deflate`, with the header of zlib or, as some clients send it, without."""
+    reading = zlib.decompressobj()
+    try:
+        text = reading.decompress(raw, most + 1)
+    except zlib.error:
+        reading = zlib.decompressobj(-zlib.MAX_WBITS)
+        text = reading.decompress(raw, most + 1)
+    return text, reading.eof
 
 
 def _unzipped(raw: bytes, most: int) -> tuple[bytearray, bool]:

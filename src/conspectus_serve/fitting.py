@@ -7,7 +7,6 @@ threads.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import secrets
 from collections.abc import Callable, Iterator
@@ -33,6 +32,7 @@ from conspectus_serve.entrance import add_tenant
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.held import Held, HeldHistories, answer_of, asked_of
 from conspectus_serve.models import CUT, LEAST, NO_WINDOW, Models, form_of, formed
+from conspectus_serve.numbers import written
 from conspectus_serve.protocols import RESPONSES, Refusal
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
@@ -304,7 +304,7 @@ class Fitter:
             view, body, x.betas = formed(protocol.name, view, body, x.learned.forms)
         if view is not None or x.filled:
             whole = {**body, protocol.field: x.history if view is None else view}
-            x.content = json.dumps(whole, separators=(",", ":")).encode()
+            x.content = written(whole, odd=x.body.odd)
 
     async def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
         """Write a refused request in a form that the upstream may take; False for none."""

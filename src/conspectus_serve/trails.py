@@ -99,8 +99,7 @@ def trail_of(
     kind = hash((protocol, meter.family, meter.maker))
     begin = before if before is not None and before.begins(history, kind) else Trail(kind)
     new = history[len(begin.history) :]
-    # The fastest of all; its 64 bits have a secret key.
-    keys = [hash(marshal.dumps(message, 2)) ^ kind for message in new]
+    keys = [_key(message) ^ kind for message in new]
     known = {key: mark for key in keys if (mark := _KNOWN.get(key)) is not None}
     if unread := {key: one for key, one in zip(keys, new, strict=True) if key not in known}:
         messages = [*unread.values()]
@@ -151,6 +150,14 @@ def trail_of(
         answered=said[: ends[-1]],
         names=names,
     )
+
+
+def _key(message: Any) -> int:
+    """Return by what a message is known in this process; its 64 bits have a secret key."""
+    try:
+        return hash(marshal.dumps(message, 2))  # the fastest of all
+    except ValueError:  # it has a number that keeps its text
+        return hash(_WRITE(message))
 
 
 def _read(message: Any) -> tuple[Any, Message]:

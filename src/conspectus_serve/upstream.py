@@ -21,6 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from conspectus.errors import ConfigError
+from conspectus_serve.codings import CodingError, decode_with, decoders_of
 from conspectus_serve.protocols import CHAT, MESSAGES, PATHS, Protocol, Refusal, target_of
 from conspectus_serve.settings import ServeSettings
 
@@ -30,7 +31,6 @@ OURS = b"x-conspectus-"  # before own headers: none goes to the upstream or come
 IDLE = 4.0  # seconds that an unused connection is kept: less than by servers, which close it
 LONGEST_LINE = 65_536  # bytes of a header of an answer
 OWN_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")  # not the client's: none
-DECODED = ("gzip", "deflate", "br", "zstd")  # codings of answers that aiohttp reads
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
@@ -144,8 +144,11 @@ class UpstreamAnswer:
         self._response, self._protocol, self._raw = response, protocol, bytearray()
         self.status, self._streamed = response.status, streamed and response.status == 200
         self.closing, self._ending = protocol is not None and not self._streamed, -1
-        decoded = response.headers.get("content-encoding", "").lower() in DECODED
-        gone = (b"content-encoding", b"content-length") if decoded else ()
+        coding = ",".join(response.headers.getall("content-encoding", ()))
+        decoders = decoders_of(coding)
+        # What is in an unknown coding goes on as it came.
+        self._decoders = decoders or []
+        gone = (b"content-encoding", b"content-length") if coding and decoders is not None else ()
         self.headers = [one for one in response.raw_headers if one[0].lower() not in gone]
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -169,21 +172,37 @@ class UpstreamAnswer:
 
     async def _read(self) -> bytes:
         """Read a piece; none at the end."""
-        content = self._response.content
-        try:
-            piece = await content.readany()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            content.set_exception(None)  # type: ignore[arg-type]
-            piece = content.read_nowait()  # it raises before it gives what has come
-            content.set_exception(error)
-            if not piece:
-                raise _failed(error) from None
+        piece = b""
+        while not piece:
+            came = await self._received()
+            try:
+                piece = decode_with(self._decoders, came)
+                if not came:
+                    for decoder in self._decoders:
+                        decoder.end()
+                    break
+            except CodingError as error:
+                said = f"the upstream's answer is not in {error}, as its header says"
+                raise Refusal(502, f"{said}; check serve.upstream") from None
         if self._protocol is not None:
             start = max(0, len(self._raw) - 64)
             self._raw += piece
             if not self.closing and (end := self._protocol.ends.search(self._raw, start)):
                 self.closing, self._ending = True, end.end()
         return piece
+
+    async def _received(self) -> bytes:
+        """Receive a piece as the upstream sends it; none at the end."""
+        content = self._response.content
+        try:
+            return await content.readany()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            content.set_exception(None)  # type: ignore[arg-type]
+            piece = content.read_nowait()  # it raises before it gives what has come
+            content.set_exception(error)
+            if not piece:
+                raise _failed(error) from None
+            return piece
 
     async def whole(self) -> bytes:
         """Return the body."""
@@ -269,6 +288,7 @@ class Upstream:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=self._certificates),
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=15.0, sock_read=self._silence),
             skip_auto_headers=OWN_HEADERS,
             max_line_size=LONGEST_LINE,
