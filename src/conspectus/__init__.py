@@ -29,6 +29,8 @@ from conspectus.errors import SummarizerTimeout as SummarizerTimeout
 from conspectus.errors import SummaryError as SummaryError
 from conspectus.errors import SummaryRejected as SummaryRejected
 from conspectus.messages import SUMMARY_LINE as SUMMARY_LINE
+from conspectus.messages import HostMessages as HostMessages
+from conspectus.messages import add_host as add_host
 from conspectus.messages import is_summary_message as is_summary_message
 from conspectus.model import CallableSummarizer as CallableSummarizer
 from conspectus.model import ChatModelSummarizer as ChatModelSummarizer
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from conspectus.langchain import ContextGuard as ContextGuard
     from conspectus.langchain import SummarizationMiddleware as SummarizationMiddleware
 else:
-    __all__ = ["ContextGuard", "SummarizationMiddleware", "is_summary_message"]
+    __all__ = ["ContextGuard", "SummarizationMiddleware", "add_host", "is_summary_message"]
     __all__ += [
         name for name in globals() if name[0].isupper() and name not in ("Any", "TYPE_CHECKING")
     ]

@@ -29,6 +29,9 @@ class Item:
     counted: int = -1  # its size by the caller's count, for `keep`; -1 if that is `tokens`
     # it has the mark of a summary, so it is no user's, even if treated as a message
     marked: bool = False
+    hosts: bool = False  # it stands in the user's role, and a host wrote it
+    # a host's statement about what a newer one states anew, such as yesterday's date
+    superseded: bool = False
     tools: tuple[str, ...] = ()  # names of the tools whose results it holds
     expendable: bool = False  # a tool marked its result as not needed again
 
@@ -200,11 +203,20 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
 
 
 def newest_user(items: Sequence[Item]) -> int | None:
-    """Return the place of the user's newest message; None without one."""
+    """Return the place of the user's newest message.
+
+    Where hosts wrote all that stands in the user's role, it is the newest of these; None without
+    one.
+    """
+    of_host: int | None = None
     for i in range(len(items) - 1, -1, -1):
-        if items[i].role == "user" and not (items[i].summary or items[i].marked):
+        item = items[i]
+        if item.role != "user" or item.summary or item.marked:
+            continue
+        if not item.hosts:
             return i
-    return None
+        of_host = i if of_host is None else of_host
+    return of_host
 
 
 def leading(items: Sequence[Item]) -> int:
@@ -215,12 +227,14 @@ def leading(items: Sequence[Item]) -> int:
 def must_stay(items: Sequence[Item], ex: Exchanges, *, news: bool = True) -> frozenset[int]:
     """Return indexes that never leave the view, with the rest of their exchanges.
 
-    Those are leading system messages; the user's newest message, as the agent works on it; pinned
-    messages; calls without an answer, which may still get one or wait for approval; and with `news`
-    those with a late second result that no model has read yet.
+    Those are leading system messages, but for what a host wrote and states anew later; the user's
+    newest message, as the agent works on it; pinned messages; calls without an answer, which may
+    still get one or wait for approval; and with `news` those with a late second result that no
+    model has read yet.
     """
     pinned = (i for i, item in enumerate(items) if item.pinned)
-    named = {*range(leading(items)), *pinned, *ex.pending}
+    instructions = (i for i in range(leading(items)) if not items[i].superseded)
+    named = {*instructions, *pinned, *ex.pending}
     spoke = max((i for i, item in enumerate(items) if item.role == "assistant"), default=-1)
     named |= {late for late in ex.late if news and late > spoke}
     if (newest := newest_user(items)) is not None:

@@ -82,9 +82,10 @@ class Ladder:
         self.fixed = must_stay(items, self.ex)  # what never leaves
         if sum(items[i].tokens for i in self.fixed) > budget // 2:
             self.fixed = must_stay(items, self.ex, news=False)
-        users = frozenset(i for i, item in enumerate(items) if item.role == "user")
-        self.whole = self.ex.whole | (frozenset() if self.clip_users else users)
+        in_users_role = frozenset(i for i, item in enumerate(items) if item.role == "user")
+        self.whole = self.ex.whole | (frozenset() if self.clip_users else in_users_role)
         # what is clipped after all else
+        users = frozenset(i for i in in_users_role if not items[i].hosts)
         self.theirs = users | {i for i, item in enumerate(items) if item.pinned}
         self.tokens = sum(item.tokens for item in items)
         # tokens of summaries, which the next one replaces

@@ -33,6 +33,7 @@ from conspectus.messages import (
     summary_text,
 )
 from conspectus.messages.framing import summary_name
+from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import (
     has_thoughts,
     is_expendable,
@@ -104,8 +105,8 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
 
 def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> Chain:
     """Return the leading records whose messages a whole history holds, in order."""
-    users = (i for i in reversed(range(len(entries))) if entries[i].role == "user")
-    newest = next((keys[i] for i in users if not bears_mark(entries[i])), None)
+    place = _newest_of_user(entries)
+    newest = None if place is None else keys[place]
     positions = {key: index for index, key in enumerate(keys)}
     taken: set[str] = set()
     for count, record in enumerate(chain):
@@ -118,6 +119,30 @@ def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> Chain:
         if not all(mark.key in positions for mark in record.clips):
             return tuple(chain[:count])
     return tuple(chain)
+
+
+def _newest_of_user(entries: Sequence[Message]) -> int | None:
+    """Return the place of the user's newest message, by the rule of `core.items.newest_user`."""
+    in_role = [i for i, entry in enumerate(entries) if entry.role == "user"]
+    unmarked = [i for i in in_role if not bears_mark(entries[i])]
+    of_user = (i for i in reversed(unmarked) if not is_host_message(entries[i]))
+    return next(of_user, unmarked[-1] if unmarked else None)
+
+
+def _standing_statements(entries: Sequence[Message]) -> tuple[set[int], set[int]]:
+    """Return the places of hosts' statements that stand, and of those that newer ones replace.
+
+    A host gives a date or the user's memory once a thread: the newest statement about each holds.
+    """
+    standing: set[int] = set()
+    superseded: set[int] = set()
+    stated: set[str] = set()
+    for i in range(len(entries) - 1, -1, -1):
+        topics = standing_topics(entries[i])
+        if topics:
+            (superseded if stated.issuperset(topics) else standing).add(i)
+            stated.update(topics)
+    return standing, superseded
 
 
 def bears_mark(entry: Message) -> bool:
@@ -283,6 +308,7 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
     # The newest stands for all before it.
     sealed = max((i for i, e in enumerate(entries) if e.sealed), default=-1)
+    standing, superseded = _standing_statements(entries)
     tools, items = tools_of(entries), list[ViewItem]()
     for index, key, mark, back in folded.remaining:
         entry, source = entries[index], entries[index].source
@@ -292,7 +318,7 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
                 source = short
             else:  # another way to count: sent back, it would not be known for a clip
                 mark = None
-        pinned = index == sealed or (pin is not None and pin(entry.source))
+        pinned = index == sealed or index in standing or (pin is not None and pin(entry.source))
         alone = like is not dict or (index == first and index != newest)
         summary = alone and not pinned and is_summary_message(source)
         item = ViewItem(
@@ -309,6 +335,8 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
             clipped=mark is not None,
             counted=-1 if keep_count is None else keep_count(source),
             marked=bears_mark(entry),
+            hosts=entry.role == "user" and is_host_message(entry),
+            superseded=index in superseded,
             tools=tools[index],
             expendable=entry.role == "tool" and is_expendable(source),
             source=source,

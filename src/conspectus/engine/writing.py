@@ -22,6 +22,7 @@ from conspectus.engine.thread import alone
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages import Message
 from conspectus.messages.framing import as_notes
+from conspectus.messages.requests import is_users
 from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.lengths import repeats_itself, shortened
@@ -368,5 +369,5 @@ def _older(material: Material) -> list[str]:
 
 def _ahead(material: Material) -> Message | None:
     """Return the user's last message that stays and came before the last one that leaves."""
-    users = (m for m in material.staying[: material.ahead] if m.role == "user")
-    return next(reversed([*users]), None)
+    stayed_before = material.staying[: material.ahead]
+    return next((message for message in reversed(stayed_before) if is_users(message)), None)

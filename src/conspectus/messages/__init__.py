@@ -7,14 +7,17 @@ from conspectus.messages.framing import (
     summary_message,
     summary_text,
 )
+from conspectus.messages.hosts import HostMessages, add_host
 from conspectus.messages.message import Call, Message, Source
 from conspectus.messages.reading import read_message, read_messages
 
 __all__ = [
     "SUMMARY_LINE",
     "Call",
+    "HostMessages",
     "Message",
     "Source",
+    "add_host",
     "as_data",
     "is_summary_message",
     "read_message",

@@ -11,14 +11,15 @@ the last assistant message, whose tool calls have just been answered.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 from conspectus._langchain import is_ai_message, is_message, is_tool_message
 from conspectus._newest import Newest
 from conspectus.messages.blocks import blocks_of, kind_of, opened
 from conspectus.messages.framing import is_summary_message
+from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import THOUGHTS, Message
 from conspectus.observe.events import as_text
 
@@ -51,21 +52,26 @@ def recalled_message(text: str, turn: str) -> BaseMessage:
 
 
 def is_users(message: Source | Message) -> bool:
-    """Tell whether a user wrote a message; summaries and results of tools are none of theirs.
+    """Tell whether a user wrote a message: no host, no summary, no result of a tool.
 
     Example:
         >>> is_users({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]})
         False
     """
+    return _is_in_users_role(message) and not is_host_message(message)
+
+
+def _is_in_users_role(message: Source | Message) -> bool:
+    """Tell whether a message stands in the user's role, and is no summary and no mere result."""
     if isinstance(message, Message):
         return message.role == "user" and not is_summary_message(message.source)
     if is_message(message):
         content: Any = message.content
-        users = message.type in ("human", "HumanMessageChunk")
+        in_role = message.type in ("human", "HumanMessageChunk")
     else:
         content = message.get("content")
-        users = message.get("role") == "user" and bool(content)
-    if not users or is_summary_message(message):
+        in_role = message.get("role") == "user" and bool(content)
+    if not in_role or is_summary_message(message):
         return False
     # A user who only brings results of tools has said nothing.
     blocks = content if isinstance(content, list) else []
@@ -78,24 +84,58 @@ def _is_answer(block: Mapping[str, Any]) -> bool:
 
 
 def newest_user(messages: Sequence[Source | Message]) -> int | None:
-    """Return the place of the user's newest message, of such as were read, too; None without one.
+    """Return the place of the user's newest message, of such as were read, too.
 
-    The place is remembered with the last message, so that a history that grows by the work of
+    Where hosts wrote all that stands in the user's role, it is the newest of these; None without
+    one.
+    """
+    place = _newest(messages, is_users, _USERS)
+    return _newest(messages, _is_in_users_role, _IN_USERS_ROLE) if place is None else place
+
+
+def _newest(
+    messages: Sequence[Source | Message],
+    is_wanted: Callable[[Source | Message], bool],
+    places: Newest[int, _Place],
+) -> int | None:
+    """Return the place of the newest message that is wanted; None without one.
+
+    What was found is remembered with the last message, so that a history that grows by the work of
     an agent is not searched back to its beginning at each step.
     """
-    last = len(messages) - 1
-    for at in range(last, -1, -1):
-        known, before = _USERS.get(id(messages[at])) or (None, 0)
-        place = at - before if known is not None and known() is messages[at] else at
-        if place >= 0 and is_users(messages[place]):
-            if is_message(messages[last]):
-                _USERS.put(id(messages[last]), (ref(messages[last]), last - place))
-            return place
-    return None
+    found: int | None = None
+    for at in range(len(messages) - 1, -1, -1):
+        known = places.get(id(messages[at]))
+        if known is None or known.message() is not messages[at]:
+            if not is_wanted(messages[at]):
+                continue
+            found = at
+        elif known.distance is None:
+            if known.searched <= at:  # it stood behind fewer messages then
+                continue
+        elif known.distance > at or not is_wanted(messages[at - known.distance]):
+            continue
+        else:
+            found = at - known.distance
+        break
+    if messages and is_message(messages[-1]):
+        last = len(messages) - 1
+        distance = None if found is None else last - found
+        places.put(id(messages[-1]), _Place(ref(messages[-1]), distance, len(messages)))
+    return found
 
 
-_USERS: Newest[int, tuple[ref[Any], int]] = Newest(1_024)
-"""By the identity of a message: itself, and how far before it the user's newest message stands."""
+class _Place(NamedTuple):
+    """How far before a message the newest one that is wanted stands; None if none of `searched`."""
+
+    message: ref[Any]
+    distance: int | None
+    searched: int
+
+
+_USERS: Newest[int, _Place] = Newest(1_024)
+_IN_USERS_ROLE: Newest[int, _Place] = Newest(1_024)
+"""By the identity of a message, what was found before it."""
 
 
 def with_recalled(
@@ -146,7 +186,8 @@ def without_stale_thoughts(
     Args:
         view: the messages to send, as dicts or LangChain messages.
         kept: the first messages of the view, which a compaction has kept. Of those behind it all
-            stays, so that the same view is sent each time. Default: those before the user's newest.
+            stays, so that the same view is sent each time. Default: those before the newest in the
+            user's role.
         all_of_them: leave out every thought, once a provider has refused those that stay.
 
     Example:
@@ -156,7 +197,8 @@ def without_stale_thoughts(
         [{'type': 'text', 'text': 'Yes.'}]
     """
     if kept is None:
-        kept = newest_user(view)
+        # A provider goes by the role, whoever wrote the message.
+        kept = _newest(view, _is_in_users_role, _IN_USERS_ROLE)
     end = kept = len(view) if all_of_them or kept is None else min(kept, len(view))
     while end and not all_of_them and _answers(view[end - 1]):
         end -= 1

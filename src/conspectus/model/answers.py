@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.framing import as_notes
+from conspectus.messages.requests import is_users
 from conspectus.model.base import SummaryRequest
 from conspectus.model.prompts import TEXTS
 from conspectus.notes.segment import Answer
@@ -141,7 +142,7 @@ def _heading(line: str) -> str:
 def _quoted(statement: str, entry: Message | None) -> str:
     """Return a statement as it stands in a message of the user; empty where it does not."""
     wanted = "".join(statement.strip().strip(_QUOTES).split())  # a line may be broken elsewhere
-    if entry is None or entry.role != "user" or not wanted:
+    if entry is None or not is_users(entry) or not wanted:
         return ""
     places = [place for place, char in enumerate(entry.own) if not char.isspace()]
     at = "".join(entry.own.split()).find(wanted)

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from conspectus.messages import Message
+from conspectus.messages.hosts import standing_topics
 from conspectus.messages.message import Call, Result, fields_of
+from conspectus.messages.requests import is_users
 from conspectus.notes.segment import Answer, Kind, Line, Segment
 from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line
 from conspectus.notes.tools import Skills, Tool, ToolTable
@@ -28,6 +30,7 @@ ERRORS = ("error", "errors", "error_code", "is_error", "isError")
 STATES = ("status", "state", "success", "ok")
 FIRST = frozenset((*CODES, *ERRORS, *STATES))  # Fields that say how a call ended; they come first
 HEAD, TAIL = 4, 2  # First and last lines of a text of which one may say how the program ended
+HOST = "host"  # Speaks in the name of the user, as in reminders; no words of theirs
 FAILED = ("error", "failed", "failure", "incomplete", "false")
 
 # Values of an error that say that there was none.
@@ -63,7 +66,7 @@ def read_segment(
     before, answer = before or Segment(), answer or Answer()
     user = before.user
     if user is None:  # none where any message of the user has none
-        names = [one.name or "" for one in (*leaving, *staying) if one.role == "user"]
+        names = [one.name or "" for one in (*leaving, *staying) if is_users(one)]
         user = "" if "" in names else next(iter(names), "")
     reader = _Reader(tools or ToolTable(), user, skills, before.todo or ())
     start = max((line.span[-1] + 1 for line in before.lines), default=0)
@@ -98,12 +101,13 @@ class _Reader:
     todos: dict[str, str] = field(default_factory=dict)  # arguments with a list, by call
 
     def read(self, message: Message, place: int) -> None:
-        """Add what one message says, asks and answers."""
+        """Add what one message says, asks and answers.
+
+        What a host states for the whole thread has left because a newer statement is in view.
+        """
         own, role = message.own.strip(), message.role
-        if own and not message.calls and role != "tool":
-            by: str = "" if role == "assistant" else role
-            if role == "user":
-                by = "" if message.name in (None, "", self.user) else str(message.name)
+        if own and not message.calls and role != "tool" and not standing_topics(message):
+            by = self._speaker(message)
             kind: Kind = "agent" if by or role != "user" else "said"
             self.lines.append(Line(kind, (message.cite,), own, by, span=(place, place)))
         for number, call in enumerate(message.calls):
@@ -115,6 +119,14 @@ class _Reader:
             whole = Result(message.answers[0], message.text, False)
             for result in message.results or [whole]:
                 self._result(message, result, place, failed or result.failed)
+
+    def _speaker(self, message: Message) -> str:
+        """Name who spoke, where that is neither the user nor the agent."""
+        if message.role != "user":
+            return "" if message.role == "assistant" else message.role
+        if not is_users(message):
+            return message.name or HOST
+        return "" if message.name in (None, "", self.user) else str(message.name)
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool, text = self.tools[call.name], call.args.strip()

@@ -23,7 +23,7 @@ from conspectus.engine.thread import SUMMARY_FLOOR, Thread
 from conspectus.engine.view import History, history_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
-from conspectus.messages.requests import is_users
+from conspectus.messages.requests import newest_user
 from conspectus.observe import log
 from conspectus.short_term.prompts import PromptedSummarizer, filled
 from conspectus.tokens import TokenMeter
@@ -232,7 +232,8 @@ def divide(
             system = [rest[0]]
         del rest[0]
     # A client has gone back to the newest, or another library's summary has it.
-    newest = next((m for m in reversed(rest) if is_users(m)), None)
+    asked = newest_user(rest)
+    newest = None if asked is None else rest[asked]
     # Behind the last that was summarised, and behind a new one, only a new one may have such an id.
     ids, end = [m.id for m in rest], running.last_summarized_message_id if running else None
     new = next((at for at, name in enumerate(ids) if name not in covered), len(ids))
