@@ -14,10 +14,10 @@ from conspectus.observe import Price, price_of, prices, set_prices
 from conspectus_lab.billing import (
     FIVE_MINUTES,
     Bill,
+    BillBuilder,
     Block,
     CacheUse,
     PrefixCache,
-    Till,
     rules_for,
     summed,
 )
@@ -172,10 +172,12 @@ def test_a_cache_reads_and_writes_as_its_provider_says(rules, requests):
     ],
 )
 def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, own, cost, money):
-    till = Till(agent, {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)} if own else None)
-    till.summarizer(cost)
-    assert till.bill().summarizer_money == till.bill().money == pytest.approx(money)
-    assert till.bill().summarizer.calls == 1
+    builder = BillBuilder(
+        agent, {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)} if own else None
+    )
+    builder.summarizer(cost)
+    assert builder.bill().summarizer_money == builder.bill().money == pytest.approx(money)
+    assert builder.bill().summarizer.calls == 1
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -9,7 +9,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import HumanMessage
 
 from conspectus.messages import read_messages
-from conspectus_lab.policies import Policy
+from conspectus_lab.policies import ComparedPolicy
 from conspectus_lab.recording import Recording
 from conspectus_lab.replay import PolicyRun, Question, replay
 from conspectus_lab.report import replay_page
@@ -152,7 +152,7 @@ def noted(text: str, recalled: str = "") -> PolicyRun:
             notes = HumanMessage(text, id="notes")
             return handler(request.override(messages=[notes, *request.messages[-4:]]))
 
-    policy = Policy(
+    policy = ComparedPolicy(
         "notes", "Notes", lambda setting: [Notes()], recall=lambda *asked: recalled, ours=True
     )
     return replay(agent(), policies=[policy], questions=QUESTIONS, **MADE).runs[0]

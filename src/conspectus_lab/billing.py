@@ -20,10 +20,12 @@ from conspectus.core.records import Cost
 from conspectus.errors import PolicyError, install_command
 from conspectus.observe import Price, price_of
 
-FIVE_MINUTES, HALF_HOUR = 300.0, 1_800.0
+FIVE_MINUTES = 300.0
+HALF_HOUR = 1_800.0
 """Lifetimes of entries, in seconds."""
 
-TOOLS, SYSTEM = "tools", "system"
+TOOLS = "tools"
+SYSTEM = "system"
 """Kinds of blocks that stay the same for a whole session."""
 
 
@@ -124,19 +126,24 @@ class PrefixCache:
         The longest prefix of whole blocks that is kept is read, and its lifetime begins anew.
         """
         rules = self._rules
+        # Of each prefix, by the number of its blocks: its size, and a hash that names it.
         sizes = list(accumulate((block.tokens for block in blocks), initial=0))
         names = list(accumulate((b.text for b in blocks), lambda *pair: hash(pair), initial=0))
-        kept = [
-            place
-            for place, block in enumerate(blocks, 1)
-            if sizes[place] >= rules.least
-            and (not rules.marked or block.mark or (rules.moving and place == len(blocks)))
-        ]
+        cached_prefixes: list[int] = []
+        for length, block in enumerate(blocks, 1):
+            has_breakpoint = block.mark or (rules.moving and length == len(blocks))
+            if sizes[length] >= rules.least and (has_breakpoint or not rules.marked):
+                cached_prefixes.append(length)
         self._ends = {name: end for name, end in self._ends.items() if end >= at}
-        hit = max((place for place, name in enumerate(names) if name in self._ends), default=0)
-        read = sizes[hit] - max(0, sizes[hit] - rules.least) % rules.step
-        self._ends |= {names[place]: at + rules.lifetime for place in (*kept, hit)}
-        written = max([0, *(sizes[place] - read for place in kept)]) if rules.marked else 0
+        hits = [length for length, name in enumerate(names) if name in self._ends]
+        longest_hit = max(hits, default=0)
+        beyond_least = max(0, sizes[longest_hit] - rules.least)
+        read = sizes[longest_hit] - beyond_least % rules.step
+        for length in (*cached_prefixes, longest_hit):
+            self._ends[names[length]] = at + rules.lifetime
+        written = 0
+        if rules.marked:
+            written = max([0, *(sizes[length] - read for length in cached_prefixes)])
         return CacheUse(read, written, sizes[-1] - read - written)
 
 
@@ -171,17 +178,18 @@ class Bill:
         return {**plain, "cached_share": self.cached_share}
 
     def __add__(self, other: Bill) -> Bill:
-        names = [one.name for one in fields(self) if one.name != "model"]
-        return replace(self, **{n: getattr(self, n) + getattr(other, n) for n in names})
+        counts = [field.name for field in fields(self) if field.name != "model"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in counts}
+        return replace(self, **sums)
 
 
 def summed(bills: Iterable[Bill | None]) -> Bill | None:
     """Add up the bills of several sessions with one model; None for none."""
-    known = [bill for bill in bills if bill is not None]
-    return reduce(add, known) if known else None
+    present = [bill for bill in bills if bill is not None]
+    return reduce(add, present) if present else None
 
 
-class Till:
+class BillBuilder:
     """Add up the cost of a session with one model, request by request.
 
     Args:
@@ -192,10 +200,10 @@ class Till:
         PolicyError: the model has no price, or `prices` are none.
 
     Example:
-        >>> till = Till("gpt-5.4")
-        >>> till.request([Block("instructions", 2_006)], output=300, at=0.0)
-        >>> till.request([Block("instructions", 2_006)], output=300, at=15.0)
-        >>> till.bill().cached_tokens, round(till.bill().money, 6)
+        >>> builder = BillBuilder("gpt-5.4")
+        >>> builder.request([Block("instructions", 2_006)], output=300, at=0.0)
+        >>> builder.request([Block("instructions", 2_006)], output=300, at=15.0)
+        >>> builder.bill().cached_tokens, round(builder.bill().money, 6)
         (1920, 0.01471)
     """
 
@@ -237,11 +245,11 @@ class Till:
         none; if the provider writes by itself, all of it is written. Several calls count as short.
         """
         names = list(cost.models)
-        own = len(names) == 1 and is_priced(names[0], self._prices)
-        rules = rules_for(names[0]) if own else self._rules
+        has_own_price = len(names) == 1 and is_priced(names[0], self._prices)
+        rules = rules_for(names[0]) if has_own_price else self._rules
         if rules.moving and not cost.cached_tokens + cost.written_tokens:
             cost = replace(cost, written_tokens=cost.input_tokens)
-        money = self._money(names[0] if own else self._bill.model, cost)
+        money = self._money(names[0] if has_own_price else self._bill.model, cost)
         self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
 
     def bill(self) -> Bill:
@@ -265,10 +273,12 @@ def _with_breakpoints(blocks: Sequence[Block], rules: CacheRules) -> Sequence[Bl
     """
     if not rules.marked or rules.moving or not blocks:
         return blocks
-    lead = takewhile(lambda block: block.run in (TOOLS, SYSTEM), blocks)
-    ends = {block.run: place for place, block in enumerate(lead)}
-    places = {*ends.values(), len(blocks) - 1}
-    return [replace(one, mark=True) if at in places else one for at, one in enumerate(blocks)]
+    lasting = takewhile(lambda block: block.run in (TOOLS, SYSTEM), blocks)
+    end_of_run = {block.run: index for index, block in enumerate(lasting)}
+    marked = [*blocks]
+    for index in {*end_of_run.values(), len(blocks) - 1}:
+        marked[index] = replace(blocks[index], mark=True)
+    return marked
 
 
 def block_of(message: BaseMessage, tokens: int) -> Block:

@@ -17,15 +17,18 @@ from conspectus.core.records import Cost
 from conspectus.errors import InputError
 from conspectus.messages import Message, is_summary_message, read_messages
 from conspectus.tokens import TokenMeter
-from conspectus_lab.billing import TOOLS, Bill, Block, Till, block_of
-from conspectus_lab.needs import Memory, text_of
-from conspectus_lab.policies import Policy, Setting
+from conspectus_lab.billing import TOOLS, Bill, BillBuilder, Block, block_of
+from conspectus_lab.needs import IdentifierIndex, text_of
+from conspectus_lab.policies import ComparedPolicy, Setting
 from conspectus_lab.questions import Question, plain
 from conspectus_lab.recording import Recording, broken_pairs
 from conspectus_lab.results import Compaction, Lost, Original, Step
 
-STEP_SECONDS, TURN_SECONDS = 15.0, 60.0
-"""Assumed time from one request to the next, and what a user takes longer, for caches."""
+STEP_SECONDS = 15.0
+"""Assumed time from one request to the next, for caches."""
+
+TURN_SECONDS = 60.0
+"""What a user takes longer than a tool."""
 
 
 class Sizes:
@@ -39,14 +42,14 @@ class Sizes:
 
     def block(self, message: BaseMessage) -> Block:
         """Return a message as a piece of a request, with its tokens."""
-        known = self._blocks.get(id(message))
-        if known is None:  # the message is held, so no other takes its place in memory
+        if id(message) not in self._blocks:
             text = block_of(message, 0).text
             if text not in self._tokens:
                 self._tokens[text] = self._meter.message(message)
-            known = (message, block_of(message, self._tokens[text]))
-            self._blocks[id(message)] = known
-        return known[1]
+            # The message is held beside it, so that no other takes its place in memory.
+            self._blocks[id(message)] = (message, block_of(message, self._tokens[text]))
+        _, block = self._blocks[id(message)]
+        return block
 
     def message(self, message: BaseMessage) -> int:
         """Count tokens of one message."""
@@ -68,9 +71,14 @@ class Sizes:
 class Account:
     """Bill requests at their assumed times."""
 
-    def __init__(self, recording: Recording, sizes: Sizes, till: Till | None) -> None:
-        self._recording, self._sizes, self._till = recording, sizes, till
-        self._at, self._position = 0.0, -1
+    def __init__(
+        self, recording: Recording, sizes: Sizes, bill_builder: BillBuilder | None
+    ) -> None:
+        self._recording = recording
+        self._sizes = sizes
+        self._bill_builder = bill_builder  # None without a price
+        self._seconds = 0.0  # since the session began
+        self._position = -1
 
     def pay(
         self,
@@ -80,26 +88,26 @@ class Account:
         waited: float = 0.0,
     ) -> None:
         """Bill one request."""
-        if self._till is None:
+        if self._bill_builder is None:
             return
         new = self._recording.messages[self._position + 1 : position + 1]
         if self._position >= 0:
             spoke = any(isinstance(message, HumanMessage) for message in new)
-            self._at += STEP_SECONDS + (TURN_SECONDS if spoke else 0.0)
+            self._seconds += STEP_SECONDS + (TURN_SECONDS if spoke else 0.0)
         self._position = position
         answer = self._recording.answer(position)
         output = 0 if answer is None else self._sizes.message(answer)
         blocks = [self._sizes.tools(tools)] if tools else []
         blocks += map(self._sizes.block, messages)
-        self._till.request(blocks, output, self._at, waited)
+        self._bill_builder.request(blocks, output, self._seconds, waited)
 
     def bill(self, costs: Sequence[Cost] = ()) -> Bill | None:
         """Return the bill, with costs of a summariser; None without a price."""
-        if self._till is None:
+        if self._bill_builder is None:
             return None
         for cost in costs:
-            self._till.summarizer(cost)
-        return self._till.bill()
+            self._bill_builder.summarizer(cost)
+        return self._bill_builder.bill()
 
 
 class Measure:
@@ -110,26 +118,32 @@ class Measure:
         recording: Recording,
         sizes: Sizes,
         account: Account,
-        memory: Memory,
+        identifiers: IdentifierIndex,
         trigger: str,
         on_compaction: Callable[[Compaction], object] | None = None,
     ) -> None:
-        self._recording, self._sizes, self._account = recording, sizes, account
-        self._memory, self._trigger, self._on_compaction = memory, trigger, on_compaction
+        self._recording = recording
+        self._sizes = sizes
+        self._account = account
+        self._identifiers = identifiers
+        self._trigger = trigger
+        self._on_compaction = on_compaction
         self.setting: Setting
         self.steps: list[Step] = []
         self.compactions: list[Compaction] = []
-        self.last: Sequence[BaseMessage] = ()
-        self._since: float | None = None
+        self.last_request: Sequence[BaseMessage] = ()
+        self._preparing_since: float | None = None
+        # Of the request before: its messages by id, those of all requests that were whole, the ids
+        # of those that were shown short, its summary, and the position of its newest message.
         self._view: dict[str, BaseMessage] = {}
         self._whole: dict[str, BaseMessage] = {}
-        self._short: frozenset[str] = frozenset()
+        self._shortened: frozenset[str] = frozenset()
         self._summary = ""
         self._position = -2
 
     def ready(self) -> None:
         """Note that the agent begins to prepare a request."""
-        self._since = time.perf_counter()
+        self._preparing_since = time.perf_counter()
 
     def request(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> int:
         """Record a request before it is answered, and return its tokens.
@@ -137,8 +151,10 @@ class Measure:
         Raises:
             InputError: the newest messages are not in it, so its answer was given before.
         """
-        waited = 0.0 if self._since is None else time.perf_counter() - self._since
-        self._since = None
+        waited = 0.0
+        if self._preparing_since is not None:
+            waited = time.perf_counter() - self._preparing_since
+        self._preparing_since = None
         position = self._recording.position(messages)
         if position <= self._position:
             raise InputError(
@@ -146,10 +162,10 @@ class Measure:
                 "more of them"
             )
         self._account.pay(messages, tools, position, waited)
-        compaction = self._compared(messages, position)
+        compaction = self._compaction_since_last(messages, position)
         sent = self._sizes.messages(messages) + self._sizes.tools(tools).tokens
         recorded = self._recording.messages[: position + 1]
-        needed, quoted = self._needed(messages, position)
+        needed, quoted = self._needed_identifiers(messages, position)
         step = Step(
             number=len(self.steps) + 1,
             tokens=sent,
@@ -166,61 +182,88 @@ class Measure:
             if self._on_compaction is not None:
                 self._on_compaction(compaction)
         self.steps.append(step)
-        self.last = messages
+        self.last_request = messages
         return sent
 
-    def _compared(self, messages: Sequence[BaseMessage], position: int) -> Compaction | None:
-        """Find the changes since the request before, apart from new messages."""
-        place, recorded = self._recording.place, self._recording.messages
-        seen = {str(m.id): m for m in messages}
-        new = recorded[max(self._position, -1) + 1 : position + 1]
-        before = self._view | {str(message.id): message for message in new}
-        left = [name for name in before if name in place and name not in seen]
-        known = {name: m for name, m in seen.items() if name in place}
-        whole = {name: m for name, m in known.items() if same(m, recorded[place[name]])}
-        short = frozenset(known.keys() - whole.keys())
-        self._whole |= whole
+    def _compaction_since_last(
+        self, messages: Sequence[BaseMessage], position: int
+    ) -> Compaction | None:
+        """Compare a request with the one before; None where only new messages have come."""
+        recorded = self._recording.messages
+        index_of = self._recording.index_of
+        view = {str(message.id): message for message in messages}
+        new_messages = recorded[max(self._position, -1) + 1 : position + 1]
+        view_before = self._view | {str(message.id): message for message in new_messages}
+        left = [name for name in view_before if name in index_of and name not in view]
+        whole: dict[str, BaseMessage] = {}
+        shortened: set[str] = set()
+        for name, message in view.items():
+            if name in index_of and same(message, recorded[index_of[name]]):
+                whole[name] = message
+            elif name in index_of:
+                shortened.add(name)
         summary = "\n\n".join(
-            str(m.text) for m in messages if is_summary_message(m) and str(m.id) not in place
+            str(message.text)
+            for message in messages
+            if is_summary_message(message) and str(message.id) not in index_of
         )
-        changed = left or short - self._short or summary != self._summary
-        self._view = {name: m for name, m in seen.items() if m.type != "system" or name in place}
-        self._short, self._position, self._summary = short, position, summary
+        changed = left or shortened - self._shortened or summary != self._summary
+        self._whole |= whole
+        # The graph's own system prompt is no part of the history.
+        self._view = {
+            name: message
+            for name, message in view.items()
+            if message.type != "system" or name in index_of
+        }
+        self._shortened = frozenset(shortened)
+        self._position = position
+        self._summary = summary
         if not changed:
             return None
         # The originals as the graph held them, also of messages that were clipped: all that they
         # hold determines how they are cited.
+        originals = [self._whole.get(name) or recorded[index_of[name]] for name in left]
         causes = self.setting.causes
-        entries = read_messages([self._whole.get(n) or recorded[place[n]] for n in left])
         return Compaction(
             step=len(self.steps) + 1,
             cause=causes.pop() if causes else f"trigger: {self._trigger}",
-            before=self._sizes.messages(before.values()),
+            before=self._sizes.messages(view_before.values()),
             after=self._sizes.messages(self._view.values()),
-            left=tuple(map(self._original, entries)),
+            left=tuple(map(self._original, read_messages(originals))),
             summary=summary,
-            shortened=len(short),
+            shortened=len(shortened),
         )
 
-    def _needed(self, messages: Sequence[BaseMessage], position: int) -> tuple[int, int]:
+    def _needed_identifiers(
+        self, messages: Sequence[BaseMessage], position: int
+    ) -> tuple[int, int]:
         """Count identifiers of the answer that no whole message shows, and those quoted."""
-        place = self._recording.place
-        whole = {place[n] for m in messages if (n := str(m.id)) in place and n not in self._short}
+        index_of = self._recording.index_of
+        whole: set[int] = set()
+        not_whole: list[BaseMessage] = []
+        for message in messages:
+            name = str(message.id)
+            if name in index_of and name not in self._shortened:
+                whole.add(index_of[name])
+            else:
+                not_whole.append(message)
         if len(whole) == position + 1:
             return 0, 0
         answer = self._recording.answer(position)
-        others = [m for m in messages if place.get(str(m.id)) not in whole]
-        return self._memory.needed(place[str(answer and answer.id)], whole, others)
+        return self._identifiers.needed(index_of[str(answer and answer.id)], whole, not_whole)
 
     def answers(
-        self, policy: Policy, questions: Sequence[Question], tokens: int
+        self, policy: ComparedPolicy, questions: Sequence[Question], tokens: int
     ) -> tuple[Lost, ...]:
         """Return the questions that the last request does not answer."""
-        view, lost = plain("\n".join(map(text_of, self.last))), []
-        for one in questions:
-            if missing := one.missing(view):
-                more = plain(policy.recall(self.setting, one.question, tokens))
-                lost.append(Lost(one.question, missing, not one.missing(f"{view}\n{more}")))
+        view = plain("\n".join(map(text_of, self.last_request)))
+        lost: list[Lost] = []
+        for question in questions:
+            missing = question.missing(view)
+            if missing:
+                recalled = plain(policy.recall(self.setting, question.question, tokens))
+                is_recalled = not question.missing(f"{view}\n{recalled}")
+                lost.append(Lost(question.question, missing, is_recalled))
         return tuple(lost)
 
     def _original(self, entry: Message) -> Original:
@@ -230,24 +273,31 @@ class Measure:
 
     def with_reading(self) -> tuple[Compaction, ...]:
         """Return the compactions with the characters that were read of each message."""
-        read = self.setting.characters
+        characters_read = self.setting.characters
 
-        def marked(one: Original) -> Original:
-            return replace(one, read=min(read.get(one.id, 0), len(one.text)))
+        def with_read(original: Original) -> Original:
+            read = min(characters_read.get(original.id, 0), len(original.text))
+            return replace(original, read=read)
 
-        return tuple(replace(done, left=tuple(map(marked, done.left))) for done in self.compactions)
+        return tuple(
+            replace(compaction, left=tuple(map(with_read, compaction.left)))
+            for compaction in self.compactions
+        )
 
     def missing(
         self, state: Sequence[BaseMessage], archived: Mapping[str, Sequence[BaseMessage]]
     ) -> int:
         """Count originals that are in neither the state nor the archive, unchanged."""
-        there = {str(m.id): [m] for m in state}
-        end = max(self._position, self._recording.position(state))
-        return sum(
-            not any(same(m, one) for m in (*archived.get(name, ()), *there.get(name, ())))
-            for one in self._recording.messages[: end + 1]
-            for name in (str(one.id),)
-        )
+        in_state = {str(message.id): message for message in state}
+        last_position = max(self._position, self._recording.position(state))
+        missing = 0
+        for original in self._recording.messages[: last_position + 1]:
+            name = str(original.id)
+            candidates = [*archived.get(name, ())]
+            if name in in_state:
+                candidates.append(in_state[name])
+            missing += not any(same(message, original) for message in candidates)
+        return missing
 
 
 def same(message: BaseMessage, original: BaseMessage) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -54,7 +54,7 @@ _PATTERNS = {
         r"(?<![\w.-])\d{4,}(?![\w.])",
     ),
 }
-_COMPILED = {kind: re.compile("|".join(forms)) for kind, forms in _PATTERNS.items()}
+_COMPILED = {name: re.compile("|".join(forms)) for name, forms in _PATTERNS.items()}
 _ENDS_LIKE_A_FILE = re.compile(rf"\.(?:{_ENDINGS})$")
 _EDIT_COMMAND = re.compile(r"\d*(?:,\d+)?s/")  # of sed, which looks like a path
 _COMMON = frozenset({"returncode", "output", "stdout", "stderr", "utf-8", "e.g", "i.e"})
@@ -70,11 +70,11 @@ def identifiers(text: str) -> frozenset[str]:
         ['2024-05-01', 'ValueError', 'src/app.py']
     """
     values: set[str] = set()
-    for kind, pattern in _COMPILED.items():
+    for name, pattern in _COMPILED.items():
         matches = [match.group().rstrip(".,:;") for match in pattern.finditer(text)]
         if matches:
             text = pattern.sub(" ", text)
-        values.update(map(_path, matches) if kind == "path" else matches)
+        values.update(map(_path, matches) if name == "path" else matches)
     return frozenset(
         value
         for value in values
@@ -101,47 +101,54 @@ def text_of(message: BaseMessage) -> str:
     return text
 
 
-class Memory:
+class IdentifierIndex:
     """Which message of a conversation shows which identifiers."""
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
         self._messages = messages
-        self._places: dict[str, list[int]] = {}
-        for place, message in enumerate(messages):
-            for value in identifiers(text_of(message)):
-                self._places.setdefault(value, []).append(place)
+        self._shown_at: dict[str, list[int]] = {}  # indexes of messages, by identifier
+        for index, message in enumerate(messages):
+            for identifier in identifiers(text_of(message)):
+                self._shown_at.setdefault(identifier, []).append(index)
 
     def needed(
-        self, place: int, whole: Collection[int], others: Sequence[BaseMessage]
+        self, answer: int, whole: Set[int], context: Sequence[BaseMessage]
     ) -> tuple[int, int]:
-        """Count identifiers in an answer that only messages which left show, and those quoted."""
-        places = {
-            value: before
-            for value in identifiers(text_of(self._messages[place]))
-            if (before := [at for at in self._places[value] if at < place])
-            and not any(at in whole for at in before)
-        }
-        origins = sorted({at for before in places.values() for at in before})
-        return len(places), len(quoted(places, others, [self._messages[at] for at in origins]))
+        """Count identifiers in an answer that only messages which left show, and those quoted.
+
+        Args:
+            answer: the index of the answer in the conversation.
+            whole: the indexes of messages that stand whole in the request.
+            context: all other messages of the request, where identifiers may be quoted.
+        """
+        needed: set[str] = set()
+        origins: set[int] = set()
+        for identifier in identifiers(text_of(self._messages[answer])):
+            earlier = [index for index in self._shown_at[identifier] if index < answer]
+            if earlier and whole.isdisjoint(earlier):
+                needed.add(identifier)
+                origins.update(earlier)
+        origin_messages = [self._messages[index] for index in sorted(origins)]
+        return len(needed), len(quoted(needed, context, origin_messages))
 
 
 def quoted(
-    wanted: Collection[str], context: Sequence[BaseMessage], origins: Iterable[BaseMessage]
+    needed: Collection[str], context: Sequence[BaseMessage], origins: Iterable[BaseMessage]
 ) -> set[str]:
-    """Find the wanted identifiers that stand in the context in their old words.
+    """Find the needed identifiers that stand in the context in their old words.
 
     `WORDS` consecutive words of a line of the origins that hold the identifier must stand in one
     line of the context, or the whole line if it is shorter: a bare list of identifiers and word
     salad score nothing.
     """
-    if not wanted:
+    if not needed:
         return set()
     lines = (line for message in context for line in text_of(message).split("\n"))
     shown = "\n".join(" ".join(line.split()) for line in lines)
     kept = set[str]()
     for line in (line for message in origins for line in text_of(message).split("\n")):
         words = line.split()
-        for value in [value for value in wanted if value not in kept and value in line]:
+        for value in [value for value in needed if value not in kept and value in line]:
             pieces = _windows(value, words) if value in identifiers(line) else ()
             if any(piece in shown for piece in pieces):
                 kept.add(value)
@@ -150,11 +157,11 @@ def quoted(
 
 def _windows(value: str, words: Sequence[str]) -> Iterator[str]:
     """Yield all runs of `WORDS` words of a line around an identifier."""
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if value not in word and word not in value:
             continue
-        first = max(0, place - WORDS + 1)
-        last = max(0, min(place, len(words) - WORDS))
+        first = max(0, index - WORDS + 1)
+        last = max(0, min(index, len(words) - WORDS))
         for start in range(first if len(words) > WORDS else 0, last + 1):
             piece = " ".join(words[start : start + WORDS])
             if value in piece:

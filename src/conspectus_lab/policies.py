@@ -49,7 +49,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ComparedPolicy:
     """One way to compact.
 
     Attributes:
@@ -66,7 +66,7 @@ class Policy:
     ours: bool = False  # whether the promises of this library are checked on it
 
 
-def ours(name: str, title: str, **settings: Any) -> Policy:
+def ours(name: str, title: str, **settings: Any) -> ComparedPolicy:
     """Make Conspectus with its guard; originals go to the graph's own store.
 
     `settings` are arguments of the middleware that replace those of the replay; a `window` of None
@@ -94,7 +94,7 @@ def ours(name: str, title: str, **settings: Any) -> Policy:
         # What cannot be made to fit is sent, as without a guard, and counted.
         return [summarization, ContextGuard(summarization, on_stuck="send")]
 
-    return Policy(name, title, middleware, _archived, _recall, ours=True)
+    return ComparedPolicy(name, title, middleware, _archived, _recall, ours=True)
 
 
 def _archived(setting: Setting) -> Originals:
@@ -174,8 +174,8 @@ def _langchain(setting: Setting) -> list[Middleware]:
 POLICIES = {
     policy.name: policy
     for policy in (
-        Policy("none", "no compaction", lambda setting: []),
-        Policy("langchain", "LangChain's middleware", _langchain),
+        ComparedPolicy("none", "no compaction", lambda setting: []),
+        ComparedPolicy("langchain", "LangChain's middleware", _langchain),
         ours("conspectus", "Conspectus"),
     )
 }

@@ -40,7 +40,7 @@ class Recording:
 
     system: SystemMessage | None  # the system messages at the start as one
     messages: tuple[BaseMessage, ...]  # all others, each with an id of its own
-    place: Mapping[str, int] = field(repr=False)  # of each id in `messages`
+    index_of: Mapping[str, int] = field(repr=False)  # of each id in `messages`
     turns: tuple[Turn, ...] = field(repr=False)  # the input, turn by turn
     results: Mapping[tuple[str, str], ToolMessage] = field(repr=False)
 
@@ -60,23 +60,23 @@ class Recording:
             [['m0']]
         """
         system: list[SystemMessage] = []
-        made: list[BaseMessage] = []
-        place: dict[str, int] = {}
-        for index, entry in enumerate(read_messages(messages)):
+        recorded: list[BaseMessage] = []
+        index_of: dict[str, int] = {}
+        for number, entry in enumerate(read_messages(messages)):
             for part in _parts(entry):
-                if isinstance(part, SystemMessage) and not made:
+                if isinstance(part, SystemMessage) and not recorded:
                     system.append(part)
                     continue
-                part.id = _unused(part.id or f"m{index}", place)
-                place[part.id] = len(made)
-                made.append(part)
-        if not any(isinstance(message, AIMessage) for message in made):
+                part.id = _unused(part.id or f"m{number}", index_of)
+                index_of[part.id] = len(recorded)
+                recorded.append(part)
+        if not any(isinstance(message, AIMessage) for message in recorded):
             raise InputError(
                 f"{name}: no assistant speaks in it, so there is nothing to replay; give a "
                 "transcript with the agent's answers"
             )
-        turns, results = _turns(made)
-        return cls(_joined(system), tuple(made), place, turns, results)
+        turns, results = _turns(recorded)
+        return cls(_joined(system), tuple(recorded), index_of, turns, results)
 
     @property
     def prompt(self) -> list[BaseMessage]:
@@ -90,7 +90,8 @@ class Recording:
 
     def position(self, messages: Iterable[BaseMessage]) -> int:
         """Find the latest recorded message among some; -1 if there is none."""
-        return max((self.place.get(message.id or "", -1) for message in messages), default=-1)
+        positions = (self.index_of.get(message.id or "", -1) for message in messages)
+        return max(positions, default=-1)
 
     def answer(self, position: int) -> AIMessage | None:
         """Return the assistant's next words after the message at a place."""
@@ -114,17 +115,19 @@ def broken_pairs(messages: Iterable[BaseMessage]) -> list[tuple[str, str]]:
     another message stands between them, or a result has no call.
     """
     broken: list[tuple[str, str]] = []
-    owner, waiting = "", set[str]()
+    caller = ""
+    open_calls: set[str] = set()
     for message in messages:
         if isinstance(message, ToolMessage):
-            if message.tool_call_id not in waiting:
+            if message.tool_call_id not in open_calls:
                 broken.append((str(message.id), message.tool_call_id))
-            waiting.discard(message.tool_call_id)
+            open_calls.discard(message.tool_call_id)
             continue
-        broken += [(owner, call) for call in sorted(waiting)]
+        broken += [(caller, call_id) for call_id in sorted(open_calls)]
+        caller = str(message.id)
         calls = message.tool_calls if isinstance(message, AIMessage) else ()
-        owner, waiting = str(message.id), {str(call["id"]) for call in calls}
-    return broken + [(owner, call) for call in sorted(waiting)]
+        open_calls = {str(call["id"]) for call in calls}
+    return broken + [(caller, call_id) for call_id in sorted(open_calls)]
 
 
 def _unused(name: str, taken: Container[str]) -> str:
@@ -139,23 +142,26 @@ def _turns(
     answers = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
     turns = [tuple(messages[: answers[0]])]
     results: dict[tuple[str, str], ToolMessage] = {}
-    for at, following in zip(answers, [*answers[1:], len(messages)], strict=True):
-        block = messages[at + 1 : following]
-        own = _results(messages[at], block)
-        results |= {(str(messages[at].id), one.tool_call_id): one for one in own}
-        rest = tuple(block[len(own) :])
-        if rest or (not own and following < len(messages)):
-            turns.append(rest)
+    for position, next_answer in zip(answers, [*answers[1:], len(messages)], strict=True):
+        answer = messages[position]
+        between = messages[position + 1 : next_answer]
+        tool_results = _results(answer, between)
+        for result in tool_results:
+            results[str(answer.id), result.tool_call_id] = result
+        from_outside = tuple(between[len(tool_results) :])
+        if from_outside or (not tool_results and next_answer < len(messages)):
+            turns.append(from_outside)
     return tuple(turns), results
 
 
 def _results(answer: BaseMessage, block: Sequence[BaseMessage]) -> list[ToolMessage]:
     """Return the results right behind a message, if they answer each call once."""
-    wanted = [call["id"] for call in answer.tool_calls] if isinstance(answer, AIMessage) else []
-    results = [m for m in block[: len(wanted)] if isinstance(m, ToolMessage)]
-    answered = [one.tool_call_id for one in results]
-    whole = len(set(wanted)) == len(wanted) == len(answered) and set(answered) == set(wanted)
-    return results if whole else []
+    calls = [call["id"] for call in answer.tool_calls] if isinstance(answer, AIMessage) else []
+    results = [m for m in block[: len(calls)] if isinstance(m, ToolMessage)]
+    answered_calls = [result.tool_call_id for result in results]
+    has_distinct_ids = len(set(calls)) == len(calls)
+    answers_each = len(answered_calls) == len(calls) and set(answered_calls) == set(calls)
+    return results if has_distinct_ids and answers_each else []
 
 
 def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
@@ -172,23 +178,27 @@ def _parts(entry: Message) -> list[BaseMessage]:
     divided = divided and not isinstance(source, ToolMessage)
     if isinstance(source, HumanMessage | AIMessage | SystemMessage | ToolMessage) and not divided:
         plain = message_chunk_to_message(source)  # type: ignore[arg-type,unused-ignore]
-        more = {"additional_kwargs": dict(plain.additional_kwargs)}
-        return [plain.model_copy(update=more)]
-    known: dict[str, Any] = {"id": entry.given_id, "name": entry.name}
+        own_kwargs = {"additional_kwargs": dict(plain.additional_kwargs)}
+        return [plain.model_copy(update=own_kwargs)]
+    common_fields: dict[str, Any] = {"id": entry.given_id, "name": entry.name}
     if entry.date:
-        known["additional_kwargs"] = {"timestamp": entry.date}
+        common_fields["additional_kwargs"] = {"timestamp": entry.date}
     if entry.role == "tool" and not divided:
-        return [ToolMessage(entry.text, tool_call_id=entry.answers[0], **known)]
-    made: list[BaseMessage] = []
+        return [ToolMessage(entry.text, tool_call_id=entry.answers[0], **common_fields)]
+    results: list[BaseMessage] = []
     if divided:
-        for one in entry.results:
-            status: Any = "error" if one.failed else "success"
-            made.append(ToolMessage(one.text, tool_call_id=one.call, status=status, **known))
+        for result in entry.results:
+            status: Any = "error" if result.failed else "success"
+            results.append(
+                ToolMessage(result.text, tool_call_id=result.call, status=status, **common_fields)
+            )
     try:
-        rest: Any = _words(source)
-        return [*made, _spoken(entry, rest, known)] if rest or not made else made
+        words: Any = _words(source)
+        if results and not words:
+            return results
+        return [*results, _spoken(entry, words, common_fields)]
     except ValidationError:  # blocks of a kind that LangChain's messages do not take
-        return [*made, _spoken(entry, entry.own, known)]
+        return [*results, _spoken(entry, entry.own, common_fields)]
 
 
 def _words(source: Source) -> str | list[Any]:
@@ -196,24 +206,29 @@ def _words(source: Source) -> str | list[Any]:
     content = source.content if isinstance(source, BaseMessage) else source.get("content") or ""
     if not isinstance(content, list):
         return str(content)
-    kinds = [kind_of(opened(block)) if isinstance(block, Mapping) else OPAQUE for block in content]
-    pairs = zip(content, kinds, strict=True)
-    return [block for block, kind in pairs if not (kind.short and (kind.asks or kind.answers))]
+    return [block for block in content if not _is_call_or_result(block)]
 
 
-def _spoken(entry: Message, content: Any, known: dict[str, Any]) -> BaseMessage:
+def _is_call_or_result(block: Any) -> bool:
+    block_kind = kind_of(opened(block)) if isinstance(block, Mapping) else OPAQUE
+    return bool(block_kind.short and (block_kind.asks or block_kind.answers))
+
+
+def _spoken(entry: Message, content: Any, common_fields: dict[str, Any]) -> BaseMessage:
+    if entry.role == "other":
+        return ChatMessage(content=content, role="other", **common_fields)
+    if entry.role == "system":
+        return SystemMessage(content, **common_fields)
     if entry.role != "assistant":
-        if entry.role == "other":
-            return ChatMessage(content=content, role="other", **known)
-        return (SystemMessage if entry.role == "system" else HumanMessage)(content, **known)
+        return HumanMessage(content, **common_fields)
     calls = [
         {"id": call.id, "name": call.name, "args": _arguments(call.args), "type": "tool_call"}
         for call in entry.calls
     ]
-    message = AIMessage(content, tool_calls=calls, **known)
+    message = AIMessage(content, tool_calls=calls, **common_fields)
     if read_messages([message])[0].text != entry.text:  # a call without an id, say, is text
-        known.pop("additional_kwargs", None)
-        message = AIMessage(entry.text, tool_calls=calls, **known)
+        common_fields.pop("additional_kwargs", None)
+        message = AIMessage(entry.text, tool_calls=calls, **common_fields)
     return message
 
 

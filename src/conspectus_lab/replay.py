@@ -6,7 +6,8 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,19 @@ from conspectus.messages import Source
 from conspectus.model import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
 from conspectus.observe import Price
 from conspectus_lab.agent import RecordedModel, TurnEnds, recorded_tools
-from conspectus_lab.billing import Bill, Till, is_priced
+from conspectus_lab.billing import Bill, BillBuilder, is_priced
 from conspectus_lab.measure import Account, Measure, Sizes
-from conspectus_lab.needs import Memory
-from conspectus_lab.policies import POLICIES, SCOPE, Policy, Setting, ours
+from conspectus_lab.needs import IdentifierIndex
+from conspectus_lab.policies import POLICIES, SCOPE, ComparedPolicy, Setting, ours
 from conspectus_lab.questions import Question, read_questions
 from conspectus_lab.recording import Recording
 from conspectus_lab.results import Compaction, Lost, Original, PolicyRun, Replay, Step, worse
 
 __all__ = [
     "Compaction",
+    "ComparedPolicy",
     "Lost",
     "Original",
-    "Policy",
     "PolicyRun",
     "Question",
     "Replay",
@@ -52,7 +53,8 @@ TRIGGER = ("fraction", 0.85)
 KEEP = ("messages", 20)
 
 SUMMARY_SHARE = 8
-LEAST_SUMMARY, MOST_SUMMARY = 256, 4_096
+LEAST_SUMMARY = 256
+MOST_SUMMARY = 4_096
 """Default size of a summary: an eighth of the window, between these, in tokens."""
 
 PRICED_AS = "claude-sonnet-5-5"
@@ -68,7 +70,7 @@ def replay(
     keep: object = KEEP,
     summarizer: Summarizer | BaseChatModel | str | None = None,
     summary_tokens: int | None = None,
-    policies: str | Sequence[str | Policy] = tuple(POLICIES),
+    policies: str | Sequence[str | ComparedPolicy] = tuple(POLICIES),
     questions: Sequence[Question] = (),
     recall_tokens: int = 512,
     on_compaction: Callable[[str, Compaction], object] | None = None,
@@ -92,8 +94,8 @@ def replay(
             `"embedded"`, the `EmbeddedSummarizer`.
         summary_tokens: maximum of a summary's text. Default: an eighth of the window, between 256
             and 4,096.
-        policies: one or several of `"none"`, `"langchain"` and `"conspectus"`, or a `Policy`.
-            Default: these three.
+        policies: one or several of `"none"`, `"langchain"` and `"conspectus"`, or a
+            `ComparedPolicy`. Default: these three.
         questions: about the end; their evidence is looked for in the last request.
         recall_tokens: of what a question may recall.
         on_compaction: called with the title of a policy and each compaction, as it happens.
@@ -117,48 +119,97 @@ def replay(
         1
     """
     clauses = parse_trigger(trigger)
-    kind, amount = check_size(keep, "keep")
-    usual = max(LEAST_SUMMARY, min(MOST_SUMMARY, whole(window, "window") // SUMMARY_SHARE))
-    limit = usual if summary_tokens is None else whole(summary_tokens, "summary_tokens")
     if not clauses:
         raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
-    in_words = " or ".join(map(str, clauses))
-    chosen = _policies([policies] if isinstance(policies, str) else policies)
-    writer = _summarizer(summarizer)
+    trigger_words = " or ".join(map(str, clauses))
+    unit, amount = check_size(keep, "keep")
+    eighth_of_window = whole(window, "window") // SUMMARY_SHARE
+    if summary_tokens is None:
+        summary_tokens = max(LEAST_SUMMARY, min(MOST_SUMMARY, eighth_of_window))
     if priced_as is None and is_priced(PRICED_AS, prices):
         priced_as = PRICED_AS
-    recall = whole(recall_tokens, "recall_tokens")
-    recording, sizes = Recording.of(messages, name), Sizes()
-    memory = Memory(recording.messages)
+    runner = _Runner(
+        recording=Recording.of(messages, name),
+        window=window,
+        trigger=trigger,
+        trigger_words=trigger_words,
+        keep=keep,
+        summarizer=_summarizer(summarizer),
+        summary_tokens=whole(summary_tokens, "summary_tokens"),
+        questions=questions,
+        recall_tokens=whole(recall_tokens, "recall_tokens"),
+        on_compaction=on_compaction,
+        priced_as=priced_as,
+        prices=prices,
+    )
+    compared = _compared_policies([policies] if isinstance(policies, str) else policies)
+    recording = runner.recording
+    return Replay(
+        name=name,
+        digest=_digest(recording, questions),
+        messages=len(messages),
+        tokens=runner.sizes.messages([*recording.prompt, *recording.messages]),
+        window=window,
+        trigger=trigger_words,
+        keep=f"{amount:g} of the window" if unit == "fraction" else f"{amount:,} {unit}",
+        summarizer=runner.summarizer.name,
+        without=runner.bill_without_compaction(),
+        runs=tuple(map(runner.run, compared)),
+    )
 
-    def account() -> Account:
-        return Account(recording, sizes, None if priced_as is None else Till(priced_as, prices))
 
-    def run(policy: Policy) -> PolicyRun:
-        paid = account()
-        notify = partial(on_compaction, policy.title) if on_compaction else None
-        measure = Measure(recording, sizes, paid, memory, in_words, notify)
-        answering = RecordedModel(
-            recording=recording,
+@dataclass(frozen=True, kw_only=True)
+class _Runner:
+    """Runs one recording under one policy after the other, all with equal settings."""
+
+    recording: Recording
+    window: int
+    trigger: object
+    trigger_words: str
+    keep: object
+    summarizer: Summarizer
+    summary_tokens: int
+    questions: Sequence[Question]
+    recall_tokens: int
+    on_compaction: Callable[[str, Compaction], object] | None
+    priced_as: str | None
+    prices: Mapping[str, Price] | None
+    sizes: Sizes = field(default_factory=Sizes)
+
+    @cached_property
+    def identifiers(self) -> IdentifierIndex:
+        return IdentifierIndex(self.recording.messages)
+
+    def run(self, policy: ComparedPolicy) -> PolicyRun:
+        """Run the recording through an agent with the middleware of a policy, and measure."""
+        account = self._account()
+        notify = partial(self.on_compaction, policy.title) if self.on_compaction else None
+        measure = Measure(
+            self.recording, self.sizes, account, self.identifiers, self.trigger_words, notify
+        )
+        model = RecordedModel(
+            recording=self.recording,
             on_request=measure.request,
-            count=sizes.message,
-            profile={"max_input_tokens": window},
+            count=self.sizes.message,
+            profile={"max_input_tokens": self.window},
         )
         with _storage() as (saver, store):
-            setting = measure.setting = Setting(
-                answering, store, window, trigger, keep, writer, limit, sizes.messages
-            )
+            setting = self._setting(model, store)
+            measure.setting = setting
             graph = create_agent(
-                answering,
-                tools=recorded_tools(recording),
-                system_prompt=recording.system,
-                middleware=[TurnEnds(recording, measure.ready), *policy.middleware(setting)],
+                model,
+                tools=recorded_tools(self.recording),
+                system_prompt=self.recording.system,
+                middleware=[
+                    TurnEnds(self.recording, measure.ready),
+                    *policy.middleware(setting),
+                ],
                 checkpointer=saver,
                 store=store,
             )
-            state, stopped = _play(graph, recording)
+            state, stopped = _play(graph, self.recording)
             missing = measure.missing(state, policy.archived(setting))
-            lost = measure.answers(policy, questions, recall)
+            lost = measure.answers(policy, self.questions, self.recall_tokens)
         return PolicyRun(
             policy=policy.name,
             title=policy.title,
@@ -166,50 +217,72 @@ def replay(
             compactions=measure.with_reading(),
             missing=missing,
             stopped=stopped,
-            bill=paid.bill(setting.costs),
+            bill=account.bill(setting.costs),
             summarizer_calls=sum(cost.calls for cost in setting.costs),
             summarizer_tokens=sum(cost.tokens for cost in setting.costs),
-            asked=len(questions),
+            asked=len(self.questions),
             lost=lost,
             ours=policy.ours,
         )
 
-    return Replay(
-        name=name,
-        digest=_digest(recording, questions),
-        messages=len(messages),
-        tokens=sizes.messages([*recording.prompt, *recording.messages]),
-        window=window,
-        trigger=in_words,
-        keep=f"{amount:g} of the window" if kind == "fraction" else f"{amount:,} {kind}",
-        summarizer=writer.name,
-        without=_without(recording, account()),
-        runs=tuple(map(run, chosen)),
-    )
+    def bill_without_compaction(self) -> Bill | None:
+        """Bill the same requests with the whole history in each."""
+        account = self._account()
+        tools = recorded_tools(self.recording)
+        for index, message in enumerate(self.recording.messages):
+            if isinstance(message, AIMessage):
+                history = [*self.recording.prompt, *self.recording.messages[:index]]
+                account.pay(history, tools, index - 1)
+        return account.bill()
+
+    def _account(self) -> Account:
+        builder = None
+        if self.priced_as is not None:
+            builder = BillBuilder(self.priced_as, self.prices)
+        return Account(self.recording, self.sizes, builder)
+
+    def _setting(self, model: BaseChatModel, store: BaseStore) -> Setting:
+        return Setting(
+            model=model,
+            store=store,
+            window=self.window,
+            trigger=self.trigger,
+            keep=self.keep,
+            summarizer=self.summarizer,
+            summary_tokens=self.summary_tokens,
+            count=self.sizes.messages,
+        )
 
 
 def _digest(recording: Recording, questions: Sequence[Question]) -> str:
-    rows = [f"{one.type} {one.id} {one.text}" for one in [*recording.prompt, *recording.messages]]
+    messages = [*recording.prompt, *recording.messages]
+    rows = [f"{message.type} {message.id} {message.text}" for message in messages]
     text = "\0".join([*rows, *map(repr, questions)])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _policies(names: Sequence[str | Policy]) -> list[Policy]:
-    own = {one.name: one for one in names if isinstance(one, Policy)}
-    wanted = list(dict.fromkeys(one.name if isinstance(one, Policy) else one for one in names))
-    unknown = [name for name in wanted if name not in own and name not in POLICIES]
-    if unknown or not wanted:
+def _compared_policies(policies: Sequence[str | ComparedPolicy]) -> list[ComparedPolicy]:
+    by_name: dict[str, ComparedPolicy | None] = {}
+    for policy in policies:
+        if isinstance(policy, ComparedPolicy):
+            by_name[policy.name] = policy
+        else:
+            by_name.setdefault(policy, POLICIES.get(policy))
+    unknown = [name for name, policy in by_name.items() if policy is None]
+    if unknown or not by_name:
         raise PolicyError(
             f"there is no policy {', '.join(map(repr, unknown)) or 'named'}; known are "
             f"{', '.join(POLICIES)}"
         )
-    return [own.get(name) or POLICIES[name] for name in wanted]
+    return [policy for policy in by_name.values() if policy is not None]
 
 
-def _summarizer(given: Summarizer | BaseChatModel | str | None) -> Summarizer:
-    if given is None or names_embedded(given):
+def _summarizer(setting: Summarizer | BaseChatModel | str | None) -> Summarizer:
+    if setting is None or names_embedded(setting):
         return EmbeddedSummarizer()
-    return ChatModelSummarizer(given) if isinstance(given, (str, BaseChatModel)) else given
+    if isinstance(setting, (str, BaseChatModel)):
+        return ChatModelSummarizer(setting)
+    return setting
 
 
 @contextmanager
@@ -224,16 +297,6 @@ def _storage() -> Iterator[tuple[Any, BaseStore]]:
         yield saver, store
 
 
-def _without(recording: Recording, account: Account) -> Bill | None:
-    """Bill the same requests with the whole history in each."""
-    tools = recorded_tools(recording)
-    for place, message in enumerate(recording.messages):
-        if isinstance(message, AIMessage):
-            history = [*recording.prompt, *recording.messages[:place]]
-            account.pay(history, tools, place - 1)
-    return account.bill()
-
-
 def _play(graph: Any, recording: Recording) -> tuple[list[Any], str]:
     """Play turn after turn; return the messages at the end, and the reason for an early end."""
     stopped = ""
@@ -243,10 +306,10 @@ def _play(graph: Any, recording: Recording) -> tuple[list[Any], str]:
     }
     for turn in recording.turns:
         try:
-            said = {"messages": [message.model_copy() for message in turn]}
+            new_messages = {"messages": [message.model_copy() for message in turn]}
             # Each turn is saved at its end: no run resumes within one, and writing a thread that is
             # never compacted after every step would take most of the time.
-            graph.invoke(said, config, durability="exit")
+            graph.invoke(new_messages, config, durability="exit")
         except Exception as error:  # an error of a policy's code is a finding
             stopped = f"{type(error).__name__}: {error}"
             break

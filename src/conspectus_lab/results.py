@@ -161,9 +161,9 @@ def all_as_json(replays: Sequence[Replay]) -> dict[str, Any]:
         for name, runs in by_policy(replays).items()
     }
     return {
-        "replays": [one.to_json() for one in replays],
+        "replays": [replay.to_json() for replay in replays],
         "totals": sums,
-        "without": _plain(summed(one.without for one in replays)),
+        "without": _plain(summed(replay.without for replay in replays)),
     }
 
 
@@ -176,7 +176,10 @@ def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
     compactions = [compaction for run in runs for compaction in run.compactions]
     steps = [step for run in runs for step in run.steps]
     lost = [lost for run in runs for lost in run.lost]
-    needed, asked = sum(step.needed for step in steps), sum(run.asked for run in runs)
+    needed = sum(step.needed for step in steps)
+    asked = sum(run.asked for run in runs)
+    answered_in_view = asked - len(lost)
+    answered_by_recall = sum(question.recalled for question in lost)
     return {
         "requests": len(steps),
         "compactions": len(compactions),
@@ -185,7 +188,8 @@ def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
         "summarizer_calls": sum(run.summarizer_calls for run in runs),
         "summarizer_tokens": sum(run.summarizer_tokens for run in runs),
         "read_share": _share(
-            sum(one.read for one in compactions), sum(one.characters for one in compactions)
+            sum(compaction.read for compaction in compactions),
+            sum(compaction.characters for compaction in compactions),
         ),
         "broken": sum(run.broken for run in runs),
         "over": sum(run.over for run in runs),
@@ -193,8 +197,8 @@ def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
         "needed": needed,
         "quoted_share": _share(sum(step.quoted for step in steps), needed),
         "asked": asked,
-        "in_view_share": _share(asked - len(lost), asked),
-        "with_recall_share": _share(asked - sum(not one.recalled for one in lost), asked),
+        "in_view_share": _share(answered_in_view, asked),
+        "with_recall_share": _share(answered_in_view + answered_by_recall, asked),
         "waited_seconds": sum(step.waited for step in steps),
     }
 
@@ -228,7 +232,7 @@ def broken_promises(replay: Replay, run: PolicyRun) -> list[str]:
         f"{run.missing:,} originals are neither in view nor in the archive": run.missing > 0,
         f"of the text that left only {share or 0:.1%} was read": share is not None and share < 1,
     }
-    return [f"{replay.name}: {what}" for what, holds in checks.items() if holds]
+    return [f"{replay.name}: {sentence}" for sentence, is_broken in checks.items() if is_broken]
 
 
 def worse(
@@ -248,7 +252,8 @@ def worse(
         raise InputError(
             "the earlier measurement had other transcripts or settings; make a new one"
         )
-    ours = {run["policy"] for one in before["replays"] for run in one["runs"] if run["ours"]}
+    runs = [run for replay in before["replays"] for run in replay["runs"]]
+    ours = {run["policy"] for run in runs if run["ours"]}
     fallen: list[str] = []
     for policy in sorted(ours):
         if policy not in after["totals"]:
@@ -260,7 +265,7 @@ def worse(
 def _settings(data: Mapping[str, Any]) -> list[Any]:
     try:
         names = ("schema", "name", "digest", "window", "trigger", "keep", "summarizer")
-        return [[one[name] for name in names] for one in data["replays"]]
+        return [[replay[name] for name in names] for replay in data["replays"]]
     except (KeyError, TypeError) as error:
         raise InputError("no measurement of this version; make one with eval -o FILE") from error
 
@@ -269,9 +274,10 @@ def _fallen(
     policy: str, old: Mapping[str, Any], new: Mapping[str, Any], tolerance: float
 ) -> Iterator[str]:
     for name in SHARES:
-        was, now = old[name], new[name]
-        if was is not None and (now is None or was - now > tolerance):
-            yield f"{policy}: {name} fell from {was:.3f} to {now or 0.0:.3f}"
+        old_share = old[name]
+        new_share = new[name]
+        if old_share is not None and (new_share is None or old_share - new_share > tolerance):
+            yield f"{policy}: {name} fell from {old_share:.3f} to {new_share or 0.0:.3f}"
     for name in FAILURES:
         if new[name] > old[name]:
             yield f"{policy}: {name} rose from {old[name]} to {new[name]}"

@@ -16,7 +16,7 @@ from conspectus.errors import InputError, MessageError, PolicyError
 
 if TYPE_CHECKING:
     from conspectus.observe import Price
-    from conspectus_lab.replay import Policy, Replay
+    from conspectus_lab.replay import ComparedPolicy, Replay
     from conspectus_lab.report import Table
 
 QUESTIONS = ".exam.json"
@@ -108,7 +108,7 @@ def lacking(replays: Sequence[Replay]) -> list[str]:
     raise InputError(f"nothing to measure: {why}; give a smaller --window; {fix}")
 
 
-def policies_of(files: Sequence[Path]) -> Iterator[tuple[Policy, str]]:
+def policies_of(files: Sequence[Path]) -> Iterator[tuple[ComparedPolicy, str]]:
     """Make a policy of each YAML section, named after its file, with a note on when it compacts.
 
     Left out is what a recording cannot show: background, recall, redaction.
