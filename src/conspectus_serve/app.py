@@ -22,7 +22,7 @@ from conspectus_serve.exchange import Exchange
 from conspectus_serve.fitting import LARGE, Fitter
 from conspectus_serve.held import MARK
 from conspectus_serve.models import window_in
-from conspectus_serve.operation import Operation
+from conspectus_serve.operation import LEFT, Operation
 from conspectus_serve.protocols import COMPACT, HISTORIES, NO_HISTORY, Refusal, Route
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import (
@@ -55,6 +55,7 @@ class Reply:
     def __init__(self, send: Send) -> None:
         self._send, self.begun, self.alive = send, False, False
         self.status, self.note = 0, ""
+        self.reason = ""  # why it has failed, in a word
 
     async def send(self, status: int, headers: Raw, piece: bytes, *, more: bool = True) -> None:
         """Send a piece of the body; before the first one status and headers."""
@@ -100,7 +101,7 @@ class Endpoint:
         shared = beside and opens and where not in ("memory:", ":memory:")
         self._beside = Beside(settings, config) if shared else None
         self._fitter = Fitter(self._archive, settings, config, self._beside)
-        self._operation = Operation(self._archive, self._entrance)
+        self._operation = Operation(self._archive, self._entrance, self._fitter.health)
         self._writing = False  # soon, by `_write_places`
         self._under_way = set[asyncio.Task[Any]]()
 
@@ -147,7 +148,7 @@ class Endpoint:
                 work = self._answer(request, x, reply)
             await _while_there(work, receive)
         except ClientDisconnect:
-            return
+            reply.reason = LEFT
         except Refusal as error:
             await self._refuse(request, reply, route, error)
         except Exception as error:
@@ -158,8 +159,8 @@ class Endpoint:
             await self._refuse(request, reply, route, Refusal(500, text))
         finally:
             self._operation.in_flight.dec()
-            note = x.note if x is not None else reply.note
-            self._operation.done(request, x, reply.status, note, time.monotonic() - begun)
+            reply.note = x.note if x is not None else reply.note
+            self._operation.done(request, x, reply, time.monotonic() - begun)
 
     def _route(self, request: Request) -> Route | None:
         """Return the route of a request whose history is read."""
@@ -171,7 +172,8 @@ class Endpoint:
         self, request: Request, reply: Reply, route: Route | None, error: Refusal
     ) -> None:
         """Send an error in the protocol's form; an answer that has begun breaks off."""
-        reply.status, path = error.status, request.scope["path"]
+        reply.status, reply.reason = error.status, error.reason
+        path = request.scope["path"]
         body = protocols.error_body(path, error.status, str(error), error.code)
         headers = [(b"content-type", b"application/json"), *own_headers(error=True)]
         headers.append((b"content-length", str(len(body)).encode()))
@@ -311,9 +313,11 @@ class Endpoint:
             mark = b"-" + hashlib.sha256(x.content).hexdigest()[:12].encode()
             headers = [(k, v + mark if k == b"idempotency-key" else v) for k, v in headers]
         protocol, (path, query) = x.route.protocol, _where(request)
-        return await self._upstream.send(
+        answer = await self._upstream.send(
             "POST", protocols.cleaned(path), query, headers, x.content, protocol, x.streamed
         )
+        x.answered = True
+        return answer
 
     async def _relay(
         self, answer: UpstreamAnswer, reply: Reply, own: Raw, x: Exchange | None = None

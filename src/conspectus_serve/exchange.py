@@ -65,6 +65,7 @@ class Exchange:
     result: CompactionResult | None = None  # of the engine
     view: list[Any] | None = None  # the messages sent in its place; None if it is sent as it came
     sent: int = 0  # tokens of what is sent, beside the recalled ones
+    answered: bool = False  # the upstream has taken what was sent, and answered
     recalled: int = 0
     spare: int | None = None  # free tokens of the window
     head: str = ""  # id of the record in force

@@ -30,10 +30,11 @@ from conspectus.model.provider_errors import is_overflow
 from conspectus_serve.bodies import Bodies
 from conspectus_serve.entrance import add_tenant
 from conspectus_serve.exchange import Exchange
+from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.held import Held, HeldHistories, answer_of, asked_of
 from conspectus_serve.models import CUT, LEAST, NO_WINDOW, Models, form_of, formed
 from conspectus_serve.numbers import written
-from conspectus_serve.protocols import RESPONSES, Refusal
+from conspectus_serve.protocols import RESPONSES, TOO_LONG, Refusal
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of, scope_of
@@ -69,10 +70,11 @@ class Fitter:
         work: Work | None = None,
     ) -> None:
         self._archive, self._settings = archive, settings
+        self.health = ArchiveHealth(archive)
         self._bodies = Bodies()
         self._models = Models(settings, config, archive)
         self._work = work or Work(archive, self._models)
-        self.places, self._originals = Places(archive), Originals(archive)
+        self.places, self._originals = Places(archive, self.health), Originals(archive)
         self._held = HeldHistories(archive)
         self._holds = not config.redact  # what is held is kept as it was sent
         self.compacts = self._holds and settings.compaction == "here"  # for those who ask for it
@@ -97,7 +99,9 @@ class Fitter:
         try:
             yield
         except ArchiveError as error:
-            raise Refusal(503, f"the archive is not there just now: {error}") from None
+            self.health.note_failure()
+            why = f"the archive is not there just now: {error}"
+            raise Refusal(503, why, reason="archive") from None
         except RecursionError:
             raise Refusal(400, "the request is nested too deeply; send less of it") from None
         except UNREADABLE as error:
@@ -222,12 +226,17 @@ class Fitter:
             made = await self._work.compact(x.sizes, x.scope, room, x.plain, x.short, now)
         result = made.result
         over = room is not None and result.tokens_after > room.budget
+        if result.record is not None:
+            self.health.note_success()
+        elif result.failed == "archive" and not over:  # else the error below is noted
+            self.health.note_failure()
+            x.note = x.note or f"nothing was compacted: {result.reason}"
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
         if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
             beside = f" (instructions, tools and room for the answer take {x.beside:,})"
             said = f"{result.reason}{beside if x.beside else ''}"
-            raise Refusal(400, said, "context_length_exceeded")
+            raise Refusal(400, said, TOO_LONG)
         read = x.trail.messages
         result.messages[:] = [read[one] if isinstance(one, int) else one for one in made.view]
         view = [x.history[one] if isinstance(one, int) else one for one in made.view]
@@ -280,6 +289,7 @@ class Fitter:
             new = [*x.route.protocol.history(x.given), *output]
             self._held.keep(x.tenant, replace(x.held, thread=x.match.thread), response, new)
         except ArchiveError as error:
+            self.health.note_failure()
             logger.warning("a response could not be kept: %s", error)
 
     # Write

@@ -18,16 +18,20 @@ from conspectus.errors import ArchiveError, InputError
 from conspectus.recall.for_agents import answer_flow
 from conspectus.tokens import TokenMeter
 from conspectus_serve.entrance import Entrance, tenants_in
+from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.protocols import Refusal, printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
+    from conspectus_serve.app import Reply
     from conspectus_serve.exchange import Exchange
 
 logger = logging.getLogger("conspectus.serve")
 
-HEALTH, METRICS, PAGE = "/healthz", "/metrics", "/conspectus"
+HEALTH, READY, METRICS, PAGE = "/healthz", "/readyz", "/metrics", "/conspectus"
+LEFT = "client_left"  # the reason of a request whose client has gone before its answer ended
+REFUSED = "upstream_status"  # the reason where the upstream itself has answered with an error
 
 BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram of seconds
 
@@ -48,60 +52,75 @@ THREADS, ORIGINALS, LETTERS, FOUND = 200, 300, 4_000, 3_000
 class Operation:
     """Count and log requests, and answer those for the endpoint's own pages."""
 
-    def __init__(self, archive: Archive, entrance: Entrance) -> None:
-        self._archive, self._entrance = archive, entrance
+    def __init__(self, archive: Archive, entrance: Entrance, health: ArchiveHealth) -> None:
+        self._archive, self._entrance, self._health = archive, entrance, health
         self._figures = CollectorRegistry()
         own: Any = {"namespace": "conspectus_serve", "registry": self._figures}
         self._requests = Counter("requests", "Requests", ("kind", "outcome"), **own)
+        self._failures = Counter("failures", "Requests that failed", ("reason",), **own)
         self._totals = [Counter(name, name.replace("_", " "), **own) for name in TOTALS]
         self._seconds = Histogram("seconds", "Seconds of requests", buckets=BOUNDS, **own)
         self.in_flight = Gauge("in_flight", "Requests under way", **own)
+        self._archive_up = Gauge("archive_up", "Whether the archive takes what is written", **own)
+        archive_failures = Gauge("archive_failures", "Failures of the archive", **own)
+        archive_failures.set_function(lambda: health.failures)
 
-    def done(
-        self, request: Request, x: Exchange | None, status: int, note: str, took: float
-    ) -> None:
+    def done(self, request: Request, x: Exchange | None, reply: Reply, took: float) -> None:
         """Log and count a request that has ended, with what is known of its history."""
         compacted = x is not None and x.view is not None
-        outcome = "failed" if status >= 400 or not status else "passed"
-        outcome = "compacted" if compacted and outcome == "passed" else outcome
+        reason = reply.reason or (REFUSED if reply.status >= 400 else "")
+        outcome = "compacted" if compacted else "passed"
+        if reason:
+            outcome = "left" if reason == LEFT else "failed"
+            self._failures.labels(reason).inc()
         kind, about = "other", "model=- tenant=- thread=- tokens=0 sent=0"
         if x is not None:
-            kind, sent = x.route.name, x.sent + x.recalled
+            kind, sent = x.route.name, x.sent + x.recalled if x.answered else 0
             model, thread = printable(x.model), printable(x.match.thread)
             about = f"model={model} tenant={x.tenant} thread={thread} tokens={x.tokens} sent={sent}"
             amounts = (x.tokens, sent, x.compactions, x.retries)
             for total, amount in zip(self._totals, amounts, strict=True):
                 total.inc(amount)
         client = printable(request.headers.get("user-agent", "").partition(" ")[0])
-        said = f"{client} {printable(request.scope['path'])} {about} {outcome} status={status}"
-        logger.info("%s %.2fs%s", said, took, f"; {note}" if note else "")
+        said = f"{client} {printable(request.scope['path'])} {about} {outcome}"
+        if reason:
+            said += f" reason={reason}"
+        note = f"; {reply.note}" if reply.note else ""
+        logger.info("%s status=%d %.2fs%s", said, reply.status, took, note)
         self._requests.labels(kind, outcome).inc()
         self._seconds.observe(took)
 
     def is_ours(self, request: Request) -> bool:
         """Return whether a request is for one of the endpoint's own pages."""
-        paths = (HEALTH, METRICS, PAGE, f"{PAGE}/")
+        paths = (HEALTH, READY, METRICS, PAGE, f"{PAGE}/")
         return request.method in ("GET", "HEAD") and request.scope["path"] in paths
 
     def page(self, request: Request) -> Response:
         """Answer a request for a page; this reads the archive."""
         path, given = request.scope["path"], request.query_params
         try:
-            if path == HEALTH:
-                self._archive.notes(LOCAL, "health", ["health"])
-                return PlainTextResponse("ok\n")
+            if path in (HEALTH, READY):
+                return self._health_page(path)
             self._entrance.check_page(request)
             if path == METRICS:
+                self._archive_up.set(not self._health.problem())
                 figures = generate_latest(self._figures)
                 return PlainTextResponse(figures, media_type="text/plain; version=0.0.4")
             names = ("tenant", "thread", "session", "q")
             return HTMLResponse(self._page(*(given.get(one, "") for one in names)), 200, HEADERS)
         except ArchiveError as error:
-            why = "is not there" if path == HEALTH else f"cannot be read: {error}"
-            return PlainTextResponse(f"the archive {why}\n", 503)
+            return PlainTextResponse(f"the archive cannot be read: {error}\n", 503)
         except Refusal as error:
             ask = {"www-authenticate": 'Basic realm="Conspectus"'} if error.status == 401 else {}
             return PlainTextResponse(f"{error}\n", error.status, ask)
+
+    def _health_page(self, path: str) -> Response:
+        """Say whether the archive is there; anybody may ask, so nothing more is said of it."""
+        problem = self._health.problem() if path == HEALTH else self._health.problem_of_writing()
+        if not problem:
+            return PlainTextResponse("ok\n")
+        logger.warning("%s: %s", path, problem)
+        return PlainTextResponse("the archive is not there, or takes nothing\n", 503)
 
     def _page(self, tenant: str, thread: str, session: str, query: str) -> str:
         archive, tenants = self._archive, tenants_in(self._archive) or [LOCAL]

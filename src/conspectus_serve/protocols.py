@@ -14,15 +14,34 @@ ANTHROPIC_KINDS = {401: "authentication_error", 403: "permission_error", 413: "r
 """Types of Anthropic's errors by status, as far as the endpoint has some of its own."""
 
 PATHS = 64  # of which is remembered what they are; clients use few
+TOO_LONG = "context_length_exceeded"  # the code of an error by which clients know a full window
 LONGEST = 80  # maximum characters of a client's text in the log
 
 
-class Refusal(Exception):
-    """A request that the endpoint refuses, or that its upstream cannot answer."""
+REASONS = {
+    401: "entrance",
+    403: "entrance",
+    421: "entrance",
+    426: "entrance",
+    500: "internal",
+    502: "upstream",
+    504: "upstream",
+}
+"""Reasons of failures by the status that the endpoint answers with; others lie in the request."""
 
-    def __init__(self, status: int, message: str, code: str | None = None) -> None:
+
+class Refusal(Exception):
+    """A request that the endpoint refuses, or that its upstream cannot answer.
+
+    `reason` is the word for it in the log and the figures; by default it follows from the status.
+    """
+
+    def __init__(
+        self, status: int, message: str, code: str | None = None, *, reason: str = ""
+    ) -> None:
         super().__init__(message)
         self.status, self.code = status, code
+        self.reason = reason or ("too_long" if code == TOO_LONG else REASONS.get(status, "request"))
 
 
 def printable(text: str) -> str:

@@ -26,6 +26,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus_serve.cleared import is_left_of
+from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.trails import Mark, Trail, is_random
 
 logger = logging.getLogger("conspectus.serve")
@@ -66,8 +67,9 @@ class Places:
     A writer may hold the archive for a while, and no answer waits for that.
     """
 
-    def __init__(self, archive: Archive) -> None:
-        self._archive, self._turn, self._lock = archive, threading.Lock(), threading.Lock()
+    def __init__(self, archive: Archive, health: ArchiveHealth) -> None:
+        self._archive, self._health = archive, health
+        self._turn, self._lock = threading.Lock(), threading.Lock()
         self._waiting = dict[tuple[str, str], dict[str, Any]]()
         self._near = Newest[tuple[str, str], str](GUESSED)
 
@@ -125,6 +127,7 @@ class Places:
                 try:
                     self._archive.note(tenant, "thread", notes)
                 except ArchiveError as error:
+                    self._health.note_failure()
                     logger.warning("how far threads have come could not be kept: %s", error)
             with self._lock:  # what has come since waits on
                 for at in [at for at, row in rows.items() if self._waiting.get(at) is row]:

@@ -159,7 +159,8 @@ class Beside(Work):
             with suppress(EOFError):
                 return answer.result()
             logger.warning("the process that summarises has ended, and is started again")
-        raise Refusal(503, "the process that summarises has ended; send the request again")
+        why = "the process that summarises has ended; send the request again"
+        raise Refusal(503, why, reason="summariser")
 
     def _listen(self, link: Link) -> None:
         connection, calls = link

@@ -136,6 +136,8 @@ class LangGraphStore:
         self._indexes.clear()
         return count
 
+    discard = forget
+
     def check(self) -> str:
         return ""
 

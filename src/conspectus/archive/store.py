@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, cast
+from uuid import uuid4
 
 from conspectus._langchain import is_store
 from conspectus._newest import Newest
@@ -42,6 +44,7 @@ from conspectus.messages import Message
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 256, 10_000  # Chains in memory, and their records
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
+PROBE = "conspectus probe"  # The tenant of values that are written to be removed
 AFTER, BRANCHES = "after", 8  # Notes of the newest records after another one, and how many
 
 P = ParamSpec("P")
@@ -345,6 +348,23 @@ class Archive:
         items = [Item(name, packed(data)) for name, data in named.items()]
         scope = Scope(place, "", "notes") if isinstance(place, str) else place
         self.backend.write(scope, {"notes": items}, durable=durable)
+
+    def probe(self, size: int) -> None:
+        """Write a value of so many bytes, read it back, and remove it.
+
+        So it is known whether the store takes what is written: one on a full disk still reads.
+
+        Raises:
+            ArchiveError: it does not.
+        """
+        scope, item = Scope(PROBE, "", str(uuid4())), Item("probe", os.urandom(size))
+        self.backend.write(scope, {"notes": [item]})
+        kept = self.backend.read(scope, "notes", [item.key])
+        self.backend.discard([scope])
+        if kept.get(item.key) != item.body:
+            raise ArchiveUnconfirmed(
+                "The store took a value and does not give it back; check its disk and its quota."
+            )
 
     # For people
 

@@ -250,12 +250,17 @@ class Tables(ABC):
 
     def forget(self, scopes: Sequence[Scope]) -> int:
         """Delete histories; return the number of originals, records and drafts."""
+        count = self.discard(scopes)
+        self.scrub()
+        return count
+
+    def discard(self, scopes: Sequence[Scope]) -> int:
+        """Delete as `forget` does, and leave what the files still hold of it for the next one."""
         count, sql = 0, f"SELECT id FROM scope WHERE {SAME}{self.lock}"
         with self.transaction(writes=True) as run:
             for number in [row for scope in scopes for row in run(sql, *scope.hashes)]:
                 count += self._drop(run, "scope = ?", *number)
                 run("DELETE FROM scope WHERE id = ?", *number)
-        self.scrub()
         return count
 
     def sweep(self) -> None:

@@ -1,0 +1,203 @@
+"""The archive takes no more: what clients, probes and figures are told, and how it comes back."""
+
+import logging
+import re
+import resource
+import shutil
+import signal
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from conspectus.archive import Archive
+from postgres_support import postgres_schema
+from serve_support import Serving, before, chat, own, post, refusal, serving, talk
+
+PATH = "/v1/chat/completions"
+
+
+def long(tag: str) -> dict[str, Any]:
+    """A request that must be compacted, of a conversation of its own."""
+    history = talk()
+    return {"model": "m", "messages": [{"role": "user", "content": f"This is {tag}."}, *history]}
+
+
+def status(endpoint: Serving, path: str) -> int:
+    return httpx.get(endpoint.url + path, timeout=60).status_code
+
+
+def figures(endpoint: Serving) -> dict[str, float]:
+    text = httpx.get(endpoint.url + "/metrics", timeout=60).text
+    rows = re.findall(r"^conspectus_serve_(\S+) (\S+)$", text, re.MULTILINE)
+    return {name: float(number) for name, number in rows}
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """No file of this process grows: SQLite can write no more than where a disk is full."""
+    before_it = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    largest = max(one.stat().st_size for one in folder.iterdir())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, before_it[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before_it)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@contextmanager
+def no_folder(folder: Path) -> Iterator[None]:
+    shutil.rmtree(folder)
+    yield
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    writer = sqlite3.connect(folder / "a.db", isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        writer.close()
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """As on a file system that was mounted anew, to be read: each statement that writes fails."""
+    known = sqlite3.Connection.execute
+
+    class ReadOnly(sqlite3.Connection):
+        def execute(self, sql: str, *args: Any) -> Any:
+            if sql.startswith("BEGIN"):
+                raise sqlite3.OperationalError("attempt to write a readonly database")
+            return known(self, sql, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("conspectus.archive.sqlite._Connection.execute", ReadOnly.execute)
+        yield
+
+
+FAULTS = {"full": full_disk, "gone": no_folder, "locked": locked, "read-only": read_only}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_health_is_not_ok_while_the_archive_takes_nothing(tmp_path, monkeypatch, fault):
+    monkeypatch.setattr("conspectus.archive.sqlite.BUSY", 0.2)
+    monkeypatch.setattr("conspectus_serve.health.PROBES_APART", 0.0)
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    with before(lambda asked: chat(), folder) as (upstream, endpoint):
+        first = post(endpoint, PATH, long("the first"))
+        assert (first.status_code, own(first, "compacted")) == (200, "true")
+        assert (status(endpoint, "/healthz"), status(endpoint, "/readyz")) == (200, 200)
+        with FAULTS[fault](folder):
+            assert status(endpoint, "/readyz") == 503
+            statuses = [post(endpoint, PATH, long(f"number {n}")).status_code for n in range(3)]
+            health, told = status(endpoint, "/healthz"), figures(endpoint)
+        assert statuses == [503] * 3
+        assert health == 503
+        assert told['failures_total{reason="archive"}'] == 3
+        assert told["archive_up"] == 0
+        assert told["archive_failures"] >= 3
+        # What did not reach the provider was not sent.
+        assert len(upstream.posts) == 1
+        assert told["tokens_sent_total"] == int(own(first, "tokens-after") or 0)
+        if fault != "gone":  # then the program must be started again
+            assert (status(endpoint, "/healthz"), status(endpoint, "/readyz")) == (200, 200)
+            again = post(endpoint, PATH, long("number 0"))
+            assert (again.status_code, own(again, "compacted")) == (200, "true")
+            assert figures(endpoint)["archive_up"] == 1
+
+
+def test_a_compaction_that_is_kept_makes_health_ok_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("conspectus_serve.health.PROBES_APART", 600.0)
+    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+        post(endpoint, PATH, long("the first"))
+        with full_disk(tmp_path):
+            assert post(endpoint, PATH, long("another")).status_code == 503
+            assert status(endpoint, "/healthz") == 503
+        assert post(endpoint, PATH, long("another")).status_code == 200
+        assert status(endpoint, "/healthz") == 200
+
+
+def test_a_readiness_probe_leaves_nothing_behind(tmp_path):
+    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+        assert status(endpoint, "/readyz") == 200
+    with sqlite3.connect(tmp_path / "a.db") as database:
+        assert database.execute("SELECT count(*) FROM item").fetchone() == (0,)
+        assert database.execute("SELECT count(*) FROM scope").fetchone() == (0,)
+    database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_database_that_is_read_only_or_down_is_not_ready(monkeypatch):
+    monkeypatch.setattr("conspectus_serve.health.PROBES_APART", 0.0)
+    with postgres_schema() as address, Archive.open(address):
+        options = "%20-cdefault_transaction_read_only%3Don"
+        upstream = "http://127.0.0.1:9"
+        with serving(upstream, address + options, secret_file="unused") as endpoint:
+            assert status(endpoint, "/healthz") == 200
+            assert status(endpoint, "/readyz") == 503
+            assert post(endpoint, PATH, long("one")).status_code == 503
+            assert status(endpoint, "/healthz") == 503
+        with serving(upstream, address, secret_file="unused") as endpoint:
+            assert status(endpoint, "/readyz") == 200
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_left_during_a_summary_is_logged_as_left(
+    tmp_path, monkeypatch, caplog, stream
+):
+    caplog.set_level(logging.INFO, "conspectus.serve")
+    began, going, known = threading.Event(), threading.Event(), Archive.put
+
+    def slow(self: Any, *args: Any, **more: Any) -> Any:
+        began.set()
+        going.wait(60)
+        return known(self, *args, **more)
+
+    monkeypatch.setattr(Archive, "put", slow)
+    body = httpx.Request("POST", "http://h", json={**long("one"), "stream": stream}).content
+    head = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    with before(lambda asked: chat(), tmp_path, keep_alive=0.1) as (upstream, endpoint):
+        with socket.create_connection(("127.0.0.1", urlsplit(endpoint.url).port or 0)) as line:
+            line.sendall(head % (PATH.encode(), len(body)) + body)
+            assert began.wait(60)
+            assert not stream or b": waiting" in line.recv(10_000) + line.recv(10_000)
+        until = time.monotonic() + 60
+        while " left " not in caplog.text and time.monotonic() < until:
+            time.sleep(0.01)
+        going.set()
+        told = figures(endpoint)
+        [line_of_log] = [text for text in caplog.messages if PATH in text]
+    assert f" thread={line_of_log.partition('thread=')[2].split()[0]} " in line_of_log
+    assert " sent=0 left reason=client_left " in line_of_log
+    assert told['failures_total{reason="client_left"}'] == 1
+    assert told['requests_total{kind="chat/completions",outcome="left"}'] == 1
+    assert told["tokens_sent_total"] == 0
+    assert upstream.posts == []
+
+
+def test_failures_are_counted_by_reason(tmp_path):
+    with before(lambda asked: refusal("no", 403), tmp_path) as (_, endpoint):
+        post(endpoint, PATH, b"no json")
+        post(endpoint, PATH, {"model": "m", "messages": talk(1)})
+        post(endpoint, PATH, {"model": "m", "messages": talk(1)}, origin="file://")
+        post(endpoint, PATH, {"model": "m", "messages": talk(), "tools": [{"n": "x " * 9_000}]})
+        told = figures(endpoint)
+    reasons = ("request", "upstream_status", "entrance", "too_long")
+    assert [told[f'failures_total{{reason="{one}"}}'] for one in reasons] == [1, 1, 1, 1]
+    with serving("http://127.0.0.1:9", tmp_path / "b.db") as endpoint:
+        post(endpoint, PATH, {"model": "m", "messages": talk(1)})
+        assert figures(endpoint)['failures_total{reason="upstream"}'] == 1
