@@ -86,6 +86,7 @@ def compactor(summarizer: Any, **more: Any) -> Compactor:
     """Its trigger is 3,000 tokens: some 40 of these turns; preparing begins at some 28."""
     given: dict[str, Any] = {"window": 4_000, "trigger": ("tokens", 3_000)}
     given |= {"keep": ("messages", 6), "archive": "memory:", "background": True}
+    given["alternate_roles"] = "off"
     return Compactor(summarizer, **{**given, **more})
 
 

@@ -66,6 +66,7 @@ def short(request: SummaryRequest) -> str:
 
 def engine(summarizer: Any = None, **more: Any) -> Compactor:
     more.setdefault("archive", Archive(InMemoryStore()))
+    more.setdefault("alternate_roles", "off")  # each message stays the caller's own object
     return Compactor(summarizer, **more)
 
 

@@ -29,6 +29,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.langchain import SummarizationMiddleware
+from conspectus.messages import SUMMARY_LINE
 from conspectus.tokens import TokenMeter
 from scripted_models import ScriptedChatModel
 from stateful.oracle import openai_rejects
@@ -197,8 +198,13 @@ def is_summary(message: BaseMessage) -> bool:
 
 
 def summaries(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The summaries among messages."""
-    return [message for message in messages if is_summary(message)]
+    """The summaries among messages, also those that the user's words were joined to."""
+    return [message for message in messages if is_summary(message) or is_joined(message)]
+
+
+def is_joined(message: BaseMessage) -> bool:
+    """Whether a message is the user's, with a summary before it."""
+    return message.type == "human" and message.text.startswith(SUMMARY_LINE)
 
 
 def torn(messages: Sequence[BaseMessage]) -> list[str]:

@@ -27,6 +27,7 @@ class RecallingAgent(Bench):
 
     def __init__(self, calls: dict[str, list[list[dict[str, Any]]]] | None = None, **more: Any):
         settings = {"trigger": ("messages", 20), "keep": ("messages", 6), "recall": "auto"}
+        settings["alternate_roles"] = "off"
         guard = more.pop("guard", {})
         self.calls, self.steps, self.config = calls or {}, 0, thread()
         middle = SummarizationMiddleware(None, **{**settings, **more})

@@ -269,7 +269,13 @@ def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(inst
     writers = [ScriptedChatModel(answers=answer, delay=0.05) for _ in range(instances)]
     archive = Archive(store)
     compactors = [
-        Compactor(one, trigger=("messages", 6), keep=("messages", 2), archive=Archive(store))
+        Compactor(
+            one,
+            trigger=("messages", 6),
+            keep=("messages", 2),
+            archive=Archive(store),
+            alternate_roles="off",
+        )
         for one in writers
     ]
     sent = talk(12)

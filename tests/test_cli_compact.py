@@ -16,7 +16,7 @@ from conspectus.transcripts import read_history
 from stateful.messages import answering, calling, speaking
 
 report = partial(read_json, "compact")
-SMALL = ["--trigger", "messages:10", "--keep", "messages:4"]
+SMALL = ["--trigger", "messages:10", "--keep", "messages:4", "--alternate-roles", "off"]
 
 pytestmark = pytest.mark.usefixtures("own_data_folder")
 

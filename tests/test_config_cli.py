@@ -301,6 +301,7 @@ def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
         keep: {type: messages, value: 2}
         token_counter: test_config_cli:count_words
         pin: test_config_cli:about_money
+        alternate_roles: off
         archive: "memory:"
         """)  # fmt: skip
     agent = built(config, model=summarising(), model_registry={})

@@ -299,7 +299,11 @@ def told(history: Any) -> Bench:
         return "Seen."
 
     middle = SummarizationMiddleware(
-        None, trigger=("tokens", 100_000), keep=("messages", 4), history=history
+        None,
+        trigger=("tokens", 100_000),
+        keep=("messages", 4),
+        history=history,
+        alternate_roles="off",
     )
     return Bench(answer, middle, ContextGuard(middle, window=WINDOW), tools=[read])
 

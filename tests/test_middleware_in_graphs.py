@@ -114,7 +114,7 @@ class SystemFirst(AgentMiddleware[Any, Any, Any]):
 @pytest.mark.parametrize("own_rule", [False, True])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_the_summary_stands_behind_all_leading_system_messages(history, own_rule):
-    own = middleware(history=history)
+    own = middleware(history=history, alternate_roles="off")
     graph, model = agent(steps(30), SystemFirst(), own, ContextGuard(own, window=20_000))
     first = [SystemMessage("Yours.", id="own")] if own_rule else []
     graph.invoke({"messages": [*first, HumanMessage("Look at all.")]}, thread())

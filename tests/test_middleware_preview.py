@@ -24,7 +24,9 @@ class Asked:
         self.store = more.pop("store", InMemoryStore())
         more.setdefault("preview", True)
         self.events: list[str] = []
-        self.own = middleware(on_event=lambda event, _: self.events.append(event), **more)
+        self.own = middleware(
+            on_event=lambda event, _: self.events.append(event), alternate_roles="off", **more
+        )
         self.saver = InMemorySaver()
         self.more = {"store": self.store, "checkpointer": self.saver}
         self.graph, self.model = agent(steps(count), self.own, **self.more)
@@ -127,7 +129,7 @@ def test_an_edited_preview_that_the_redactor_lengthens_must_fit_too():
 
     own = SummarizationMiddleware(
         ScriptedChatModel(answers=[]), summarizer="embedded", trigger=("tokens", 1_500),
-        keep=("messages", 4), window=2_000, archive="memory:", preview=ask,
+        keep=("messages", 4), window=2_000, archive="memory:", preview=ask, alternate_roles="off",
         redact=lambda text: text.replace("sk1", "[redacted: a secret]"),
     )  # fmt: skip
     turns = [HumanMessage(f"Message {n}: " + f"word{n} " * 60, id=f"m{n}") for n in range(40)]

@@ -63,7 +63,7 @@ def post(endpoint: Serving, history: list[Any], **more: Any) -> httpx.Response:
 def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(tmp_path):
     history = talk(30)
     more = [*history, {"role": "assistant", "content": "x"}, history[-1]]
-    with both(tmp_path / "a.db") as (upstream, endpoint):
+    with both(tmp_path / "a.db", alternate_roles="off") as (upstream, endpoint):
         first, whole = post(endpoint, history[:1]), post(endpoint, history)
         again = post(endpoint, more)
         sent = upstream.requests[1].body["messages"]

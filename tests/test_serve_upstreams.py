@@ -20,8 +20,8 @@ import pytest
 import zstandard
 
 import serve_support
+from conspectus.messages.alternation import alternating
 from conspectus.tokens import TokenMeter
-from conspectus_serve.models import alternating
 from serve_support import EVENTS, Asked, before, chat, message, own, post, refusal, serving, talk
 
 METER = TokenMeter(model="m")
@@ -372,8 +372,10 @@ def strict(messages: list[Any]) -> str:
     return ""
 
 
-@pytest.mark.parametrize(("setting", "refused"), [("auto", 1), ("on", 0)])
-def test_user_messages_are_joined_where_an_upstream_asks_for_it(tmp_path, setting, refused):
+@pytest.mark.parametrize(
+    ("setting", "model", "refused"), [("auto", "gpt-5", 1), ("auto", "own", 0), ("on", "gpt-5", 0)]
+)
+def test_user_messages_are_joined_where_an_upstream_asks_for_it(tmp_path, setting, model, refused):
     def answer(asked: Asked) -> Any:
         wrong = strict(asked.body["messages"])
         return refusal(wrong) if wrong else chat()
@@ -381,7 +383,7 @@ def test_user_messages_are_joined_where_an_upstream_asks_for_it(tmp_path, settin
     history = talk()
     with before(answer, tmp_path, alternate_roles=setting) as (upstream, endpoint):
         for n in range(3):
-            got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+            got = post(endpoint, "/v1/chat/completions", {"model": model, "messages": history})
             assert (got.status_code, own(got, "compacted")) == (200, "true")
             history += [*talk(1)[1:2], {"role": "user", "content": f"And {n}?"}]
     assert len(upstream.posts) == 3 + refused

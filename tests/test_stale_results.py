@@ -154,7 +154,8 @@ class Binding:
 def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, way, calls, caplog):
     """Those of the newest turn stay with their calls at first: most models ask for them there."""
     model, events = Binding(calls), list[str]()
-    own = middleware(history=history, on_event=lambda event, data: events.append(event))
+    listen: Any = {"on_event": lambda event, data: events.append(event)}
+    own = middleware(history=history, alternate_roles="off", **listen)
     bench = Bench(model, own, *([ContextGuard(own, window=20_000)] if guarded else []))
     for n in range(24 // (calls + 1)):
         state = bench.say(f"Go on, {n}.", way)

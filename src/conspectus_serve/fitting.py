@@ -311,7 +311,9 @@ class Fitter:
                 view, x.recalled = self._recall.shown(
                     x.scope, x.head, x.plain, view, x.engine.meter, x.spare, search
                 )
-            view, body, x.betas = formed(protocol.name, view, body, x.learned.forms)
+            alternates = x.result is not None and x.result.alternates
+            forms = self._models.forms(x.model, x.learned, alternates)
+            view, body, x.betas = formed(protocol.name, view, body, forms)
         if view is not None or x.filled:
             whole = {**body, protocol.field: x.history if view is None else view}
             x.content = written(whole, odd=x.body.odd)
@@ -327,7 +329,7 @@ class Fitter:
                 logger.warning("a refused request could not be made smaller: %s", error)
                 return False
         else:
-            thinking, alternate = x.given.get("thinking"), self._settings.alternate_roles
+            thinking, alternate = x.given.get("thinking"), self._models.alternate_roles
             known = x.learned.forms
             form = form_of(str(refusal), known, thinking, alternate) if x.view is not None else ""
             smaller = bool(form)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +18,12 @@ from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.engine.settings import Engine, Settings, predicate
 from conspectus.errors import PolicyError
+from conspectus.messages.alternation import (
+    AlternateRoles,
+    alternates,
+    alternating,
+    refuses_roles,
+)
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.requests import REFUSED, without_stale_thoughts
 from conspectus.model.chat_model import chat_model_named
@@ -109,6 +114,9 @@ class Models:
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
         made = settings_of(config)
         self._counter = made["token_counter"] if config.token_counter else None
+        # That of the endpoint's own section goes before that of `summarization:`.
+        own = settings.alternate_roles
+        self.alternate_roles: AlternateRoles = config.alternate_roles if own == "auto" else own
         self._pin = predicate(made["pin"])
         self._given = {**made, "skills": None, "summarizer": config.model_name or EMBEDDED}
         if config.model_name and not names_embedded(config.model_name):
@@ -117,8 +125,15 @@ class Models:
 
     def learned(self, tenant: str, model: str) -> Learned:
         """Return what is to be remembered of a model."""
-        forms = {"roles"} if self._settings.alternate_roles == "on" else set[str]()
+        joined = alternates(self.alternate_roles, model)
+        forms = {"roles"} if joined else set[str]()
         return self._learned.get_or_make((tenant, model), lambda: Learned(forms=forms))
+
+    def forms(self, model: str, learned: Learned, history_alternates: bool) -> set[str]:
+        """Return the forms of a compacted request: what was learned, and what a history shows."""
+        if history_alternates and alternates(self.alternate_roles, model) is None:
+            return {*learned.forms, "roles"}
+        return learned.forms
 
     def window(self, model: str, learned: Learned, betas: Sequence[str] = ()) -> int | None:
         """Return the input limit of a model, in tokens; None if unknown.
@@ -189,7 +204,9 @@ class Models:
             background=None,
             summary_request="smallest",
         )
-        return Engine.build(settings, settings.policy(), self.meter(model))
+        # Messages are joined where the request is written.
+        engine = Engine.build(settings, settings.policy(), self.meter(model))
+        return replace(engine, alternate=False)
 
 
 def window_in(listed: Any, model: str) -> int | None:
@@ -217,13 +234,6 @@ def _limits(entry: Mapping[str, Any]) -> Iterator[int]:
             yield from _limits(part)
 
 
-ALTERNATE = re.compile(
-    r"(?:roles?|messages?)\b.{0,80}?\balternat|multiple .{0,20}?roles? in a row|"
-    r"consecutive .{0,30}?(?:messages|roles?)|unexpected role|after role\b",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Words of refusals by templates of Mistral, Gemma and others, and by strict gateways."""
-
 SWITCH = "drop_block"
 BETA = "thinking-binding-controls-2026-08-01"
 """The provider's own switch for thoughts behind another beginning, and the beta header that it
@@ -235,7 +245,7 @@ def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str)
 
     `forms` has those that are in use, `thinking` is the request's, `alternate` the setting.
     """
-    if ALTERNATE.search(refusal) and alternate != "off":
+    if alternate != "off" and refuses_roles(refusal):
         return "" if "roles" in forms else "roles"
     if not REFUSED.search(refusal) or "thoughtless" in forms:
         return ""
@@ -256,28 +266,3 @@ def formed(
     thinking = thinking if isinstance(thinking, Mapping) else {"type": "adaptive"}
     binding = {"block_binding": {"prefix_mismatch_behavior": SWITCH}}
     return view, {**body, "thinking": {**thinking, **binding}}, (BETA,)
-
-
-def alternating(view: Sequence[Any]) -> list[Any]:
-    """Join messages of the user that stand one after another.
-
-    Example:
-        >>> alternating([{"role": "user", "content": "Notes."}, {"role": "user", "content": "Hi."}])
-        [{'role': 'user', 'content': 'Notes.\\n\\nHi.'}]
-    """
-    made: list[Any] = []
-    for message in view:
-        first, second = (made[-1] if made else {}), message.get("content")
-        if first.get("role") == message.get("role") == "user":
-            both: Any = [first.get("content"), second]
-            texts = all(isinstance(one, str) for one in both)
-            both = "\n\n".join(both) if texts else [*_blocks(both[0]), *_blocks(second)]
-            message = {**made.pop(), **message, "content": both}
-        made.append(message)
-    return made
-
-
-def _blocks(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return content
-    return [{"type": "text", "text": str(content)}] if content else []

@@ -34,6 +34,10 @@ ON_FAILURE = (
     "When no summary can be made: degrade (keep the history while there is room, else use the "
     "embedded summariser), keep, or raise."
 )
+ROLES = (
+    "Whether messages of the user in a row become one, as Mistral's and Gemma's templates need it: "
+    "on, off, or auto (by the name of the model in FILE, else by what the history shows)."
+)
 SAME = """outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped
     summary record_id archived""".split()  # in a result and in its JSON
 
@@ -56,6 +60,7 @@ def compact(
     redact: Annotated[bool, Option("--redact", help="Take secrets out of what is kept.")] = False,
     focus: Annotated[str | None, Option(help="What a model is to keep above all.")] = None,
     on_failure: Annotated[str, Option(help=ON_FAILURE)] = "degrade",
+    alternate_roles: Annotated[str, Option(help=ROLES)] = "auto",
     out: options.OutOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -91,6 +96,7 @@ def compact(
             "max_summary_tokens": max_summary_tokens,
             "on_failure": on_failure,
             "redact": redact,
+            "alternate_roles": alternate_roles,
         }
         with Compactor(**settings) as compactor:
             kept = compactor.archive

@@ -28,6 +28,7 @@ from conspectus.config.reading import SECTION, Source, read_section
 from conspectus.core.policy import HOUR, SMALLEST_SUMMARY, Policy, StaleResults, parse_trigger
 from conspectus.engine.settings import Settings, window_of
 from conspectus.errors import ConfigError, did_you_mean
+from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.requests import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.tools import FOLDER, Skills
@@ -103,6 +104,11 @@ def _no_flag(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("a number is needed, not true or false")
     return value
+
+
+def _on_and_off(value: Any) -> Any:
+    """Read what YAML has made of `on` and `off`."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 Whole = Annotated[int, Field(ge=1, le=MOST)]
@@ -229,6 +235,8 @@ class SummarizationConfig(Part):
     """whether the next summary is prepared beside the agent, from 0.7 of the trigger on"""
     summary_request: Literal["smallest", "cached"] = "smallest"
     """what a model is sent: what leaves, or the agent's last request, which its provider has"""
+    alternate_roles: Annotated[AlternateRoles, BeforeValidator(_on_and_off)] = "auto"
+    """user messages in a row become one, as Mistral and Gemma need it: on, off, or auto"""
     archive: Annotated[Text, AfterValidator(_archive)] | None = None
     """where originals go: sqlite:///FILE, postgresql://... or memory:; null for the graph's"""
     _source: Source = PrivateAttr(default_factory=Source)

@@ -130,6 +130,10 @@ class Record:
             request, `"smallest"` by a request of its own; empty without one.
         foreign: it covers a summary whose originals the archive does not hold, as of another
             library, or of a time without an archive.
+        alternates: no model has answered two messages of the user in a row in this history, so that
+            views have none either.
+        joined: the messages of the user behind the summary, which become one message with it where
+            views have no two in a row: the size of each and, of several, what it holds beside.
         bill: its costs beside tokens: `seconds` in all, those that the caller `waited`, and, with
             known prices, `money` in US dollars. Records are compared without it.
     """
@@ -152,6 +156,8 @@ class Record:
     order: tuple[str, ...] = ()
     request: str = ""
     foreign: bool = False
+    alternates: bool = False
+    joined: tuple[Mapping[str, Any], ...] = ()
     bill: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:

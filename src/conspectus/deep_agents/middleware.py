@@ -26,7 +26,8 @@ from conspectus.engine.settings import model_of, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.settings import DEPRECATED, model_name
+from conspectus.langchain.forms import model_name
+from conspectus.langchain.settings import DEPRECATED
 from conspectus.langchain.state import CompactionState
 from conspectus.messages import read_messages
 from conspectus.model.calls import profile_window

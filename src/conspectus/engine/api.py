@@ -34,6 +34,7 @@ from conspectus.engine.settings import (
 from conspectus.engine.thread import Thread, ThreadId, scope_of
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
+from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
 from conspectus.notes.tools import Tool
@@ -128,6 +129,11 @@ class Compactor(Attributes, Closing):
             from its cache. For loops whose model also summarises; a Runnable says how the loop
             calls it, such as `model.bind_tools(tools)`. `"smallest"` sends only what leaves. See
             `docs/cost.md`. Default: `"smallest"`.
+        alternate_roles: whether messages of the user that stand in a row become one in views, as
+            the chat templates of Mistral, Gemma and others demand: `"on"`, `"off"`, or `"auto"`:
+            by the name of the model, and for an unknown one if no model has answered two in a row
+            in the history. The summary and the task behind it then are one message, which is taken
+            apart when it comes back. Default: `"auto"`. See `docs/loops.md`.
 
     It is a context manager: after the block nothing is prepared any more, and an archive that it
     has opened is closed; see `close`.
@@ -168,6 +174,7 @@ class Compactor(Attributes, Closing):
         telemetry: AnyListeners = None,
         background: bool = False,
         summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
+        alternate_roles: AlternateRoles = "auto",
     ) -> None:
         model = model_of(model, summarizer)
         request = "cached" if is_runnable(summary_request) else summary_request

@@ -16,7 +16,7 @@ from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.result import CompactionResult, as_before, remember
 from conspectus.engine.thread import FailedSummary, Thread
-from conspectus.engine.view import History, applied, history_of
+from conspectus.engine.view import History, applied, behind_summary, history_of
 from conspectus.engine.writing import write
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError, SummaryError
 from conspectus.messages import Source, read_messages
@@ -172,8 +172,23 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         redacted=dict(material.redacted),
         order=_order(material),
         foreign=bool(material.foreign),
+        alternates=material.history.alternates,
+        joined=_joined(material),
         bill=bill,
     )
+
+
+def _joined(material: Material) -> tuple[dict[str, Any], ...]:
+    """Describe the messages that are joined to the summary, if any are."""
+    history = material.history
+    joins = material.thread.engine.alternate
+    if not material.plan.summary_tokens or joins is False:
+        return ()
+    if joins is None and not history.alternates:
+        return ()
+    fields = material.redaction is None  # what messages hold may be secret
+    gone = set(material.plan.evicted)
+    return tuple(behind_summary(history, gone, material.clips, fields=fields))
 
 
 def _order(material: Material) -> tuple[str, ...]:
@@ -326,7 +341,7 @@ def _result(
     known = thread.engine.archive is not None and more.get("failed") != "archive"
     confirmed = known and all(made.archived and not made.foreign for made in view.chain)
     return CompactionResult(
-        messages=view.sources,
+        messages=list(view.sent),
         summary=next((made.summary for made in reversed(view.chain) if made.summary), ""),
         archived=confirmed and not view.foreign,
         tokens_before=tokens if tokens_before is None else tokens_before,
@@ -335,5 +350,6 @@ def _result(
         kept=sum(not item.summary for item in view.items),
         clipped=sum(item.clipped for item in view.items),
         dropped=view.dropped,
+        alternates=view.alternates,
         **more,
     )

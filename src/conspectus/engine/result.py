@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from operator import is_
 from textwrap import shorten
 from typing import Any, Literal
 
-from conspectus.core.items import Size
+from conspectus.core.items import Role, Size
 from conspectus.core.plan import BELOW
 from conspectus.core.records import Cost, Record
 from conspectus.engine.thread import Thread
@@ -58,6 +59,7 @@ class CompactionResult:
         failures: failed tries on the way, one sentence each.
         redacted: secrets that were taken out of what left or was truncated, by kind.
         cut: tokens known to miss at the end of the new summary, as for `Record`; 0 if it is whole.
+        alternates: no model has answered two messages of the user in a row in this history.
         preparing: the trigger was reached, the history fits, and its notes are being prepared in
             the background: nothing needs to be done.
     """
@@ -82,6 +84,7 @@ class CompactionResult:
     failures: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     preparing: bool = False
+    alternates: bool = False
 
     def __repr__(self) -> str:
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
@@ -124,6 +127,8 @@ class Seen:
     sizes: list[int]  # tokens of the messages in view, without a correction
     reports: list[Report] | None  # the models' reports of usage; None after another's summary
     characters: int  # of all messages, images included
+    joins: bool  # messages of the user in a row are joined
+    last_role: Role | None  # of the newest message
 
 
 def _by_sizes(thread: Thread) -> bool:
@@ -150,6 +155,8 @@ async def remember(
         sizes=[item.tokens for item in history.items],
         reports=None if history.foreign else history.reports(),
         characters=sum(entry.memo["size"] for entry in entries),
+        joins=history.joins,
+        last_role=entries[-1].role if entries else None,
     )
     thread.engine.memory.histories.put(thread.scope, seen)
 
@@ -215,10 +222,16 @@ def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | 
         marked = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
         if marked or is_summary_message(entry.source):
             return None
-    view, sizes = [*view, *later], [*seen.sizes, *map(thread.engine.meter.entry, entries)]
+    if seen.joins and _in_a_row(seen, entries):
+        return None
+    view = [*view, *later]
+    sizes = [*seen.sizes, *map(thread.engine.meter.entry, entries)]
     reports, since = seen.reports, seen.head.messages_after if seen.head else 0
     if later and reports is not None:
-        reports = [*reports, *reports_of(view, sizes, max(since, len(seen.sizes)))]
+        # Sizes are those of messages before any of them were joined.
+        known = len(seen.sizes)
+        filler: list[Source] = [{}] * known
+        reports = [*reports, *reports_of([*filler, *later], sizes, max(since, known))]
     return replace(
         seen,
         sent=[*now, *later],
@@ -227,7 +240,14 @@ def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | 
         sizes=sizes,
         reports=reports,
         characters=seen.characters + sum(entry.memo["size"] for entry in entries),
+        last_role=entries[-1].role if entries else seen.last_role,
     )
+
+
+def _in_a_row(seen: Seen, later: Sequence[Message]) -> bool:
+    """Tell whether new messages bring two of the user in a row."""
+    roles = [seen.last_role, *(entry.role for entry in later)]
+    return ("user", "user") in pairwise(roles)
 
 
 def _same(now: Sequence[Any], seen: Seen) -> bool:

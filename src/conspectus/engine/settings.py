@@ -31,6 +31,7 @@ from conspectus.engine.background import Preparations
 from conspectus.engine.thread import Memory
 from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import summary_message, summary_text
+from conspectus.messages.alternation import AlternateRoles, alternates
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.tools import Skills, Tool, ToolTable
@@ -90,6 +91,7 @@ CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         'a conspectus.langchain.Skills, such as Skills(("read_file",))',
     ),
     "summary_request": (("smallest", "cached").__contains__, '"smallest" or "cached"'),
+    "alternate_roles": (get_args(AlternateRoles).__contains__, '"auto", "on" or "off"'),
     "pin": (
         lambda v: v != "" and (isinstance(v, str) or _is_plain(v)),
         "a callable that takes a message and is not async, or the name of a marker in "
@@ -128,6 +130,7 @@ class Settings:
     skills: Skills | None = None
     redact: Redact = None
     summary_request: Literal["smallest", "cached"] = "smallest"
+    alternate_roles: AlternateRoles = "auto"
 
     def __post_init__(self) -> None:
         for name, (is_valid, meaning) in CHECKS.items():
@@ -178,6 +181,8 @@ class Engine:
     # originals, so that nothing is clipped
     where: str | None = None
     background: Preparations | None = None
+    # whether messages of the user in a row are joined in views; None if the history decides
+    alternate: bool | None = None
 
     @classmethod
     def build(cls, own: Settings, policy: Policy, meter: TokenMeter) -> Engine:
@@ -217,6 +222,7 @@ class Engine:
             where=None if archive is None else ARCHIVED,
             tools=ToolTable(own.tool_table),
             background=Preparations() if own.background else None,
+            alternate=alternates(own.alternate_roles, meter.model),
         )
 
     def identity(self, focus: str) -> str:

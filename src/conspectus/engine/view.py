@@ -3,6 +3,9 @@
 A caller sends either its whole history or the view that it got back the last time, with the summary
 message of a record. Records that do not fit the history are dropped, never trusted.
 
+Where the view has no two messages of the user in a row, the summary is one message with those that
+follow it. One that comes back is taken apart by its record before anything else is looked for.
+
 Users paste summaries and clips, and agents repeat them. A clip is known once: where it comes first,
 and not behind the summary that covers its original. A LangChain message bears our mark; a dict has
 none. Without marks one summary is known, in the user's role, before any answer of the agent; others
@@ -17,8 +20,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, dropwhile, takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conspectus._langchain import is_ai_message
 from conspectus.core.items import Clip, Item, Size, newest_user
@@ -28,11 +31,21 @@ from conspectus.messages import (
     Message,
     Source,
     is_summary_message,
+    read_message,
     read_messages,
     summary_message,
     summary_text,
 )
-from conspectus.messages.framing import summary_name
+from conspectus.messages.alternation import (
+    Came,
+    alternating,
+    as_it_came,
+    bears_joined_mark,
+    described_parts,
+    taken_apart,
+    took_two_in_a_row,
+)
+from conspectus.messages.framing import summary_names
 from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import (
     has_thoughts,
@@ -63,8 +76,10 @@ class Folded(NamedTuple):
     """The view of a history, by the records that fit it."""
 
     chain: Chain
+    entries: list[Message]  # of the history, each message that came joined taken apart
     remaining: list[Remaining]
     dropped: int  # messages that were left out because the records cover them
+    came: tuple[Came, ...] = ()  # those that came joined
 
 
 def fold(chain: Chain, entries: list[Message]) -> Folded:
@@ -76,7 +91,8 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
     """
     if not chain:
         whole = (Remaining(i, entry.key, None, False) for i, entry in enumerate(entries))
-        return Folded((), list(whole), 0)
+        return Folded((), entries, list(whole), 0)
+    entries, came = _parted(entries, chain)
     summaries = _summaries(entries, chain)
     clips = _clips(entries, chain, summaries)
     keys = [clips[i][1] if i in clips else entry.key for i, entry in enumerate(entries)]
@@ -100,7 +116,34 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
             dropped += 1
         else:
             remaining.append(Remaining(index, key, marks.get(key), came_back))
-    return Folded(live, remaining, dropped)
+    return Folded(live, entries, remaining, dropped, came)
+
+
+def _parted(entries: list[Message], chain: Chain) -> tuple[list[Message], tuple[Came, ...]]:
+    """Take messages apart that begin with a summary of the chain, as views have joined them.
+
+    A dict is only taken for one before any answer of the agent: elsewhere somebody has pasted it.
+    """
+    parted: list[Message] = []
+    came: list[Came] = []
+    may_be_joined = True
+    for entry in entries:
+        parts = None
+        begins = entry.role == "user" and entry.text.startswith(SUMMARY_LINE)
+        if begins and (may_be_joined or bears_joined_mark(entry.source)):
+            summaries = (record for record in reversed(chain) if record.summary)
+            tries = (taken_apart(entry.source, record) for record in summaries)
+            parts = next(filter(None, tries), None)
+        may_be_joined = may_be_joined and parts is None and entry.role in ("system", "user")
+        if parts is None:
+            parted.append(entry)
+        else:
+            parted += map(read_message, parts)
+            came.append(Came(entry.source, tuple(parts)))
+    if not came:
+        return entries, ()
+    name_entries(parted)
+    return parted, tuple(came)
 
 
 def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> Chain:
@@ -157,10 +200,15 @@ def may_be_summaries(entries: Sequence[Message], *, marked: bool) -> list[str]:
     """
     first = next((i for i, entry in enumerate(entries) if entry.role != "system"), -1)
     names = [
-        summary_name(entry.text)
+        name
         for i, entry in reversed([*enumerate(entries)])
         if entry.text.startswith(SUMMARY_LINE)
-        and (bears_mark(entry) or (i == first and entry.role == "user" and not marked))
+        and (
+            bears_mark(entry)
+            or bears_joined_mark(entry.source)
+            or (i == first and entry.role == "user" and not marked)
+        )
+        for name in summary_names(entry.text)
     ]
     return list(dict.fromkeys(names))
 
@@ -261,7 +309,7 @@ class ViewItem(Item):
         return min(self.tokens, smallest_clip(entry, count, engine.where, media_stay=media))
 
 
-@dataclass(slots=True)
+@dataclass
 class History:
     """One history, read and folded."""
 
@@ -269,6 +317,10 @@ class History:
     chain: Chain
     dropped: int
     like: type  # the caller's kind of message
+    came: tuple[Came, ...] = ()
+    # no model has answered two messages of the user in a row in it
+    alternates: bool = False
+    joins: bool = False  # so views have none either
     head: Record | None = field(init=False)
     head_id: str | None = field(init=False)
     sources: list[Source] = field(init=False)
@@ -281,6 +333,13 @@ class History:
         self.sources = [item.source for item in self.items]
         self.size = Size(sum(item.tokens for item in self.items), len(self.items))
         self.foreign = any(item.foreign for item in self.items)
+
+    @cached_property
+    def sent(self) -> list[Source]:
+        """The messages of the view as they are sent, those of the user in a row joined."""
+        if self.joins:
+            return alternating(self.sources, self.came)
+        return as_it_came(self.sources, self.came) if self.came else self.sources
 
     def reports(self) -> list[Report]:
         """Return the models' reports of usage since the last compaction.
@@ -301,7 +360,9 @@ class History:
 
 def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
     """Fold the records of a thread over a history, and measure the view."""
+    alternates = chain[-1].alternates if chain else not took_two_in_a_row(entries)
     folded = fold(chain, entries)
+    entries = folded.entries
     meter, keep_count, pin = engine.meter, engine.keep_count, engine.pin
     like = dict if any(isinstance(entry.source, dict) for entry in entries) else object
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
@@ -352,7 +413,20 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
     noted = next((record for record in reversed(folded.chain) if record.summary), None)
     if noted is not None:
         _put_summary(items, noted, engine, like)
-    return History(tuple(items), folded.chain, folded.dropped, like)
+    view = History(tuple(items), folded.chain, folded.dropped, like, folded.came, alternates)
+    view.joins = joins(engine, view)
+    return view
+
+
+def joins(engine: Engine, view: History) -> bool:
+    """Tell whether messages of the user in a row are joined in a view.
+
+    Without a setting that demands it, a history of which nothing has left is sent as it came.
+    """
+    if engine.settings.alternate_roles == "on":
+        return engine.alternate is not False
+    wanted = view.alternates if engine.alternate is None else engine.alternate
+    return wanted and bool(view.chain)
 
 
 def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: type) -> None:
@@ -415,4 +489,23 @@ def applied(
     ]
     if record.summary:
         _put_summary(items, record, engine, history.like)
-    return replace(history, items=tuple(items), chain=(*history.chain, record))
+    after = replace(history, items=tuple(items), chain=(*history.chain, record))
+    after.joins = joins(engine, after)
+    return after
+
+
+def behind_summary(
+    history: History, gone: set[int], clips: Mapping[int, ViewItem], *, fields: bool
+) -> list[dict[str, Any]]:
+    """Describe the messages of the user that will stand directly behind a new summary.
+
+    With `fields` what they hold beside their content is part of it.
+    """
+    stay = [
+        clips.get(index, item)
+        for index, item in enumerate(history.items)
+        if index not in gone and not item.summary
+    ]
+    others = dropwhile(lambda item: item.role == "system", stay)
+    run = takewhile(lambda item: item.role == "user" and not item.answers, others)
+    return described_parts([item.source for item in run], fields=fields)

@@ -26,6 +26,7 @@ from conspectus.engine.cached_request import sending
 from conspectus.engine.thread import LOCAL, Memory, Thread, scope_of
 from conspectus.errors import ArchiveError
 from conspectus.langchain.cache import Count, SessionCache, Sizes
+from conspectus.langchain.forms import SENT_AGAIN, Form, in_form
 from conspectus.langchain.others import laid_over
 from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
@@ -39,7 +40,7 @@ from conspectus.langchain.state import (
     without_response_id,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
-from conspectus.messages.requests import newest_user, refuses_thoughts, without_stale_thoughts
+from conspectus.messages.requests import newest_user, without_stale_thoughts
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import EmbeddedSummarizer, LastRequest
 from conspectus.model.calls import profile_window
@@ -232,20 +233,31 @@ class Channel:
     async def send(
         self, request: ModelRequest[Any], messages: Sequence[BaseMessage], handler: Handler
     ) -> Any:
-        """Send messages without stale thoughts; without any if the provider refuses the others."""
+        """Send messages in the form that the model takes, without stale thoughts.
+
+        What its provider refuses for its form is sent again in another one, which is remembered
+        for this model.
+        """
         messages = await self._going_on(messages, request.model)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", [*messages]))
+        request = self.setup.forms.formed(request, compacted=self.held)
         if self.setup.engine.cached:
             handler = self._remembering(handler)
-        try:
-            return await handler(request)
-        except Exception as error:
-            fresh = without_stale_thoughts(messages, 0, all_of_them=True)
-            if not refuses_thoughts(error) or all(map(is_, fresh, messages)):
-                raise
-        log("thoughts_refused", "the provider refused thoughts of the model: sent without them")
-        return await handler(request.override(messages=cast("list[AnyMessage]", fresh)))
+        tried: set[Form] = set()
+        while True:
+            try:
+                response = await handler(request)
+                break
+            except Exception as error:
+                form = self.setup.forms.asked_for(error, request)
+                if form is None or form in tried:
+                    raise
+                log(f"{form}_refused", SENT_AGAIN[form])
+            request = in_form(request, form)
+            tried.add(form)
+        self.setup.forms.remember(request.model, tried)
+        return response
 
     async def _going_on(self, messages: Sequence[BaseMessage], model: object) -> Any:
         """Leave out thoughts of messages that the latest compaction has kept, and response ids."""

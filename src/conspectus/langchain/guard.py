@@ -15,7 +15,7 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     ResponseT,
 )
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.types import Command
 
 from conspectus.core.items import Window
@@ -25,11 +25,13 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.channel import Channel, Handler
+from conspectus.langchain.forms import model_name
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
 from conspectus.langchain.others import laid_over, of_objects
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, with_room
-from conspectus.langchain.settings import Setup, model_name
+from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import Recalled, Requested, name_messages
+from conspectus.messages.alternation import with_parts
 from conspectus.messages.requests import with_recalled, without_recalled
 from conspectus.model.calls import profile_window
 from conspectus.model.provider_errors import is_overflow
@@ -124,6 +126,10 @@ class GuardedCall:
     """
 
     def __init__(self, guard: ContextGuard[Any, Any], request: ModelRequest[Any]) -> None:
+        # Another middleware may have sent messages of the user as one already.
+        parts = cast("list[AnyMessage]", with_parts(request.messages))
+        if parts is not request.messages:
+            request = request.override(messages=parts)
         self._guard, self._request, self.setup = guard, request, guard.summarization._setup
         self._channel = Channel(self.setup, request.state, request.runtime)
         self._first, self._dropped = self._channel.held, False
@@ -159,6 +165,9 @@ class GuardedCall:
         if refused.tries:
             learned = {**requested.learned, requested.model: requested.overhead + refused.most}
             requested = replace(requested, learned=learned)
+        forms: list[str] = sorted(self.setup.forms.learned(self._request.model))
+        if forms:
+            requested = replace(requested, forms={**requested.forms, requested.model: forms})
         if requested != self._before:
             update |= requested.update()
         if not update:
@@ -180,6 +189,8 @@ class GuardedCall:
         answer = guard.reserved_tokens
         if answer is None:
             answer = reserved_for_answer((request.model_settings, request.model), window)
+        known = self._before.forms.get(model_name(request.model), ())
+        setup.forms.remember(request.model, known)
         self._requested = replace(
             self._before,
             overhead=_beside(request, setup),

@@ -54,6 +54,7 @@ from conspectus.langchain.state import (
     Tenant,
     name_messages,
 )
+from conspectus.messages.alternation import AlternateRoles
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
@@ -156,6 +157,11 @@ class SummarizationMiddleware(
             was given; a guard measures the real figure. Default: 0.
         summary_request: `"cached"` asks for a summary after the agent's last request, if possible,
             so that the provider reads it from its cache (`docs/cost.md`). Default: `"smallest"`.
+        alternate_roles: whether messages of the user in a row are one message in requests, as the
+            templates of Mistral and Gemma demand: `"on"`, `"off"`, or `"auto"`: by the name of the
+            model that is called, by what its provider has refused, which is then sent again, and
+            for an unknown one if no model has answered two in a row. The state keeps each as it is.
+            Default: `"auto"`.
 
     `on_failure`, `fallbacks`, `max_summary_tokens`, `notes`, `tool_table`, `pin`, `telemetry`,
     `redact`, `summarizer_timeout`, `background` and `stale_results` are as for `Compactor`; but
@@ -222,6 +228,7 @@ class SummarizationMiddleware(
         stale_results: AnyStale = None,
         background: bool = False,
         summary_request: Literal["smallest", "cached"] = "smallest",
+        alternate_roles: AlternateRoles = "auto",
         **deprecated_kwargs: Any,
     ) -> None:
         given = dict(locals())

@@ -14,7 +14,6 @@ from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
-from conspectus._langchain import named
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import is_async
@@ -24,6 +23,7 @@ from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
 from conspectus.errors import PolicyError, did_you_mean
 from conspectus.langchain.cache import Counting, SessionCache
+from conspectus.langchain.forms import Forms
 from conspectus.langchain.state import Requested
 from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.messages.requests import LEAST_RECALL
@@ -111,7 +111,9 @@ class Setup:
         engine = Engine.build(settings, policy, meter)
         count = counting.message if policy.keep[0] != "messages" else None
         asked = _interrupt if preview is True else preview or None
-        self.engine = replace(engine, preview=asked, keep_count=count)
+        # Messages of the user are joined in requests only: the state keeps each as it is.
+        self.engine = replace(engine, preview=asked, keep_count=count, alternate=False)
+        self.forms = Forms(settings.alternate_roles)
         self.sessions = Newest[tuple[str, str, str], SessionCache](
             THREADS, CHARACTERS, attrgetter("characters")
         )
@@ -177,11 +179,6 @@ def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]
             if given[old] is not None:
                 read[new] = (kind, given[old])
     return read
-
-
-def model_name(model: object) -> str:
-    """Return a name that tells a model from others, or an empty text."""
-    return "" if model is None else f"{type(model).__name__}:{named(model)}"
 
 
 # A person reads the summary first: the graph is interrupted after the draft is stored. On resume

@@ -134,6 +134,8 @@ class HeadState(Stored):
     head: Annotated[list[dict[str, Any]], AfterValidator(_with_ids)] | Name | None = None
     after: Size | None = None  # of the view when it came into force, as the trigger counts
     pending: bool = False  # messages that it covers are still in the channel
+    # no model has answered two messages of the user in a row in this history
+    alternates: bool = False
 
     @property
     def records(self) -> Chain:
@@ -156,13 +158,15 @@ class HeadState(Stored):
         self, chain: Chain, after: Size | None, *, pending: bool = False, whole: bool = True
     ) -> Self:
         """Put records in force; those before the newest notes only if the channel is `whole`."""
+        known: Any = {"after": after, "pending": pending}
+        known["alternates"] = bool(chain) and chain[-1].alternates
         if chain and chain[-1].archived:
-            return replace(self, head=chain[-1].id, after=after, pending=pending)
+            return replace(self, head=chain[-1].id, **known)
         # The newest notes hold all, as no archive has the earlier ones.
         noted = max((at for at, one in enumerate(chain) if one.segment), default=len(chain) - 1)
         before = [replace(one, segment={}) for one in chain[:noted]] if whole else []
         head = [one.to_json() for one in (*before, *chain[max(noted, 0) :])]
-        return replace(self, head=head or None, after=after, pending=pending)
+        return replace(self, head=head or None, **known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +181,8 @@ class Requested(Stored):
     model: str = ""
     # Most tokens of a request, by model that has refused a larger one.
     learned: dict[str, PositiveInt] = field(default_factory=dict)
+    # Forms of a request, by model that has refused another one.
+    forms: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Requested:

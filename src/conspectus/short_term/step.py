@@ -99,7 +99,9 @@ class Invocation:
         policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
         own = Settings.of(self.given, summarizer=asked, archive=archive, notes=False)
         engine = Engine.build(own, policy, self.meter)
-        return replace(engine, frame=self._size_of(""), summary_size=self._size_of)
+        # The messages of the result are joined where it is put together.
+        own_size: Any = {"frame": self._size_of(""), "summary_size": self._size_of}
+        return replace(engine, alternate=False, **own_size)
 
     async def made(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
         """Return the running summary now, and the messages that it does not stand for."""

@@ -98,6 +98,7 @@ class TokenMeter:
             tokenizer to estimate and the rule for images. Default: the most that any takes.
 
     Attributes:
+        model: the name of the model; empty if unknown.
         exact: whether a counter or a vocabulary counts, so that no report corrects it.
         ratio: factor of the estimate; 1 unless `scaled` made the meter.
 
@@ -110,7 +111,8 @@ class TokenMeter:
     """
 
     def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:
-        self.family, self.maker = family_of(named(model))
+        self.model = named(model)
+        self.family, self.maker = family_of(self.model)
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
         self._text: Callable[[str], int] = partial(estimate, family=self.family)

@@ -1,0 +1,248 @@
+"""Views without two messages of the user in a row, as Mistral's and Gemma's templates demand."""
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+
+from conspectus import SUMMARY_LINE, Compactor, PolicyError
+from conspectus.archive import Scope
+from conspectus.langchain import ContextGuard
+from conspectus.messages import read_messages
+from graph_support import agent, middleware, said, steps, thread
+
+SCOPE = Scope("local", "t", "main")
+LONG = "one two three four five six seven " * 12
+
+
+def refused(messages: Sequence[Any]) -> bool:
+    """Whether a template refuses a history: only calls and their results may stand between."""
+    kinds = [
+        entry.role
+        for entry in read_messages(list(messages))
+        if entry.role == "user" or (entry.role == "assistant" and not entry.calls)
+    ]
+    return kinds[:1] == ["assistant"] or any(one == next_one for one, next_one in pairwise(kinds))
+
+
+def turn(number: int) -> list[dict[str, Any]]:
+    return [
+        {"role": "user", "content": f"Question {number}: {LONG}"},
+        {"role": "assistant", "content": f"Answer {number}: {LONG}"},
+    ]
+
+
+def talk(turns: int) -> list[dict[str, Any]]:
+    return [message for number in range(turns) for message in turn(number)]
+
+
+def own(**more: Any) -> Compactor:
+    settings: dict[str, Any] = {"window": 3_000, "keep": ("messages", 3), "archive": "memory:"}
+    return Compactor(**{**settings, **more})
+
+
+def through_json(messages: list[Any]) -> list[Any]:
+    return list(json.loads(json.dumps(messages)))
+
+
+def through_langchain(messages: list[Any]) -> list[Any]:
+    from langchain_core.messages import messages_from_dict, messages_to_dict
+
+    return messages_from_dict(messages_to_dict(messages))
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3, 5])
+def test_summary_and_task_are_one_message_for_an_unknown_model(kept):
+    result = own(keep=("messages", kept)).compact(talk(20)[:-1], thread_id="t", force=True)
+    assert result.outcome == "compacted"
+    assert not refused(result.messages)
+    assert talk(20)[-2]["content"] in result.messages[-1]["content"]
+
+
+def looped(compactor: Compactor, turns: int, back: Any, blocks: bool = False) -> list[Any]:
+    """Send each result back with a new turn; check each view, and return the last one."""
+    view: list[Any] = []
+    for number in range(turns):
+        asked, answered = turn(number)
+        if blocks:
+            asked = {**asked, "content": [{"type": "text", "text": asked["content"]}]}
+        result = compactor.compact([*view, asked], thread_id="t")
+        assert result.outcome != "stuck"
+        assert not refused(result.messages)
+        view = [*back(result.messages), answered]
+    return view
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_a_view_that_comes_back_goes_on_with_its_chain(blocks):
+    compactor = own()
+    view = looped(compactor, 60, through_json, blocks)
+    chain = compactor.archive.chain(SCOPE)
+    assert len(chain) > 3
+    assert [one.parent for one in chain[1:]] == [one.id for one in chain[:-1]]
+    covered = [key for record in chain for key in record.covers]
+    originals = compactor.archive.get(SCOPE, covered)
+    texts = [read_messages([one.message])[0].text for one in originals]
+    shown = [entry.text for entry in read_messages(view)]
+    for message in talk(60):
+        places = [text.endswith(message["content"]) for text in (*texts, *shown)]
+        assert places.count(True) == 1
+
+
+def test_the_whole_history_sent_later_is_the_same_chain():
+    compactor = own()
+    view = looped(compactor, 30, through_json)
+    head = compactor.archive.pointer(SCOPE)
+    result = compactor.compact([*talk(30)], thread_id="t")
+    assert compactor.archive.pointer(SCOPE) == head
+    assert result.messages == view
+
+
+def test_messages_of_langchain_come_back_as_they_were():
+    compactor = own()
+    view: list[BaseMessage] = []
+    for number in range(40):
+        asked, answered = convert_to_messages(turn(number))
+        asked.id, asked.additional_kwargs = f"q{number}", {"team": "billing"}
+        result = compactor.compact([*view, asked], thread_id="t")
+        assert not refused(result.messages)
+        view = [*through_langchain(result.messages), answered]
+    chain = compactor.archive.chain(SCOPE)
+    assert [one.parent for one in chain[1:]] == [one.id for one in chain[:-1]]
+    left = [one.message for one in compactor.archive.get(SCOPE, chain[-1].covers)]
+    questions = [one for one in left if isinstance(one, HumanMessage)]
+    assert questions
+    assert all(one.additional_kwargs == {"team": "billing"} for one in questions)
+    assert all(str(one.id).startswith("q") for one in questions)
+
+
+def test_pinned_messages_of_the_user_are_told_apart_again():
+    """Else the pinned one would grow by each task that is joined to it."""
+    compactor = own(pin="keep_me")
+    rule = {"role": "user", "content": "Never push to main.", "keep_me": True}
+    view: list[Any] = [rule, {"role": "assistant", "content": "I will not."}]
+    for number in range(40):
+        asked, answered = turn(number)
+        result = compactor.compact([*view, asked], thread_id="t")
+        assert result.outcome != "stuck"
+        assert not refused(result.messages)
+        assert sum("Never push to main." in str(one["content"]) for one in result.messages) >= 1
+        view = [*through_json(result.messages), answered]
+    assert sum(len(one["content"]) for one in view) < 12_000
+
+
+def test_a_history_whose_model_took_two_in_a_row_is_left_alone():
+    history = [*talk(10), *turn(10)[:1], *talk(20)]
+    result = own().compact(history[:-1], thread_id="t", force=True)
+    assert result.messages[0]["content"].startswith(SUMMARY_LINE)
+    kept = result.messages[1:]
+    assert all(any(one is message for message in history) for one in kept)
+
+
+@pytest.mark.parametrize(
+    ("settings", "joined"),
+    [
+        ({}, True),
+        ({"tokenizer": "gpt-4o"}, False),
+        ({"tokenizer": "mistral-small"}, True),
+        ({"tokenizer": "google/gemma-3-27b-it"}, True),
+        ({"alternate_roles": "off"}, False),
+        ({"alternate_roles": "on", "tokenizer": "gpt-4o"}, True),
+    ],
+)
+def test_the_setting_and_the_name_of_the_model_decide(settings, joined):
+    history = talk(20)[:-1]
+    result = own(**settings, keep=("messages", 1)).compact(history, thread_id="t", force=True)
+    assert refused(result.messages) != joined
+
+
+def test_several_newest_messages_of_the_user_become_one():
+    history = [*talk(20), *turn(20)[:1], *turn(21)[:1]]
+    result = own().compact(history, thread_id="t", force=True)
+    assert not refused(result.messages)
+    assert "Question 20" in result.messages[-1]["content"]
+    assert "Question 21" in result.messages[-1]["content"]
+
+
+def test_with_on_a_history_that_is_kept_has_none_in_a_row_either():
+    history = [*turn(0)[:1], *turn(1)]
+    compactor = own(alternate_roles="on")
+    for _ in range(2):
+        assert not refused(compactor.compact(history, thread_id="t").messages)
+    more = [*history, *turn(2)[:1], *turn(3)[:1]]
+    assert not refused(compactor.compact(more, thread_id="t").messages)
+
+
+def test_a_joined_message_of_another_thread_is_the_users():
+    asked, _ = turn(9)
+    joined = own(keep=("messages", 1)).compact(talk(20)[:-1], thread_id="t", force=True).messages[0]
+    result = own().compact([joined, turn(0)[1], asked], thread_id="t")
+    assert result.messages[0] is joined
+    assert result.dropped == 0
+
+
+def test_a_setting_that_is_none_is_refused():
+    with pytest.raises(PolicyError, match="alternate_roles must be"):
+        Compactor(alternate_roles="yes")  # type: ignore[arg-type]
+
+
+@given(st.lists(st.sampled_from(["turn", "calls", "back", "whole"]), max_size=30), st.booleans())
+def test_no_view_of_any_loop_is_refused(kinds, as_langchain):
+    compactor = own(window=1_500, keep=("messages", 4), trigger=("messages", 6))
+    view: list[Any] = []
+    whole: list[Any] = []
+    for number, kind in enumerate(kinds):
+        asked, answered = turn(number)
+        new: list[Any] = [asked]
+        if kind == "calls":
+            call = {"id": f"c{number}", "type": "function"}
+            call["function"] = {"name": "look", "arguments": "{}"}  # type: ignore[assignment]
+            new.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            new.append({"role": "tool", "tool_call_id": f"c{number}", "content": "Seen."})
+        if as_langchain:
+            new = convert_to_messages(new)
+        view += new
+        whole += new
+        result = compactor.compact(whole if kind == "whole" else view, thread_id="t")
+        assert not refused(result.messages)
+        last = AIMessage(answered["content"]) if as_langchain else answered
+        view = [*result.messages, last]
+        whole.append(last)
+
+
+class Strict:
+    """Answers like a scripted model, and refuses what a template of Mistral refuses."""
+
+    def __init__(self, answers: Any) -> None:
+        self.answers = list(answers)
+        self.refusals = 0
+
+    def __call__(self, messages: list[BaseMessage]) -> Any:
+        if refused(messages):
+            self.refusals += 1
+            return ValueError(
+                "Error code: 400 - Conversation roles must alternate user/assistant/user/..."
+            )
+        return self.answers.pop(0)
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("guarded", [False, True])
+def test_an_agent_of_an_unknown_model_is_never_refused(history, guarded):
+    model = Strict(steps(30))
+    own_middleware = middleware(history=history)
+    guard = [ContextGuard(own_middleware, window=20_000)] if guarded else []
+    graph, _ = agent(model, own_middleware, *guard)
+    out = graph.invoke(said("Look at all modules."), thread())
+    assert model.refusals == 0
+    if history == "preserve":
+        assert out["messages"][0].content == "Look at all modules."
+    else:
+        assert [one.content for one in out["messages"] if one.type == "human"][1:] == [
+            "Look at all modules."
+        ]
