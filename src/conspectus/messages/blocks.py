@@ -3,8 +3,9 @@
 A block is one part of a message's content. The table knows the kinds of OpenAI (Chat Completions
 and Responses), Anthropic, Google, Bedrock and LangChain's standard content. A block that it does
 not name is opaque: it stays as it is, or leaves with its message, and is read and counted as text,
-or as a file where it holds encoded bytes. Blocks that a provider's server wrote are opaque too, as
-are thoughts: providers refuse them when a letter of them has changed.
+but for encoded bytes in it, which count as a file (`without_bytes`). Blocks that a provider's
+server wrote are opaque too, as are thoughts: providers refuse them when a letter of them has
+changed.
 
 Sources: the request types of the packages `openai` (`types/responses/response_input_item_param`),
 `anthropic` (`types/beta/beta_content_block_param`) and `google-genai` (`types.Part`), the Converse
@@ -15,9 +16,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import is_
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
@@ -67,6 +70,7 @@ OUTPUT: Short = (("output", "content"),)
 CONTENT: Short = (("content", "content"),)
 INPUT: Short = (("input", "object"), ("partial_json", "json"))
 TEXT: Short = (("text", "text"),)
+RESOURCE: Short = (("resource.text", "text"),)
 
 CALLS: Short = (
     ("function.arguments", "json"),
@@ -94,6 +98,8 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("audio", "input_audio", "audio_url"), Kind(media="audio")),
     **dict.fromkeys(("video", "video_url"), Kind(media="video")),
     "pdf": Kind(media="pdf"),
+    # MCP's embedded resource: a text, or the bytes of a file
+    "resource": Kind(says=("resource.text",), also=("resource.uri",), media="file", short=RESOURCE),
     **dict.fromkeys(("file", "input_file", "media", "document_url"), Kind(media="file")),
     **dict.fromkeys(UNTYPED[:4], Kind(media="file")),
     "document": Kind(
@@ -279,13 +285,28 @@ def without_cache_marks(message: Any) -> Any:
 # Media, in every provider's form
 
 
-_INNER = (*UNTYPED, "source", "image_url", "file", "input_audio")
-_DATA = ("data", "base64", "bytes", "file_data", "image_url", "url", "encrypted_content")
+# Where providers and protocols put media: the mapping with them, their bytes, type and names.
+_INNER = (*UNTYPED, "source", "image_url", "file", "input_audio", "resource")
+_DATA = ("data", "base64", "bytes", "file_data", "blob", "image_url", "url", "encrypted_content")
 _ADDRESSES = ("image_url", "url")
-_MIME = ("mime_type", "mimeType", "media_type", "format")
+_MIME = ("mime_type", "mimeType", "media_type", "mediaType", "format")
 _NAMES = ("filename", "name", "file_uri", "fileUri", "file_url", "image_url", "url", "uri")
-ENCODED = 400  # Characters without a space from which on data are encoded bytes, and no words
 _TEXTS = ("txt", "md", "csv", "html", "application/json")
+
+SIGNATURES: tuple[tuple[re.Pattern[bytes], MediaKind], ...] = (
+    (re.compile(rb"%PDF-"), "pdf"),
+    (re.compile(rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF....WEBP|II\*\0|MM\0\*", re.DOTALL), "image"),
+    (re.compile(rb"RIFF....WAVE|OggS|ID3|fLaC|\xff[\xf1-\xfb]", re.DOTALL), "audio"),
+    (re.compile(rb"....ftyp|\x1aE\xdf\xa3|RIFF....AVI ", re.DOTALL), "video"),
+)
+"""How files begin, for media that come without a type."""
+
+ENCODED = 400  # Characters from which on a text of base64 is taken for encoded bytes, and no words
+LEAST_LINE = 40  # Characters of a line of base64 at least
+LEAST_LETTERS = 4  # Different characters in it at least, as a rule of one sign is no base64
+_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]+")
+NESTED = 24  # Levels of a value in which encoded bytes are looked for
+_BYTES = (bytes, bytearray, memoryview)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,31 +347,125 @@ def media_of(block: Mapping[str, Any]) -> Media:
         some = [part.get(key) for part in parts for key in keys]
         return [value for value in some if isinstance(value, str) and value]
 
-    data: str | bytes = ""
     mime = next(iter(texts(*_MIME)), "")
-    for key, value in ((key, part.get(key)) for part in parts for key in _DATA):
-        if isinstance(value, (bytes, bytearray)):
-            data = bytes(value)
-        elif isinstance(value, str) and value.startswith("data:"):
-            head, _, body = value.partition(",")
-            data = body if head.endswith(";base64") else unquote_to_bytes(body)
-            mime = head[5:].partition(";")[0] or mime
-        elif isinstance(value, str) and key not in _ADDRESSES and "://" not in value[:10]:
-            data = value
-        if data:
-            break
-    mime = mime.lower()
+    data, said_mime = _data_of(parts)
+    mime = (said_mime or mime).lower()
     names = tuple(dict.fromkeys(name for name in texts(*_NAMES) if name[:5] != "data:"))
     kind = _media_kind(kind_of(block).media or "file", mime, data, names)
     return Media(kind, mime, data, next(iter(texts("detail")), ""), names)
 
 
-def holds_bytes(block: Mapping[str, Any]) -> bool:
-    """Tell whether a block of any kind, also of an unknown one, holds encoded bytes and no text."""
-    if "content" in block or "encrypted_content" in block:  # which a model reads as text
+def _data_of(parts: list[Mapping[str, Any]]) -> tuple[str | bytes, str]:
+    """Return the bytes in the parts of a block, and the type that a `data:` address gives them.
+
+    They stand under a key that a provider documents, or else under any other.
+    """
+    for key, value in ((key, part.get(key)) for part in parts for key in _DATA):
+        if isinstance(value, _BYTES) or is_data_address(value):
+            return _unwrapped(value)
+        plain = isinstance(value, str) and "://" not in value[:10]
+        if plain and value and key not in _ADDRESSES:
+            return value, ""
+        if is_encoded(value):
+            return _unwrapped(value)
+    for part in parts:
+        for key, value in part.items():
+            if key not in PROVEN and is_encoded(value):
+                return _unwrapped(value)
+    return "", ""
+
+
+def is_data_address(value: Any) -> bool:
+    """Tell whether a value is an address that holds its data itself."""
+    return isinstance(value, str) and value[:5].lower() == "data:" and "," in value[:400]
+
+
+def is_encoded(value: Any) -> bool:
+    """Tell whether a value is bytes, or stands for some: long base64, or a list of small numbers.
+
+    Example:
+        >>> is_encoded("iVBORw0KGgo" * 60), is_encoded("Look at the picture. " * 60)
+        (True, False)
+    """
+    if isinstance(value, str):
+        if is_data_address(value):
+            return len(value) > ENCODED
+        lines = value[:ENCODED].split() if len(value) > ENCODED else []
+        long = all(len(line) >= LEAST_LINE for line in lines[:-1])
+        varied = len(set(value[:ENCODED])) >= LEAST_LETTERS
+        return bool(lines) and long and varied and all(map(_BASE64.fullmatch, lines))
+    if isinstance(value, list):
+        first = value[:ENCODED] if len(value) > ENCODED else []
+        return bool(first) and all(type(part) is int and 0 <= part < 256 for part in first)
+    return isinstance(value, _BYTES)
+
+
+def _unwrapped(value: Any) -> tuple[str | bytes, str]:
+    """Return the bytes, or the base64, that a value stands for, and the type that it names."""
+    if isinstance(value, list):
+        return bytes(part for part in value if type(part) is int and 0 <= part < 256), ""
+    if not isinstance(value, str):
+        return bytes(value), ""
+    if not is_data_address(value):
+        return value, ""
+    head, _, body = value.partition(",")
+    data = body if head.lower().endswith(";base64") else unquote_to_bytes(body)
+    return data, head[5:].partition(";")[0]
+
+
+def without_bytes(value: Any, found: list[Mapping[str, Any]], inside: tuple[int, ...] = ()) -> Any:
+    """Copy a value with a short description in the place of media and of all encoded bytes.
+
+    Without any, the value comes back itself. What was described goes to `found` as blocks, so that
+    it counts as media. This is the rule for all that the table does not know. `inside` has the
+    identities of the parts around the value.
+    """
+    if is_encoded(value):
+        return _put_away({"data": value}, found)
+    is_mapping = isinstance(value, Mapping)
+    if not is_mapping and not isinstance(value, (list, tuple)):
+        return value
+    if id(value) in inside or len(inside) >= NESTED:
+        return value
+    if is_mapping and _is_media(value):
+        return _put_away(value, found)
+    inside = (*inside, id(value))
+    if not is_mapping:
+        parts = [without_bytes(part, found, inside) for part in value]
+        return parts if _differ(parts, value) else value
+    names = {key: part for key, part in value.items() if _is_short(part)}
+    made = {}
+    for key, part in value.items():
+        if key in PROVEN:
+            made[key] = part
+        elif is_encoded(part):
+            made[key] = _put_away({**names, "data": part}, found)
+        else:
+            made[key] = without_bytes(part, found, inside)
+    return made if _differ(made.values(), value.values()) else value
+
+
+def _differ(parts: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Tell whether any part is another object than the one in its place."""
+    return not all(map(is_, parts, others))
+
+
+def _is_media(block: Mapping[str, Any]) -> bool:
+    """Tell whether a block is of a kind of media, and holds the bytes of some."""
+    if kind_of(block).media in (None, "sealed"):
         return False
-    data = media_of(block).data
-    return isinstance(data, bytes) or (len(data) > ENCODED and len(data[:ENCODED].split()) == 1)
+    return any(is_encoded(value) for part in _parts(block, 3) for value in part.values())
+
+
+def _is_short(value: Any) -> bool:
+    """Tell whether a value is a text that may name a file or its type."""
+    return isinstance(value, str) and len(value) < ENCODED
+
+
+def _put_away(block: Mapping[str, Any], found: list[Mapping[str, Any]]) -> str:
+    """Add a block to those that count as media, and return its description."""
+    found.append(block)
+    return described(block)
 
 
 def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
@@ -375,13 +490,16 @@ def _media_kind(
         return usual
     if mime.startswith("text/") or mime in _TEXTS:
         return "text"
-    named = any(name.lower().partition("?")[0].endswith(".pdf") for name in names)
-    return "pdf" if named else "file"
+    if any(name.lower().partition("?")[0].endswith(".pdf") for name in names):
+        return "pdf"
+    begin = Media("file", mime, data, "").raw(24)
+    return next((kind for opens, kind in SIGNATURES if opens.match(begin)), "file")
 
 
 def described(block: Mapping[str, Any]) -> str:
     """Describe an image or a document in a few words, without its bytes."""
-    media, kind = media_of(block), kind_name(block)
+    media = media_of(block)
+    kind = kind_name(block) or media.kind
     size = f"{media.size:,} bytes" if media.data else ""
     details = ", ".join(part for part in (media.mime, *media.names, size) if part)
     return f"[{kind}: {details}]" if details else f"[{kind}]"

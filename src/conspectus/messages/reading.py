@@ -20,17 +20,18 @@ from conspectus.core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import (
     CACHE,
+    PROVEN,
     TOOL_USE,
     Kind,
     at_path,
     called,
     described,
     first_id,
-    holds_bytes,
     is_item,
     kind_of,
     opened,
     plain_text,
+    without_bytes,
 )
 from conspectus.messages.message import (
     Call,
@@ -351,7 +352,7 @@ class _Parts:
                 self.block(part)
                 continue
             else:
-                text = as_text(_named(part, "content"))
+                text = self._as_text(_named(part, "content"))
             if text:
                 self.text.append(text)
                 self.own.append(text)
@@ -364,7 +365,10 @@ class _Parts:
         if kind.needs and (needed := first_id(block, kind.needs)):
             self.needs.append(needed)
         if kind.asks:
-            self.call(first_id(block, kind.asks), *called(block, kind))
+            name, args = called(block, kind)
+            if not kind.args:  # a server's item, which may hold what its tool has drawn
+                args = without_bytes(args, self.media)
+            self.call(first_id(block, kind.asks), name, args)
         elif kind.answers:
             self._answer(block, kind)
         else:
@@ -388,13 +392,26 @@ class _Parts:
         said = [one for one in said if isinstance(one, (str, list))]
         if at_path(block, "source.type") == "text":
             said = [block["source"].get("data")]
-        if not said and (kind.media or holds_bytes(block)):
+        if said:
+            self._beside(block, kind)
+        elif kind.media:
             self.media.append(block)
             said = [described(block)]
-        elif not said:  # nothing that we know: all of it, as it stands
+        else:  # nothing that we know: all of it, as it stands
             content = block.get("content")
             listed = isinstance(content, (str, list))
             rest = {key: block[key] for key in block if key not in _NO_WORDS} if listed else block
-            said = [as_text(rest) if rest else None, content if listed else None]
+            said = [self._as_text(rest) if rest else None, content if listed else None]
         for one in (*said, *(at_path(block, path) for path in kind.also)):
             self.content(one)
+
+    def _beside(self, block: Mapping[str, Any], kind: Kind) -> None:
+        """Add media that stand beside what a block says, under keys that nobody documents."""
+        heard = {path.partition(".")[0] for path in (*kind.says, *kind.also)}
+        for key, part in block.items():
+            if key not in heard and key not in PROVEN:
+                without_bytes({key: part}, self.media)
+
+    def _as_text(self, value: Any) -> str:
+        """Return a value that nothing here knows as text; encoded bytes in it count as media."""
+        return as_text(without_bytes(value, self.media))

@@ -18,7 +18,7 @@ from conspectus.messages.hosts import standing_topics
 from conspectus.messages.message import Call, Result, fields_of
 from conspectus.messages.requests import is_users
 from conspectus.notes.segment import Answer, Kind, Line, Segment
-from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line
+from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line, without_encoded
 from conspectus.notes.tools import Skills, Tool, ToolTable
 
 STORED = 4_000  # Characters of one value that a line keeps at most; the archive has the rest
@@ -129,7 +129,7 @@ class _Reader:
         return "" if message.name in (None, "", self.user) else str(message.name)
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
-        tool, text = self.tools[call.name], call.args.strip()
+        tool, text = self.tools[call.name], without_encoded(call.args.strip())
         if isinstance(data := _data(text), Mapping):
             args = [(str(name), _plain(value)) for name, value in data.items()]
             args.sort(key=lambda arg: tool.places.get(arg[0], len(tool.places)))
@@ -157,7 +157,7 @@ class _Reader:
             calls.append(Line("done", call="result", span=(place, place)))
             self.lines += calls
         line = next((one for one in calls if not one.outcome), calls[-1])
-        tool, shape = self.tools[line.call], shape_of(result.text)
+        tool, shape = self.tools[line.call], shape_of(without_encoded(result.text))
         if self.skills is not None and not failed:
             self.skill_files |= self.skills.read(line.call, line.args)
         if tool.asks and not failed and (said := result.text.strip()):

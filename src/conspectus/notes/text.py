@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -26,6 +27,30 @@ TOOLS, ABOUT, NAME = 12, 8, 40
 NAMED = 12  # Messages of the user that are left out and still named one by one
 # Where a text may be cut, the best places first.
 _ENDS = ("\n", BREAK, ". ", "。", "! ", "? ", "！", "？", "; ", ", ", "、", "，", " ")
+
+_ENCODED = re.compile(
+    r"(?<![A-Za-z0-9+/=_-])"
+    r"(?:[A-Za-z0-9+/=_-]{400,}+|(?:[A-Za-z0-9+/=_-]{60,}+(?:\s|\\[rn]){1,4}){6,}+[A-Za-z0-9+/=_-]*+)"
+)
+"""Base64 or hexadecimal digits in one line, or in lines of one length, as programs write them."""
+LEAST_DIGITS = 16  # Different characters that encoded bytes have at least; a rule of signs has one
+
+
+def without_encoded(text: str) -> str:
+    """Return a text with its long encoded bytes described, as no reader learns from them.
+
+    Example:
+        >>> without_encoded("key: " + "iVBORw0KGgoAAAANSUhEUgAB" * 20)
+        'key: [480 characters of encoded bytes]'
+    """
+    return _ENCODED.sub(_described, text)
+
+
+def _described(run: re.Match[str]) -> str:
+    found = run[0]
+    if len(set(found[:400])) < LEAST_DIGITS:
+        return found
+    return f"[{len(found):,} characters of encoded bytes]"
 
 
 def one_line(text: str) -> str:
