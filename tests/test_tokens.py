@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 
 from conspectus import Compactor, SummarizationMiddleware, short_term
 from conspectus.messages import read_message, read_messages
-from conspectus.tokens import FAMILIES, Report, TokenMeter, correction, estimate
+from conspectus.tokens import FAMILIES, TokenMeter, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from conspectus_sdk import Fitter
 from engine import compacted, engine
@@ -57,7 +57,7 @@ def test_what_a_counter_adds_to_any_list_counts_once():
         view = list(result.messages)
         assert result.outcome != "stuck"
         assert counts(view) <= 2_000
-    assert result.budget == 1_000
+    assert (result.budget, result.tokens_after) == (2_000, counts(view))
 
 
 def test_what_a_counter_adds_to_any_list_is_left_free_on_each_surface():
@@ -235,9 +235,9 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path):
     meter = TokenMeter(f"tokenizers:{tmp_path / 'tokenizer.json'}")
     assert meter.text("hello there you") == 3
     assert meter.text("hello \ud800") == 2
-    assert meter.scaled(correction([Report(1_000, 2_000)])) is meter, (
-        "an exact count is not corrected"
-    )
+    said, spec = talk(12, 1.9), f"tokenizers:{tmp_path / 'tokenizer.json'}"
+    exact = Compactor(token_counter=spec).compact(said, thread_id="t")
+    assert exact.tokens_before == meter.messages(said), "an exact count is not corrected"
 
 
 Messages = list[AnyMessage]

@@ -132,7 +132,6 @@ class Fitter(Closing):
         engine, window = self.engine(model)
         meter = engine.meter
         beside = whole(answer_tokens or 0, "answer_tokens", 0) + meter.tools(tools or ())
-        beside += meter.base
         beside += meter.message(plain({"role": "system", "content": system})) if system else 0
         if beside >= window:
             raise StuckError(

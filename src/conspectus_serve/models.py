@@ -151,7 +151,7 @@ class Models:
 
     def beside(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
         """Return the tokens of what stands beside the history: instructions and tools."""
-        size = meter.base
+        size = 0
         for text in filter(None, map(body.get, protocol.beside)):
             size += meter.message(without_cache_marks({"role": "system", "content": text}))
         for schemas in filter(None, map(body.get, protocol.schemas)):

@@ -109,6 +109,7 @@ class Compact:
     # the most tokens of the summary message that a caller set; None if any length will do that
     # fits and replaces more
     summary_cap: int | None = None
+    stuck: Stuck | None = None  # why even this, the smallest view that is legal, does not fit
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ class Ladder:
     gain: int = 0  # tokens that a plan must free
     free: int = LARGEST_SUMMARY  # tokens that the summary may take of more than half of what leaves
     clip_users: bool = True  # messages of the user may be clipped
+    base: int = 0  # tokens that any list of messages takes beside them
 
     def __post_init__(self) -> None:
         items, budget = self.items, BOUNDLESS if self.limit is None else self.limit
@@ -87,10 +88,10 @@ class Ladder:
         # what is clipped after all else
         users = frozenset(i for i in in_users_role if not items[i].hosts)
         self.theirs = users | {i for i, item in enumerate(items) if item.pinned}
-        self.tokens = sum(item.tokens for item in items)
+        self.tokens = self.base + sum(item.tokens for item in items)
         # tokens of summaries, which the next one replaces
         self.standing = sum(item.tokens for item in items if item.summary)
-        instructions = sum(item.tokens for item in items[: leading(items)])
+        instructions = self.base + sum(item.tokens for item in items[: leading(items)])
         free = (i for i, m in enumerate(items) if not m.summary and i not in self.fixed)
         self.first = next(free, len(items))  # that may leave
         self.first_cut = 0 if self.ex.orphans else self.first + 1  # at which something leaves
@@ -114,7 +115,7 @@ class Ladder:
 
     def sizes(self, level: int = BOUNDLESS, spared: Set[int] = frozenset()) -> list[int]:
         """Return, for every cut, the tokens that stay, clipped to `level` where that is allowed."""
-        always, movable = 0, [0] * len(self.items)
+        always, movable = self.base, [0] * len(self.items)
         for i, item in enumerate(self.items):
             if item.summary:
                 continue
@@ -207,7 +208,7 @@ class Ladder:
         Nothing is clipped below `level`. Where too little would be freed, the summary gets less.
         """
         leave, stay = divided
-        clips = self.clips(stay, room - (share or self.standing), level, spared)
+        clips = self.clips(stay, room - self.base - (share or self.standing), level, spared)
         if clips is None or not (leave or clips or share):
             return None
         plan = self.plan_for(leave, stay, clips, share)
@@ -223,8 +224,20 @@ class Ladder:
     ) -> Compact:
         """Return the plan with these clips and a summary of `share` tokens."""
         freed = sum(self.items[clip.index].tokens - clip.limit for clip in clips)
-        after = sum(self.items[i].tokens for i in stay) - freed + (share or self.standing)
+        kept = self.base + sum(self.items[i].tokens for i in stay)
+        after = kept - freed + (share or self.standing)
         return Compact("", (*leave,), clips, share, self.tokens, after, self.limit, self.cap)
+
+    def smallest(self, *, clip: bool) -> Compact:
+        """Return the plan by which all leaves that may, and all is clipped that may be."""
+        leave, stay = self.divide(self.legal[-1])
+        clips = list[Clip]()
+        for i in stay if clip else ():
+            size = self.size(i, 1)
+            if size < self.items[i].tokens:
+                clips.append(Clip(i, size))
+        share = self.floor if leave or self.standing > self.floor else 0
+        return self.plan_for(leave, stay, tuple(clips), share)
 
     def _reaching_back(self, plan: Compact, wanted: int) -> Compact:
         """Let more exchanges stay by showing their large messages short.

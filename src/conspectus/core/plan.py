@@ -69,6 +69,9 @@ def plan(
     trigger_size: Size | None = None,
     last: Size | None = None,
     failed: int | None = None,
+    stuck_at: int | None = None,
+    cut: int | None = None,
+    base: int = 0,
     force: bool = False,
     clip: bool = True,
     clip_users: bool = True,
@@ -84,28 +87,28 @@ def plan(
         last: the size that the latest compaction reached, or at which the latest one failed.
         failed: tokens of the history when its latest summary failed over the window; None if none
             did. It must grow before another is made.
+        stuck_at: tokens that the latest compaction reached, if they did not fit. The history must
+            grow before another one only makes it smaller.
+        cut: the first message that `keep` keeps, if the caller counts; None for the items' sizes.
+        base: tokens that a caller's counter adds to any list.
         force: compact although nothing asks for it.
         clip: whether messages may be clipped, which needs a place for their originals.
         clip_users: whether those of the user may be, too; else only results and the agent's own.
         floor: the smallest useful summary message, in tokens, its frame included.
     """
-    tokens = sum(item.tokens for item in items)
+    tokens = base + sum(item.tokens for item in items)
     limit, budget = (None, None) if window is None else (window.limit, window.budget)
     size = trigger_size or Size(tokens, len(items))
     fired = policy.fired(size, limit, last)
     over = budget is not None and tokens > budget
     decided: Plan = Keep(BELOW, tokens, due=False)
     if force or fired or over:
-        if window is not None and window.budget <= 0:
-            reason = f"{window.reserved:,} of the window's {window.limit:,} tokens are reserved: "
-            reason += STUCK.format(needed=tokens, budget=0)
-            return Stuck(reason, tokens, max(1, tokens), window.budget)
         gain = math.ceil(tokens / GAIN)
         if force or over or gain < floor:  # sizes of small histories mean little
             gain = 0
         elif fired and fired.tokens is None and fired.fraction is None:
             gain = 1  # it counts messages alone
-        instructions = sum(item.tokens for item in items[: leading(items)])
+        instructions = base + sum(item.tokens for item in items[: leading(items)])
         longest, cap = policy.summary_limit(budget, instructions)
         counted, free = {(one.tokens, one.fraction) for one in policy.trigger}, LARGEST_SUMMARY
         if budget is not None and counted <= {(None, None)}:  # messages alone
@@ -119,10 +122,12 @@ def plan(
             free=free,
             cap=cap,
             clip_users=clip_users,
+            base=base,
         )
         # The latest legal cut that keeps what `keep` asks for, and one message.
         sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
-        place = min(cut_for(policy.keep, sizes, limit, policy.keep_base), len(items) - 1)
+        place = cut_for(policy.keep, sizes, limit) if cut is None else cut
+        place = min(place, len(items) - 1)
         wanted = max(cut for cut in ladder.legal if cut <= max(0, place))
         waits_for = fired.threshold(limit) if fired else budget
         if waits_for is not None and fired and size.tokens:
@@ -132,6 +137,13 @@ def plan(
             reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
             return Stuck(reason, tokens, tokens, ladder.budget)
         decided = relief or _climb(ladder, policy, wanted, clip)
+        if isinstance(decided, Stuck):
+            if window is not None and window.budget <= 0:
+                reserved = f"{window.reserved:,} of the window's {window.limit:,} tokens"
+                reason = f"{reserved} are reserved: {decided.reason}"
+                decided = replace(decided, reason=reason)
+            waits = stuck_at is not None and not grown(tokens, stuck_at) and not force
+            decided = decided if waits else _made_smaller(ladder, decided, clip=clip)
         if isinstance(decided, Compact):
             cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
             decided = replace(decided, cause=cause)
@@ -172,12 +184,18 @@ def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
     if tokens <= ladder.budget:
         return Keep("a summary would not make it smaller", tokens)
     leave, stay = ladder.divide(ladder.legal[-1])
-    needed = sum(ladder.size(i, 1) if clip else ladder.items[i].tokens for i in stay)
+    needed = ladder.base + sum(ladder.size(i, 1) if clip else ladder.items[i].tokens for i in stay)
     needed += ladder.floor if leave or ladder.standing else 0
     reason = STUCK.format(needed=needed, budget=ladder.budget)
     clips = clip and ladder.clip_users
     reason += "" if clips else "; with an archive, large messages can be truncated"
     return Stuck(reason, tokens, needed, ladder.budget)
+
+
+def _made_smaller(ladder: Ladder, stuck: Stuck, *, clip: bool) -> Compact | Stuck:
+    """Return the plan by which what may leave leaves, although the rest does not fit."""
+    plan = ladder.smallest(clip=clip)
+    return replace(plan, stuck=stuck) if plan.at_most < plan.tokens else stuck
 
 
 # LangMem's order
@@ -270,6 +288,7 @@ def plan_draft(
     decided: Compact,
     leaving: Collection[int],
     summary: int,
+    base: int = 0,
 ) -> Compact | None:
     """Plan that exactly these items leave, for a summary message that is written already.
 
@@ -277,7 +296,7 @@ def plan_draft(
     is left to grow in the window.
     """
     stay = [i for i, item in enumerate(items) if i not in leaving and not item.summary]
-    ladder = Ladder(items, None if window is None else window.budget)
+    ladder = Ladder(items, None if window is None else window.budget, base=base)
     plan = ladder.plan_for(sorted(leaving), stay, (), summary)
     if plan.at_most > ladder.rooms["roomy"]:
         return None

@@ -160,16 +160,13 @@ def _clause(value: object, name: str) -> TriggerClause:
     return TriggerClause(**dict[str, Any](sizes))
 
 
-def cut_for(keep: ContextSize, sizes: Sequence[int], limit: int | None, base: int = 0) -> int:
-    """Return the place of the first message that `keep` keeps; 20 of an unknown window's share.
-
-    Of tokens, `base` go to no message.
-    """
+def cut_for(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
+    """Return the place of the first message that `keep` keeps; 20 of an unknown window's share."""
     kind, amount = keep
     tokens = keep_tokens(keep, limit)
     if tokens is None:
         return max(0, len(sizes) - int(amount if kind == "messages" else 20))
-    return len(sizes) - bisect_right([*accumulate(reversed(sizes))], tokens - base)
+    return len(sizes) - bisect_right([*accumulate(reversed(sizes))], tokens)
 
 
 def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
@@ -193,7 +190,6 @@ class Policy:
     max_summary_tokens: int | None = None
     summary_frame: int = 0  # tokens of an empty summary message: its first line, its note
     keep_is_set: bool = False  # the size of `keep` gives way only if it leaves no room to grow
-    keep_base: int = 0  # tokens of `keep` that no message takes, if the caller's count has a base
     # what is clipped before anything is summarised; None for nothing
     stale: StaleResults | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -108,7 +108,8 @@ class Record:
     """One finished compaction.
 
     Attributes:
-        id: hash of all that follows but its bill; equal compactions have equal ids.
+        id: hash of all that follows but its bill and the size after it; equal compactions have
+            equal ids.
         parent: the record before it; None for the first of a thread.
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages truncated from now on.
@@ -171,8 +172,7 @@ class Record:
 
         They come from the covered keys, so they are known before the summary is.
         """
-        parts = [self.parent, self.covers, [clip.key for clip in self.clips]]
-        return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
+        return mark_of(self.parent, self.covers, [clip.key for clip in self.clips])
 
     @property
     def name(self) -> str:
@@ -186,8 +186,12 @@ class Record:
 
     @classmethod
     def make(cls, **parts: Any) -> Record:
-        """Make a record with the id that its parts give it; of its notes the summary speaks."""
-        bare = cls(id="", **{**parts, "segment": {}, "bill": {}})
+        """Make a record with the id that its parts give it.
+
+        The notes are left out of it, as the summary stands for them; and the size after it, as the
+        summary message that is measured bears the id.
+        """
+        bare = cls(id="", **{**parts, "segment": {}, "bill": {}, "tokens_after": 0})
         text = json.dumps(bare.to_json(), sort_keys=True, ensure_ascii=True)
         return cls(id=hashlib.sha256(text.encode()).hexdigest()[:16], **parts)
 
@@ -208,6 +212,12 @@ class Record:
         if data.get("v") != FORMAT:
             raise ValueError(f"record format {data.get('v')!r} is not {FORMAT}")
         return from_plain(cls, data)
+
+
+def mark_of(parent: str | None, covers: Sequence[str], clips: Sequence[str]) -> str:
+    """Make the mark of a record from the keys that it covers, and of what it truncates."""
+    parts = [parent, [*covers], [*clips]]
+    return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
 
 
 Chain = tuple[Record, ...]  # Records from the first of a thread to its head

@@ -80,8 +80,9 @@ class Compactor(Attributes, Closing):
         archive: where originals go: an `Archive`, a LangGraph `BaseStore`, a path or a URL
             (`sqlite:///...`, `postgresql://...`, `memory:`). Without one, results say
             `archived=False`, nothing is clipped, and nothing can be recalled.
-        token_counter: a LangChain `token_counter`, or a vocabulary as for `tokenizer`. Default: an
-            estimate, corrected by the usage that models reported in the history.
+        token_counter: a LangChain `token_counter`, by whose count of the list a history fits or
+            does not; or a vocabulary as for `tokenizer`. Default: an estimate, corrected by the
+            usage that models reported in the history.
         tokenizer: what counts tokens, and does nothing else: the name of a model, whose tokenizer
             is estimated, or a vocabulary such as `"tiktoken:o200k_base"` or
             `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: that of `model`;
@@ -194,8 +195,6 @@ class Compactor(Attributes, Closing):
         for caveat in policy.caveats(window):
             warnings.warn(caveat, UserWarning, stacklevel=2)
         meter = meter_of(token_counter, tokenizer, model)
-        if room is not None and meter.base:
-            room = replace(room, reserved=room.reserved + meter.base)
         self._engine = Engine.build(settings, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive

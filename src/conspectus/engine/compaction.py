@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from conspectus.bridge import aside
@@ -12,17 +13,19 @@ from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.policy import grown
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.background import choose
+from conspectus.engine.fitting import fitting
 from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.result import CompactionResult, as_before, remember
 from conspectus.engine.thread import FailedSummary, Thread
-from conspectus.engine.view import History, applied, behind_summary, history_of
-from conspectus.engine.writing import write
+from conspectus.engine.view import History, behind_summary, history_of, view_after
+from conspectus.engine.writing import in_less_room, write
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError, SummaryError
 from conspectus.messages import Source, read_messages
 from conspectus.observe import emit, log, observing, price_of
 from conspectus.observe.events import error_fields
 
+SHORTENED = 4  # How often a summary is made shorter whose record's id makes the view too large
 ATTEMPTS = 4  # Most reads of a history that other workers compact meanwhile
 
 # Why a history was compacted, where its cause does not say it.
@@ -33,11 +36,12 @@ TOO_LARGE = (
     "window, or a token_counter that counts a message always alike"
 )
 
-
 CUT = (
     "thread %s: the summary by %s was cut at its end, by at least %s tokens, and is used up to its "
     "last whole sentence; raise max_tokens of its model or max_summary_tokens for longer ones"
 )
+
+STUCK_AND_SMALLER = "{}; what may leave has left, and what is sent is as small as it may be"
 
 
 async def compact(
@@ -64,7 +68,9 @@ async def _compact(
         force = force and before in (None, history.chain)
         corrected = thread.corrected(history.reports())
         view = history if corrected is thread else history.measured_by(corrected.engine)
-        plan = corrected.plan(view, force)
+        if force or corrected.nears(view.size) or corrected.asks(view.size):
+            corrected, view = corrected.shared_out(view)
+        plan = fitting(corrected, view, partial(corrected.plan, view, force), force=force)
         try:
             result = await _carried_out(corrected, view, plan, focus, prepared=not (force or focus))
             if isinstance(plan, Keep):
@@ -105,10 +111,10 @@ async def _carried_out(
         seen.hides_errors |= engine.redaction is not None
         seen.add(archived=engine.archive is not None)
         try:
-            record = await _put_in_force(material)
+            record, after = await _put_in_force(material)
         except ConspectusError as error:
             return await _failed(material, error, seen)
-        result = await _done(material, record, seen)
+        result = await _done(material, record, after, seen)
     if ready is not None:
         facts = {"waited": waited, "messages": len(ready.read)}
         emit("preparation", thread.scope, name="swapped_in", **facts)
@@ -116,13 +122,17 @@ async def _carried_out(
     return result
 
 
-async def _put_in_force(material: Material) -> Record:
-    """Archive what leaves, write the draft, ask the person, commit the record.
+async def _put_in_force(material: Material) -> tuple[Record, History]:
+    """Archive what leaves, write the draft, ask the person, measure the view, commit the record.
 
-    This order is the commit rule: a failure before the commit leaves the history as it was.
+    This order is the commit rule: a failure before the commit leaves the history as it was. The
+    budget holds as the view is made here, measured and compared.
     """
-    thread, plan, draft = material.thread, material.plan, None
-    start, engine = time.monotonic(), thread.engine
+    thread = material.thread
+    engine = thread.engine
+    plan = material.plan
+    started = time.monotonic()
+    draft: Draft | None = None
     await collect(material)  # originals and the notes so far, without their secrets
     leaving = len(material.leaving)
     await material.tell("start", cause=plan.cause, tokens=plan.tokens, evict=leaving)
@@ -131,22 +141,40 @@ async def _put_in_force(material: Material) -> Record:
         draft, stored = await write(material)  # found under the name of its plan, or written
         if engine.preview is not None:
             draft = await approved(engine.preview, material, draft, stored)
-    elif plan.budget is not None and material.tokens > plan.budget:
-        raise SummaryError(TOO_LARGE.format(material.tokens, plan.budget))
-    record = _record(material, draft, round(time.monotonic() - start, 3))
+
+    record, after = _made(material, draft, started)
+    for _ in range(SHORTENED):  # the id of the record is in the view, and may count, too
+        over = after.size.tokens - (plan.budget or after.size.tokens)
+        if over <= 0 or draft is None or engine.preview is not None or plan.stuck is not None:
+            break
+        draft = in_less_room(material, draft, draft.tokens - over)
+        record, after = _made(material, draft, started)
+    if not _holds(plan, after):
+        raise SummaryError(TOO_LARGE.format(after.size.tokens, plan.budget))
     with observing("step", name="commit", by=record.by):
         if engine.hooks:
             await call_hooks(material)
         await thread.commit(material.history.chain, record)  # unless another worker was first
-    return record
+    return record, after
+
+
+def _holds(plan: Compact, after: History) -> bool:
+    """Tell whether a view fits, or is the smallest that is legal, where nothing fits."""
+    if plan.budget is None or after.size.tokens <= plan.budget:
+        return True
+    return plan.at_most > plan.budget
+
+
+def _made(material: Material, draft: Draft | None, started: float) -> tuple[Record, History]:
+    """Make the record, and the view that is sent once it is in force, with its size."""
+    engine = material.thread.engine
+    record = _record(material, draft, round(time.monotonic() - started, 3))
+    after = view_after(material.history, material.remaining, record, engine)
+    return replace(record, tokens_after=after.size.tokens), after
 
 
 def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
-    """Make the record.
-
-    The budget holds: the plan leaves room for the summary (`Ladder.fit`), `collect` sets the most
-    that is left for it, and `checked` refuses a longer one.
-    """
+    """Make the record, without the size of the view after it, which bears its id."""
     plan, made = material.plan, draft or Draft(material.standing, by="", read=())
     bill: dict[str, Any] = {"seconds": round(seconds, 3)}
     bill["waited"] = round(seconds + material.waited, 3)
@@ -162,8 +190,8 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         segment=made.segment,
         cause=plan.cause,
         tokens_before=plan.tokens,
-        tokens_after=material.tokens + made.tokens,
-        messages_after=material.count + bool(plan.summary_tokens),
+        tokens_after=0,
+        messages_after=len(material.remaining) + bool(made.text),
         archived=material.thread.engine.archive is not None,
         by=made.by,
         cost=made.cost,
@@ -284,7 +312,7 @@ async def _failed(material: Material, error: ConspectusError, seen: Any) -> Comp
     )
 
 
-async def _done(material: Material, record: Record, seen: Any) -> CompactionResult:
+async def _done(material: Material, record: Record, after: History, seen: Any) -> CompactionResult:
     """Report a compaction that is in force: to the caller's listeners, and as a result."""
     thread, engine, plan = material.thread, material.thread.engine, material.plan
     facts: dict[str, Any] = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
@@ -294,9 +322,9 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
         failures = tuple(await engine.redacted(failures, material.redaction))
         seen.add(redacted=sum(record.redacted.values()))
     await material.tell("end", **facts)
-    after = applied(material.history, record, set(plan.evicted), material.clips, engine)
+    stuck = plan.budget is not None and after.size.tokens > plan.budget
     seen.add(
-        outcome="passing" if engine.passing else "compacted",
+        outcome="passing" if engine.passing else "stuck" if stuck else "compacted",
         messages=len(material.leaving),
         tokens_after=after.size.tokens,
         record=record.id,
@@ -316,11 +344,16 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
     if record.cut:
         log("summary_cut", CUT, thread.scope.thread, record.by, record.cut)
         reason += f"; the summary misses its end, at least {record.cut:,} tokens"
+    needed = None
+    if stuck and plan.stuck is not None:
+        needed = max(plan.stuck.needed, after.size.tokens)
+        reason = STUCK_AND_SMALLER.format(plan.stuck.reason)
     return _result(
         thread,
         after,
-        outcome="compacted",
+        outcome="stuck" if stuck else "compacted",
         reason=reason,
+        needed=needed,
         cause=plan.cause,
         record=record,
         tokens_before=material.history.size.tokens,

@@ -11,9 +11,9 @@ from typing import Any
 from conspectus._turns import waiting
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
-from conspectus.core.records import Chain, Cost, Draft
+from conspectus.core.records import Chain, Cost, Draft, mark_of
 from conspectus.engine.thread import Thread
-from conspectus.engine.view import History, ViewItem, clipped
+from conspectus.engine.view import History, ViewItem, clipped, sent_with, staying
 from conspectus.errors import ArchiveUnconfirmed, RedactionError
 from conspectus.messages import SUMMARY_LINE, Message, read_messages, summary_message, summary_text
 from conspectus.messages.framing import as_notes, summary_body
@@ -46,6 +46,7 @@ class Material:
     originals: dict[str, Message] = field(default_factory=dict)
     # clipped messages, by their place in the history
     clips: dict[int, ViewItem] = field(default_factory=dict)
+    remaining: list[ViewItem] = field(default_factory=list)  # the view beside the summary
     staying: list[Message] = field(default_factory=list)  # messages that stay in view
     ahead: int = 0  # how many of them came before the last one that leaves
     notes: Segment = field(default_factory=Segment)  # so far
@@ -53,8 +54,7 @@ class Material:
     standing: str = ""  # the summary so far: ours, and those that ours replaces
     # secrets that were taken out of the originals, by kind
     redacted: Mapping[str, int] = field(default_factory=dict)
-    tokens: int = 0  # tokens and number of the messages in view after it, beside the summary
-    count: int = 0
+    tokens: int = 0  # tokens of the view beside the summary
     replaced: int = 0  # tokens of what the summary replaces
     # lengths of the summary message in tokens: the one that is asked for; the one above which a
     # shorter one is asked for, so that the budget keeps room; the largest
@@ -66,12 +66,24 @@ class Material:
     failures: tuple[str, ...] = ()
 
     def size(self, body: str) -> int:
-        """Return the tokens of the message that shows a summary."""
+        """Return the tokens of the message that shows a summary.
+
+        By a caller's counter they are those that it adds to the view as it will be sent.
+        """
         engine = self.thread.engine
+        if engine.meter.counts_lists:
+            view = sent_with(self.history, self.remaining, engine, body, self.mark)
+            return (engine.counted(view) or 0) - self.tokens
         if engine.summary_size is not None:
             return engine.summary_size(body)
         text = summary_text(body, archived=engine.archive is not None)
         return engine.meter.message(summary_message(text, "", like=self.history.like))
+
+    @property
+    def mark(self) -> str:
+        """The mark of the record that is to be made."""
+        marks = (item.mark for item in self.clips.values())
+        return mark_of(self.history.head_id, self.keys, [one.key for one in marks if one])
 
     def text_within(self, tokens: int) -> int:
         """Return the tokens of text that a summary message of this size holds."""
@@ -109,7 +121,7 @@ async def collect(material: Material) -> None:
     """Read the originals of all that leaves or is clipped, and the notes so far."""
     thread, history, plan = material.thread, material.history, material.plan
     engine, items, gone = thread.engine, history.items, set(plan.evicted)
-    summarised, last, beside = bool(plan.summary_tokens), max(gone, default=0), list[int]()
+    summarised, last = bool(plan.summary_tokens), max(gone, default=0)
     material.notes, material.redaction = _notes_of(history.chain), engine.redaction
     material.leaving = tuple(
         item for i, item in enumerate(items) if i in gone or (summarised and item.foreign)
@@ -128,9 +140,10 @@ async def collect(material: Material) -> None:
             material.ahead += i < last
         if i in gone or (item.summary and summarised):
             material.replaced += item.tokens
-        else:
-            beside.append(material.clips.get(i, item).tokens)
-    material.tokens, material.count = sum(beside), len(beside)
+    material.remaining = staying(history, plan, material.clips)
+    counted = engine.counted(sent_with(history, material.remaining, engine))
+    beside = sum(item.tokens for item in material.remaining)
+    material.tokens = beside if counted is None else counted
     if material.redaction is not None:
         await _redact(material, material.redaction)
     material.entries = [material.originals[key] for key in material.keys]
@@ -143,7 +156,9 @@ async def collect(material: Material) -> None:
     cap, budget, most = plan.summary_cap, plan.budget, max(ALWAYS, material.replaced)
     most = most if cap is None else min(most, cap)
     fine = most if cap is not None else min(most, LARGEST_SUMMARY)
-    if budget is not None:
+    if budget is not None and plan.at_most > budget:  # nothing fits: the least useful summary
+        most = fine = min(most, plan.summary_tokens)
+    elif budget is not None:
         most = min(most, budget - material.tokens)
         fine = min(fine, int(budget / REARM) - material.tokens)
         if engine.summary_size is not None and budget < SMALLEST_SUMMARY:

@@ -37,7 +37,8 @@ class CompactionResult:
 
     Attributes:
         outcome: `kept`: nothing was due, or it failed and there is still room; `compacted`: a new
-            record is in force; `stuck`: the history does not fit and cannot be made to.
+            record is in force, and `messages` fit; `stuck`: they do not fit and cannot be made to.
+            What may leave has left then: now, as `record` says, or before.
         reason: why, as one sentence.
         cause: the reason for a compaction; empty for none.
         messages: the view to send to the model, in the caller's kind; kept messages are the
@@ -47,7 +48,7 @@ class CompactionResult:
         archived: the archive has confirmed every original that is not in `messages`; False also
             while it fails, and after a summary of another library.
         tokens_before: tokens of the view before, without messages already covered.
-        tokens_after: tokens of `messages`.
+        tokens_after: tokens of `messages`: with a `token_counter`, what it returns for that list.
         budget: most tokens of `messages`; without a window the least trigger of tokens, or None.
         evicted: messages that left the view now.
         kept: messages of the caller in view, clipped ones included.
@@ -129,6 +130,7 @@ class Seen:
     characters: int  # of all messages, images included
     joins: bool  # messages of the user in a row are joined
     last_role: Role | None  # of the newest message
+    counted: int | None = None  # tokens of the view by a caller's counter; None for none
 
 
 def _by_sizes(thread: Thread) -> bool:
@@ -157,6 +159,7 @@ async def remember(
         characters=sum(entry.memo["size"] for entry in entries),
         joins=history.joins,
         last_role=entries[-1].role if entries else None,
+        counted=history.size.tokens if thread.engine.meter.counts_lists else None,
     )
     thread.engine.memory.histories.put(thread.scope, seen)
 
@@ -176,11 +179,11 @@ async def as_before(
         return None  # raised again, with its place, where all are read
     if now is None:
         return None
+    if now.counted is None and thread.engine.meter.counts_lists:
+        now = replace(now, counted=thread.engine.counted(now.result.messages))
     memory.histories.put(thread.scope, now)
     corrected = thread.corrected(now.reports or ())
-    ratio = corrected.engine.meter.ratio
-    # Corrected message by message, as a plan does.
-    tokens = sum(now.sizes if ratio == 1.0 else (math.ceil(size * ratio) for size in now.sizes))
+    tokens = _tokens(corrected, now)
     if not corrected.is_quiet(Size(tokens, len(now.sizes)), now.head):
         return None
     sizes: dict[str, Any] = {
@@ -190,6 +193,15 @@ async def as_before(
     }
     view = list(now.result.messages)
     return replace(now.result, reason=BELOW, messages=view, preparing=False, **sizes)
+
+
+def _tokens(corrected: Thread, now: Seen) -> int:
+    """Return the tokens of what is sent now."""
+    if now.counted is not None:
+        return now.counted
+    ratio = corrected.engine.meter.ratio
+    # Corrected message by message, as a plan does.
+    return sum(now.sizes if ratio == 1.0 else (math.ceil(size * ratio) for size in now.sizes))
 
 
 def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | None:
@@ -208,7 +220,9 @@ def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | 
     if not _same(now, seen) and not _same(now := without_objects(now), seen):
         return None
     view = seen.result.messages
+    unchanged = len(messages) == len(seen.sent)
     if not all(map(is_, now, seen.sent)):
+        unchanged = False
         again = {id(before): message for message, before in zip(now, seen.sent, strict=True)}
         view = [again.get(id(message), message) for message in view]
     entries = read_messages(messages[len(seen.sent) :])
@@ -241,6 +255,7 @@ def _followed(seen: Seen, messages: Sequence[Source], thread: Thread) -> Seen | 
         reports=reports,
         characters=seen.characters + sum(entry.memo["size"] for entry in entries),
         last_role=entries[-1].role if entries else seen.last_role,
+        counted=seen.counted if unchanged else None,
     )
 
 

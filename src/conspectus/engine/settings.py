@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -171,6 +172,8 @@ class Engine:
     hooks: tuple[BeforeSummarization, ...] = ()
     # tokens of the message that shows a summary, where that is not one of ours
     summary_size: Callable[[str], int] | None = None
+    # what the caller sends for a view, where that is not the view itself
+    sent: Callable[[Sequence[Any]], Sequence[Any]] | None = None
     # the caller's count of a message for `keep`; None for the meter's
     keep_count: Callable[[Any], int] | None = None
     redaction: Redaction | None = None
@@ -202,10 +205,7 @@ class Engine:
             while not isinstance(made, EmbeddedSummarizer) and name in (EMBEDDED, *named):
                 name += "'"
             named[name] = made
-        # A foreign counter may count parts of a message that a dict has no place for.
-        kind = None if meter.exact else dict
-        empty = summary_message(summary_text("", archived=True), "0" * 16, like=kind)
-        frame, hooks = meter.message(empty), own.before_summarization or ()
+        frame, hooks = frame_of(meter), own.before_summarization or ()
         archive = open_archive(own.archive)  # wrong settings make none
         return cls(
             settings=own,
@@ -232,6 +232,21 @@ class Engine:
         parts = (*writers, focus, *beside)
         return "\0".join(str(getattr(part, "identity", part)) for part in parts)
 
+    def counted(self, view: Sequence[Any]) -> int | None:
+        """Count a view by the caller's counter, as it is sent; None where there is no such."""
+        if not self.meter.counts_lists:
+            return None
+        return self.meter.whole(view if self.sent is None else self.sent(view))
+
+    def measuring_by(self, meter: TokenMeter) -> Engine:
+        """Return this engine with another meter for single messages and texts."""
+        if meter.estimates == self.meter.estimates:
+            frame = math.ceil(self.frame * meter.ratio / self.meter.ratio)
+        else:
+            frame = frame_of(meter)
+        policy = replace(self.policy, summary_frame=frame + SLACK)
+        return replace(self, policy=policy, meter=meter, frame=frame)
+
     @property
     def cached(self) -> bool:
         """Whether summaries are asked for after the agent's last request, where possible."""
@@ -250,6 +265,14 @@ class Engine:
             return [new or (old and LEFT_NOTHING) for old, new in zip(texts, clean, strict=True)]
         except RedactionError as error:
             return [str(error)] * len(texts)
+
+
+def frame_of(meter: TokenMeter) -> int:
+    """Return the tokens of a summary message without text."""
+    # A foreign counter may count parts of a message that a dict has no place for.
+    kind = None if meter.exact else dict
+    empty = summary_message(summary_text("", archived=True), "0" * 16, like=kind)
+    return meter.message(empty)
 
 
 def _summarizer_of(writer: Any, own: Settings, *, answers: bool) -> Summarizer:

@@ -20,9 +20,9 @@ from uuid import UUID
 from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.bridge import home, is_held, pause
-from conspectus.core.items import Keep, Plan, Size, Window
-from conspectus.core.plan import foreseen, plan
-from conspectus.core.policy import REARM, SLACK
+from conspectus.core.items import Keep, Plan, Size, Window, highest
+from conspectus.core.plan import BELOW, foreseen, plan
+from conspectus.core.policy import REARM, keep_tokens
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.view import History, fold, history_of, may_be_summaries
 from conspectus.errors import ArchiveError, InputError
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 PREPARE = 0.7
 """Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
 trigger, four tenths of it outlast a summary of 30 seconds."""
+
+MOST_SCALE = 2.0
+"""How many times as much, or as little, as its messages alone a list may take where each of them
+still says its share."""
 
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
 
@@ -304,22 +308,46 @@ class Thread:
     def corrected(self, reports: Sequence[Report]) -> Thread:
         """Return the thread with an estimate that is corrected by reports of models."""
         ratio, room = self.ratio, self.room
-        if ratio is None and not reports:
+        if self.engine.meter.exact or (ratio is None and not reports):
             return self
         if ratio is None:
             ratio = correction(reports, *((room.reserved, room.limit) if room else ()))
         meter = self.engine.meter.scaled(ratio)
         if meter is self.engine.meter:
             return self
-        frame = math.ceil(self.engine.frame * meter.ratio)
-        policy = replace(self.engine.policy, summary_frame=frame + SLACK)
-        return replace(self, engine=replace(self.engine, policy=policy, meter=meter, frame=frame))
+        return replace(self, engine=self.engine.measuring_by(meter))
+
+    def shared_out(self, history: History) -> tuple[Thread, History]:
+        """Return both with the count of a caller's counter shared out among the messages.
+
+        A list need not take as much as its messages alone: each then counts in proportion. Where
+        they alone say little of the list, as where each is counted with the usage that it reports,
+        the estimate says what their shares are, and nothing is clipped, as no count says to what.
+        """
+        engine = self.engine
+        meter = engine.meter
+        total = history.size.tokens - meter.base
+        sizes = [item.tokens for item in history.items]
+        if not meter.counts_lists or total <= 0 or total == sum(sizes):
+            return self, history
+        if not sum(sizes) / MOST_SCALE <= total <= sum(sizes) * MOST_SCALE:
+            meter = meter.estimating()
+            sizes = [meter.message(item.source) for item in history.items]
+            engine = replace(engine, where=None)
+        engine = engine.measuring_by(meter.scaled(total / sum(sizes)))
+        return replace(self, engine=engine), history.shared_out(engine, sizes, total)
 
     # The plan
 
     def is_quiet(self, size: Size, head: Record | None) -> bool:
         """Tell whether neither the trigger, nor the window, nor a preparation asks for anything."""
         return not (self.nears(size) or self._fires(size, head))
+
+    def asks(self, size: Size) -> bool:
+        """Tell whether the trigger, as the caller counts, or the window asks for a compaction."""
+        limit = None if self.room is None else self.room.limit
+        asked = self.engine.policy.fired(self.trigger_size or size, limit)
+        return asked is not None or self.over(size)
 
     def _fires(self, size: Size, head: Record | None) -> bool:
         """Tell whether the trigger or the window asks for a compaction."""
@@ -334,12 +362,20 @@ class Thread:
             return False
         return self.engine.policy.fired(foreseen(size, PREPARE), limit) is not None
 
-    def plan(self, history: History, force: bool = False, *, ahead: bool = False) -> Plan:
+    def plan(
+        self, history: History, force: bool = False, tighter: int = 0, *, ahead: bool = False
+    ) -> Plan:
         """Plan; after a failed summary only if the history has changed.
 
         With `ahead` plan as if the trigger fired where notes are prepared, and nothing had failed.
+        `tighter` are tokens of the window that the plan leaves free.
         """
+        room = self.room
+        if tighter and room is not None:
+            room = replace(room, reserved=room.reserved + tighter)
         engine, size, asked, failed = self.engine, history.size, self.trigger_size, None
+        if engine.meter.counts_lists and not (force or ahead or self.asks(size)):
+            return Keep(BELOW, size.tokens, due=False)
         last = history.head.size_after if history.head else None
         last = last if asked is None else self.last
         if ahead:
@@ -350,16 +386,50 @@ class Thread:
         decided = plan(
             history.items,
             engine.policy,
-            self.room,
+            room,
             trigger_size=asked,
             last=last if failed is None else failed.last,
             failed=failed.size.tokens if failed is not None and failed.over else None,
+            stuck_at=None if tighter else self.stuck_at(history),
+            cut=self._cut(history),
+            base=self._base_of(history),
             force=force,
             clip=engine.where is not None,
             clip_users=engine.archive is not None,
-            floor=engine.frame + SUMMARY_FLOOR,
+            floor=engine.frame + self._least_text(),
         )
         if not (failed and isinstance(decided, Keep)) or decided.due:
             return decided
         waits = self._fires(self.trigger_size or size, history.head)
         return replace(decided, reason=FAILED_BEFORE % failed.size.messages) if waits else decided
+
+    def _least_text(self) -> int:
+        """Return the tokens of text below which a summary holds little, as a caller counts them."""
+        meter = self.engine.meter
+        return math.ceil(SUMMARY_FLOOR * max(1.0, meter.ratio if meter.counts_lists else 1.0))
+
+    def _base_of(self, history: History) -> int:
+        """Return the tokens that a caller's counter adds to any list."""
+        return min(self.engine.meter.base, history.size.tokens)
+
+    def stuck_at(self, history: History) -> int | None:
+        """Return the tokens that the latest compaction reached, if that was over the window."""
+        head = history.head
+        over = head is not None and self.over(head.size_after)
+        return head.tokens_after if head is not None and over else None
+
+    def _cut(self, history: History) -> int | None:
+        """Find the first message that `keep` keeps by a caller's counter, as LangChain finds it.
+
+        None where messages are kept by number, or where nobody's counter counts.
+        """
+        engine, limit = self.engine, None if self.room is None else self.room.limit
+        most = keep_tokens(engine.policy.keep, limit)
+        if most is None or not engine.meter.counts_lists:
+            return None
+        sources = history.sources
+
+        def fits(kept: int) -> bool:
+            return engine.meter.whole(sources[len(sources) - kept :]) <= most
+
+        return len(sources) - highest(0, len(sources), fits)

@@ -20,11 +20,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, dropwhile, takewhile
+from itertools import accumulate, dropwhile, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conspectus._langchain import is_ai_message
-from conspectus.core.items import Clip, Item, Size, newest_user
+from conspectus.core.items import Clip, Compact, Item, Size, newest_user
 from conspectus.core.records import Chain, ClipMark, Record
 from conspectus.messages import (
     SUMMARY_LINE,
@@ -45,7 +45,7 @@ from conspectus.messages.alternation import (
     taken_apart,
     took_two_in_a_row,
 )
-from conspectus.messages.framing import summary_names
+from conspectus.messages.framing import NO_MARK, summary_names
 from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import (
     has_thoughts,
@@ -60,6 +60,7 @@ from conspectus.tokens import Report
 if TYPE_CHECKING:
     from conspectus.engine.settings import Engine
 
+NO_ID = 16 * "0"  # In the place of the id of a record that is not made yet
 SMALL = 80  # Messages of up to this many tokens are never clipped: the pointer takes as much
 
 
@@ -317,6 +318,7 @@ class History:
     chain: Chain
     dropped: int
     like: type  # the caller's kind of message
+    engine: Engine
     came: tuple[Came, ...] = ()
     # no model has answered two messages of the user in a row in it
     alternates: bool = False
@@ -324,14 +326,12 @@ class History:
     head: Record | None = field(init=False)
     head_id: str | None = field(init=False)
     sources: list[Source] = field(init=False)
-    size: Size = field(init=False)
     foreign: bool = field(init=False)  # a summary of another library is in view
 
     def __post_init__(self) -> None:
         self.head = self.chain[-1] if self.chain else None
         self.head_id = self.head.id if self.head else None
         self.sources = [item.source for item in self.items]
-        self.size = Size(sum(item.tokens for item in self.items), len(self.items))
         self.foreign = any(item.foreign for item in self.items)
 
     @cached_property
@@ -340,6 +340,13 @@ class History:
         if self.joins:
             return alternating(self.sources, self.came)
         return as_it_came(self.sources, self.came) if self.came else self.sources
+
+    @cached_property
+    def size(self) -> Size:
+        """The size of the view as it is sent: by a caller's counter, or else of its messages."""
+        counted = self.engine.counted(self.sent)
+        tokens = sum(item.tokens for item in self.items) if counted is None else counted
+        return Size(tokens, len(self.items))
 
     def reports(self) -> list[Report]:
         """Return the models' reports of usage since the last compaction.
@@ -355,7 +362,22 @@ class History:
         """Return it with the tokens of each message as a corrected meter counts them."""
         ratio, items = engine.meter.ratio, self.items
         scaled = (replace(i, tokens=math.ceil(i.tokens * ratio), engine=engine) for i in items)
-        return replace(self, items=tuple(scaled))
+        return replace(self, items=tuple(scaled), engine=engine)
+
+    def shared_out(self, engine: Engine, sizes: Sequence[int], tokens: int) -> History:
+        """Return it with `tokens` shared out among its messages, each in proportion to its size.
+
+        `engine` measures what is made of them, such as a summary, in the same tokens.
+        """
+        ratio = tokens / sum(sizes)
+        bounds = [0, *(round(total * ratio) for total in accumulate(sizes))]
+        items = tuple(
+            replace(item, tokens=end - begin, engine=engine)
+            for item, (begin, end) in zip(self.items, pairwise(bounds), strict=True)
+        )
+        shared = replace(self, items=items, engine=engine)
+        shared.size = self.size
+        return shared
 
 
 def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
@@ -413,12 +435,13 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
     noted = next((record for record in reversed(folded.chain) if record.summary), None)
     if noted is not None:
         _put_summary(items, noted, engine, like)
-    view = History(tuple(items), folded.chain, folded.dropped, like, folded.came, alternates)
-    view.joins = joins(engine, view)
+    folds: Any = {"came": folded.came, "alternates": alternates}
+    view = History(tuple(items), folded.chain, folded.dropped, like, engine, **folds)
+    view.joins = joins(engine, view, compacted=bool(view.chain))
     return view
 
 
-def joins(engine: Engine, view: History) -> bool:
+def joins(engine: Engine, view: History, *, compacted: bool) -> bool:
     """Tell whether messages of the user in a row are joined in a view.
 
     Without a setting that demands it, a history of which nothing has left is sent as it came.
@@ -426,7 +449,7 @@ def joins(engine: Engine, view: History) -> bool:
     if engine.settings.alternate_roles == "on":
         return engine.alternate is not False
     wanted = view.alternates if engine.alternate is None else engine.alternate
-    return wanted and bool(view.chain)
+    return wanted and compacted
 
 
 def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: type) -> None:
@@ -436,8 +459,31 @@ def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: ty
     counted = -1 if engine.keep_count is None else engine.keep_count(message)
     name, tokens = f"summary:{record.id}", engine.meter.message(message)
     summary = ViewItem(name, "user", tokens, summary=True, counted=counted, source=message)
+    _insert_summary(items, summary)
+
+
+def _insert_summary(items: list[ViewItem], summary: ViewItem) -> None:
     others = (i for i, item in enumerate(items) if item.role != "system" or item.summary)
     items.insert(next(others, len(items)), summary)
+
+
+def sent_with(
+    history: History,
+    items: Sequence[ViewItem],
+    engine: Engine,
+    body: str | None = None,
+    mark: str = NO_MARK,
+) -> list[Source]:
+    """Return what is sent after a compaction whose record has no id yet, with this summary."""
+    items = list(items)
+    if body is not None:
+        text = summary_text(body, archived=engine.archive is not None, mark=mark)
+        message = summary_message(text, NO_ID, like=history.like)
+        summary = ViewItem(f"summary:{NO_ID}", "user", 0, summary=True, source=message)
+        _insert_summary(items, summary)
+    after = replace(history, items=tuple(items))
+    after.joins = joins(engine, after, compacted=True)
+    return after.sent
 
 
 def reports_of(messages: Sequence[Source], sizes: Sequence[int], since: int) -> list[Report]:
@@ -476,21 +522,27 @@ def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> Vie
     return replace(item, source=short, tokens=meter.message(short), clipped=True, mark=mark)
 
 
-def applied(
-    history: History, record: Record, gone: set[int], clips: dict[int, ViewItem], engine: Engine
-) -> History:
-    """Apply a record to the view, as folding it over the whole history would."""
-    covers = set(record.covers)
-    items = [
+def staying(history: History, plan: Compact, clips: Mapping[int, ViewItem]) -> list[ViewItem]:
+    """Return what stays in view beside the summary: the clips of a plan in their places."""
+    gone = set(plan.evicted)
+    summarised = bool(plan.summary_tokens)
+    return [
         clips.get(index, item)
         for index, item in enumerate(history.items)
-        if index not in gone
-        and not (record.summary and item.summary and (item.entry is None or item.key in covers))
+        if index not in gone and not (item.summary and (summarised or item.entry is None))
     ]
+
+
+def view_after(
+    history: History, remaining: Sequence[ViewItem], record: Record, engine: Engine
+) -> History:
+    """Return the view that is sent once a record is in force, as folding it would give it."""
+    items = list(remaining)
     if record.summary:
         _put_summary(items, record, engine, history.like)
-    after = replace(history, items=tuple(items), chain=(*history.chain, record))
-    after.joins = joins(engine, after)
+    chain = (*history.chain, record)
+    after = replace(history, items=tuple(items), chain=chain, engine=engine)
+    after.joins = joins(engine, after, compacted=True)
     return after
 
 

@@ -51,6 +51,7 @@ IN_VIEW, AHEAD = "Said by the user, and still in view", 3_000
 _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 
 BEGINS = 60  # Characters by which the notes name a request that is below them
+SHORTER = 16  # A summary that is too long loses at least one part in this many at a time
 TRIES = 5  # How often notes are rendered again, shorter, where their message is too long
 HEADINGS = 24  # Tokens of the headings around a text that stands alone
 
@@ -73,6 +74,8 @@ async def write(material: Material) -> tuple[Draft, bool]:
         draft = material.ready or await thread.find_draft(name)
         if draft is not None:
             with suppress(SummaryRejected):
+                if draft.segment and material.size(body_of(draft.text)) > material.most:
+                    draft = in_less_room(material, draft, material.most)
                 ready = checked(material, draft)
                 material.spent = Cost() if material.ready is None else draft.cost
                 return ready, True
@@ -353,8 +356,38 @@ def _with_notes(
         over = material.size(body_of(text)) - most  # a message may count for more than its text
         if over <= 0:
             break
+        if engine.meter.counts_lists:  # which may count in steps
+            over = max(over, room // SHORTER)
         room = max(1, min(room, count(text)) - over)
     return replace(draft, text=text, segment=notes.recorded().to_json())
+
+
+def in_less_room(material: Material, draft: Draft, most: int) -> Draft:
+    """Return a finished draft whose message takes at most so many tokens, if that can be.
+
+    Nobody is asked again: its notes are rendered once more, or its text is cut behind a sentence.
+    """
+    engine = material.thread.engine
+    count = engine.meter.text
+    own = Segment.from_json(draft.segment)
+    notes = Notes([own]) if own.lines else None
+    room = count(draft.text)
+    for _ in range(TRIES):
+        over = material.size(draft.text) - most
+        if over <= 0 or room <= 1:
+            break
+        room = max(1, room - max(over, room // SHORTER))
+        if notes is not None:
+            text = body_of(notes.render(room, count, archived=engine.archive is not None))
+            draft = replace(draft, text=text)
+        else:
+            text = shortened(draft.text, room, count)
+            if not text.strip():
+                break
+            segment = Segment(text=text, edited=True).to_json()
+            cut = draft.cut + count(draft.text) - count(text)
+            draft = replace(draft, text=text, segment=segment, cut=cut)
+    return replace(draft, tokens=material.size(draft.text))
 
 
 def _older(material: Material) -> list[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -26,8 +26,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.messages.message import EACH, characters, has_thoughts
 from conspectus.model.calls import model_and_provider
-from conspectus.tokens import Report, TokenCounter, TokenMeter
-from conspectus.tokens.meter import LEAST_GROWTH, MessageCounter
+from conspectus.tokens import Report, TokenMeter
+from conspectus.tokens.meter import LEAST_GROWTH
 
 Count = Callable[[BaseMessage], int]
 
@@ -182,24 +182,45 @@ def are_equal(one: object, other: object) -> bool:
 class Counting:
     """One way to count, for `trigger` and `keep`; LangChain's approximation is scaled by usage."""
 
-    def __init__(self, counter: TokenCounter | str, model: object) -> None:
-        self.approximate = counter is count_tokens_approximately
+    def __init__(self, meter: TokenMeter | None, model: object) -> None:
+        self.approximate = meter is None
+        self.meter = meter
         self._provider = model_and_provider(model, "")[1]
         anthropic = str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
         given: Any = {"chars_per_token": ANTHROPIC_CHARACTERS} if anthropic else {}
         approximation: Any = partial(count_tokens_approximately, **given)
-        self.base = 0
         self.message: Count = lambda message: approximation((message,))
-        if not self.approximate:
-            # A text names a vocabulary.
-            whole: Any = TokenMeter(counter).messages if isinstance(counter, str) else counter
-            counts = MessageCounter(whole, self.message)
-            self.base = base = counts.base
-            self.message = lambda message: max(0, counts(message) - base)
+        if meter is not None:
+            self.message = meter.message
+        # Whether the caller's function counts, which is called with the list, as by LangChain.
+        self.by_list = meter is not None and meter.counts_lists
+        # The latest history that it has counted, which is shared while it only grows.
+        self._latest: tuple[list[BaseMessage], int, int] = ([], 0, 0)
+
+    @property
+    def columns(self) -> list[Count]:
+        """The ways to count single messages at each step."""
+        return [] if self.by_list else [self.message]
+
+    def total(self, sizes: Sizes) -> int:
+        """Return the tokens of a history, without what models reported."""
+        if not self.by_list or self.meter is None:
+            return sizes.total()
+        known, length, count = self._latest
+        if known is not sizes.messages or length != sizes.length:
+            count = self.meter.whole(sizes.messages[: sizes.length])
+            self._latest = sizes.messages, sizes.length, count
+        return count
+
+    def of(self, messages: Iterable[BaseMessage]) -> int:
+        """Count the tokens of messages as the trigger does, with all that models reported."""
+        columns = self.columns
+        sizes = Sizes([], [[0] for _ in columns], []).followed(list(messages), columns)
+        return self.asked(sizes, 0)
 
     def asked(self, sizes: Sizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
-        total, newest = sizes.total() + self.base, sizes.newest
+        total, newest = self.total(sizes), sizes.newest
         if newest is None or newest.place < since:
             return total
         report = next((one for one in reversed(sizes.answers) if one.total is not None), None)

@@ -158,7 +158,10 @@ class Channel:
 
     def size_of(self, view: Sequence[BaseMessage]) -> Size:
         """Return the size of a view as the trigger counts."""
-        count = self.cache.counted(self.setup.counting.message)
+        counting = self.setup.counting
+        if counting.by_list and counting.meter is not None:
+            return Size(counting.meter.whole(view), len(view))
+        count = self.cache.counted(counting.message)
         return Size(sum(map(count, view)), len(view))
 
     def put_in_force(self, record: Record, view: list[BaseMessage], **how: bool) -> HeadState:

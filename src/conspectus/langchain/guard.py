@@ -19,6 +19,7 @@ from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.types import Command
 
 from conspectus.core.items import Window
+from conspectus.core.plan import STUCK
 from conspectus.engine.cached_request import tools_size
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
@@ -198,21 +199,43 @@ class GuardedCall:
             window=window,
             model=model_name(request.model),
         )
+        self._sent, self._ratio = self._whole, 1.0
+        if meter.counts_lists:
+            self._size = self._tokens_of(self._whole)
+            return
         sizes = channel.sizes("request", self._whole, meter.message)
         # Each turn was sent with about as much recalled as this one.
         recalled = 0 if self._recalled is None else meter.message(self._recalled)
         reports = sizes.reports(self._first.messages_after, 0)
         beside = self._requested.overhead + recalled
         self._ratio = 1.0 if meter.exact else correction(reports, beside, window)
-        self._sent, self._size = self._whole, math.ceil(sizes.total() * self._ratio)
+        self._size = math.ceil(sizes.total() * self._ratio)
 
     def _tokens_of(self, messages: Sequence[BaseMessage]) -> int:
-        return math.ceil(self.setup.engine.meter.messages(messages) * self._ratio)
+        """Return the tokens of messages: by a caller's counter, those that they add to the prompt.
+
+        It is called with the prompt and them as one list, as they are sent.
+        """
+        meter, prompt = self.setup.engine.meter, self._request.system_message
+        if meter.counts_lists:
+            request = self._request.override(messages=cast("list[AnyMessage]", [*messages]))
+            request = self.setup.forms.formed(request, compacted=self._channel.held)
+            first = request.system_message
+            sent = [*([] if first is None else [first]), *request.messages]
+            return max(0, meter.whole(sent) - (0 if prompt is None else meter.message(prompt)))
+        return math.ceil(meter.messages(messages) * self._ratio)
+
+    def _alone(self, messages: Sequence[BaseMessage]) -> int:
+        """Return the tokens of messages as a compaction counts them, without the prompt."""
+        meter = self.setup.engine.meter
+        return meter.whole(messages) if meter.counts_lists else self._tokens_of(messages)
 
     @property
     def _tokens(self) -> int:
         """The tokens of the messages, with the recalled originals."""
-        return self._size + (0 if self._recalled is None else self._tokens_of([self._recalled]))
+        if self._recalled is None:
+            return self._size
+        return self._size + math.ceil(self.setup.engine.meter.message(self._recalled) * self._ratio)
 
     def _window(self, budget: int) -> Window:
         """Return a window with this room for messages."""
@@ -242,15 +265,17 @@ class GuardedCall:
         known = replace(self._requested, learned={}).room(self.setup.reserved)
         most = math.inf if known is None else known.budget
         stuck = await self._fit(room, most=most)
-        if stuck is None or self._tokens <= most:
+        if self._tokens <= most:
             return
+        needed = max(self._tokens, 0 if stuck is None else stuck.needed or stuck.tokens_after)
+        reason = STUCK.format(needed=needed, budget=room.budget) if stuck is None else stuck.reason
         if self._guard.on_stuck == "send":
-            log("sent_too_large", "sent although it does not fit: %s", stuck.reason)
+            log("sent_too_large", "sent although it does not fit: %s", reason)
             return
         beside = self._requested.overhead
         raise StillTooLong(
-            f"{stuck.reason} (system prompt and tools take {beside:,}; fewer tools help too)",
-            needed=(stuck.needed or stuck.tokens_after) + beside,
+            f"{reason} (system prompt and tools take {beside:,}; fewer tools help too)",
+            needed=needed + beside,
             budget=room.limit,
         )
 
@@ -313,7 +338,10 @@ class GuardedCall:
             log("request_bridged", said, await channel.redacted(error))
         if self._size <= room.budget:
             return None
-        thread = passing or channel.thread(room, self._ratio)
+        beside = max(0, self._size - self._alone(self._sent))
+        room = replace(room, reserved=room.reserved + beside)
+        thread = channel.thread(room, self._ratio) if passing is None else passing
+        thread = replace(thread, room=room)
         result = await compact(thread, self._sent, False, "")
         self._show(result.messages)
         return result if result.outcome == "stuck" else None
@@ -322,7 +350,7 @@ class GuardedCall:
         """Compact the history in the state; without a room, all but what `keep` asks for."""
         channel, view = self._channel, (await self._channel.view()).messages
         if room is not None:
-            added = max(0, self._size - self._tokens_of(view))
+            added = max(0, self._size - self._alone(view))
             room = replace(room, reserved=room.reserved + added)
         thread = channel.thread(room, self._ratio)
         result = await compact(thread, channel.messages, room is None, "")

@@ -247,6 +247,18 @@ class SummarizationMiddleware(
         for caveat in self._setup.caveats({*dir(type(self))} - {*dir(SummarizationMiddleware)}):
             warnings.warn(caveat, UserWarning, stacklevel=2)
 
+    @property
+    def token_counter(self) -> TokenCounter:
+        """The count of a list of messages by which the trigger goes, as a function."""
+        given = vars(self)["token_counter"]
+        if callable(given) and given is not count_tokens_approximately:
+            return cast("TokenCounter", given)
+        return cast("TokenCounter", self._setup.counting.of)
+
+    @token_counter.setter
+    def token_counter(self, value: TokenCounter | str) -> None:
+        vars(self)["token_counter"] = value
+
     def _open(self) -> None:
         """Make what no copy has: the archive of an address, and the tools."""
         own, self._made, self._address = vars(self), cast("Setup | None", None), self.archive

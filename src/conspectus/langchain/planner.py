@@ -120,7 +120,7 @@ class Step:
         self._held, room = channel.held, setup.room(channel.state)
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = [meter.message] if room is not None and not meter.exact else []
-        self._sizes = sizes = channel.sizes("view", view, setup.counting.message, *metered)
+        self._sizes = sizes = channel.sizes("view", view, *setup.counting.columns, *metered)
         if not channel.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages)
         # Reports of models are of this history from here on. Nobody knows which answers came after
@@ -128,10 +128,10 @@ class Step:
         foreign = self._held.head is None and bool(view) and is_summary_message(view[0])
         self._since = len(view) if foreign else self._held.messages_after
         self._size = Size(setup.counting.asked(sizes, self._since), len(view))
-        self._tokens, self._ratio, self._over = sizes.total(), 1.0, False
+        self._tokens, self._ratio, self._over = setup.counting.total(sizes), 1.0, False
         if room is not None:
             # The turn may be shown originals again.
-            beside = setup.counting.base + setup.room_to_recall(channel.state, setup.recalled)
+            beside = setup.room_to_recall(channel.state, setup.recalled)
             room = replace(room, reserved=room.reserved + beside)
             if metered:
                 self._ratio = correction(sizes.reports(self._since, 1), room.reserved, room.limit)

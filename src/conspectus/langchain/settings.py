@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain.agents.middleware import SummarizationMiddleware as Replaced
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
@@ -95,21 +96,23 @@ class Setup:
         self.recalled = tokens if given["recall"] == "auto" else 0  # of the originals for a turn
         self.window = window if window is not None else profile_window(model)
         window_of(self.window, self.reserved)
-        self.counting = counting = Counting(counter, model)
+        approximate = counter is count_tokens_approximately
+        meter = TokenMeter(None if approximate else counter, model=model)
+        self.counting = counting = Counting(None if approximate else meter, model)
         # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
         # nothing more is cut than asked, as long as that fits the window with room to grow.
         trigger = None if given["trigger"] == [] else given["trigger"]
         settings = Settings.of(given, trigger=trigger)
-        policy = replace(settings.policy(), keep_is_set=True, keep_base=counting.base)
+        policy = replace(settings.policy(), keep_is_set=True)
         if policy.needs_window and self.window is None:
             raise PolicyError(
                 "Model profile information is required to use fractional token limits, and is "
                 "unavailable for the specified model: pass window=<its input limit in tokens> or "
                 'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
             )
-        meter = TokenMeter(None if counting.approximate else counter, model=model)
         engine = Engine.build(settings, policy, meter)
-        count = counting.message if policy.keep[0] != "messages" else None
+        by_tokens = policy.keep[0] != "messages" and not counting.by_list
+        count = counting.message if by_tokens else None
         asked = _interrupt if preview is True else preview or None
         # Messages of the user are joined in requests only: the state keeps each as it is.
         self.engine = replace(engine, preview=asked, keep_count=count, alternate=False)
@@ -143,7 +146,7 @@ class Setup:
         room = self.room(state) if most else None
         if room is None:
             return most
-        return max(1, int(min(most, (room.budget - self.counting.base) * RECALL_SHARE)))
+        return max(1, int(min(most, room.budget * RECALL_SHARE)))
 
     def archive(self, runtime: object) -> Archive | None:
         """Return the archive, or one in the store of the graph."""

@@ -13,16 +13,18 @@ from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._langchain import hide_from_streams
 from conspectus.archive import Archive, Scope
-from conspectus.core.items import Stuck, Window
+from conspectus.core.items import Compact, Plan, Stuck, Window
 from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.policy import SLACK, Policy, TriggerClause
 from conspectus.core.records import Chain, Record
 from conspectus.engine.compaction import carry_out
+from conspectus.engine.fitting import fitting
 from conspectus.engine.settings import Engine, Settings
 from conspectus.engine.thread import SUMMARY_FLOOR, Thread
 from conspectus.engine.view import History, history_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
+from conspectus.messages.framing import summary_body
 from conspectus.messages.requests import newest_user
 from conspectus.observe import log
 from conspectus.short_term.prompts import PromptedSummarizer, filled
@@ -77,10 +79,10 @@ class Invocation:
         self.given, self.messages = given, given["messages"]
         self.running = read_running(given["running_summary"])
         self.meter = TokenMeter(given["token_counter"])
-        self.most: int = max(1, given["max_tokens"] - self.meter.base)
+        self.limit: int = given["max_tokens"]
         before = given["max_tokens_before_summary"]
         # tokens that must have gathered
-        self.reach: int = self.most if before is None else before - self.meter.base
+        self.reach: int = self.limit if before is None else before
         self.standing = self._shown(self.running.summary) if self.running else []
         self.system, self.rest = divide(self.messages, self.running, self.standing)
         name = "-" if thread is None else str(thread) or "-"
@@ -94,30 +96,55 @@ class Invocation:
     def _size_of(self, summary: str) -> int:
         return self.meter.messages(self._shown(summary))
 
+    def _sent(self, view: Sequence[Any]) -> list[BaseMessage]:
+        """Put the messages of a view into the caller's template, as `result` does."""
+        shown = [message for message in view if is_summary_message(message)]
+        rest = [message for message in view if not is_summary_message(message)]
+        leading = len(self.system)
+        if not shown:
+            return rest
+        body = summary_body(str(shown[-1].content))
+        return self._shown(body, rest[:leading], rest[leading:])
+
     def _engine(self, archive: Archive | None) -> Engine:
-        asked = PromptedSummarizer(self.given, max(self.most, self.reach), self.meter.message)
+        asked = PromptedSummarizer(self.given, max(self.limit, self.reach), self.meter.message)
         policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
         own = Settings.of(self.given, summarizer=asked, archive=archive, notes=False)
         engine = Engine.build(own, policy, self.meter)
         # The messages of the result are joined where it is put together.
-        own_size: Any = {"frame": self._size_of(""), "summary_size": self._size_of}
-        return replace(engine, alternate=False, **own_size)
+        own_message: Any = {"summary_size": self._size_of, "sent": self._sent}
+        return replace(engine, alternate=False, frame=self._size_of(""), **own_message)
 
     async def made(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
         """Return the running summary now, and the messages that it does not stand for."""
-        running, count, given = self.running, self.meter.messages, self.given
-        total, chain = count(self.rest), await self._chain(archive)
-        if total < self.reach and total + count([*self.system, *self.standing]) <= self.most:
+        running, given = self.running, self.given
+        chain = await self._chain(archive)
+        gathered, sent = self.meter.whole(self.rest), [*self.system, *self.standing, *self.rest]
+        if gathered < self.reach and self.meter.whole(sent) <= self.limit:
             return running, self.rest
-        thread = Thread(self._engine(archive), self.scope, Window(self.most), chain)
-        history, frame = self._history(thread.engine, chain), thread.engine.frame
+        thread = Thread(self._engine(archive), self.scope, Window(self.limit), chain)
+        thread, history = thread.shared_out(self._history(thread.engine, chain))
+        frame = thread.engine.frame
         share: int = given["max_summary_tokens"]
+        base = self.meter.base
         room: Any = {"floor": frame + SUMMARY_FLOOR, "slack": min(SLACK, share // SLACK_SHARE)}
         room |= {"frame": frame, "clip": archive is not None}
-        plan = oldest_first(history.items, self.most, self.reach, share, **room)
+
+        def planned(tighter: int) -> Plan:
+            most = self.limit - base - tighter
+            plan = oldest_first(history.items, most, self.reach - base, share, **room)
+            if isinstance(plan, Stuck):
+                needed = plan.needed + base
+                reason = TOO_LARGE.format(needed=needed, budget=self.limit)
+                return replace(plan, reason=reason, needed=needed, budget=self.limit)
+            if not isinstance(plan, Compact):
+                return plan
+            return replace(plan, at_most=plan.at_most + base, budget=self.limit)
+
+        plan = fitting(thread, history, planned)
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
-        if needed > self.most:
-            numbers = {"needed": needed, "budget": self.most}
+        if needed > self.limit:
+            numbers = {"needed": needed, "budget": self.limit}
             if given["on_failure"] == "raise":
                 raise StuckError(TOO_LARGE.format(**numbers), **numbers)
             log("history_does_not_fit", "%s", TOO_LARGE.format(**numbers))

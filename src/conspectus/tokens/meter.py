@@ -11,11 +11,12 @@ from contextlib import suppress
 from copy import copy
 from functools import cached_property, partial
 from inspect import iscoroutinefunction
-from numbers import Integral
+from itertools import chain
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conspectus._langchain import innermost, named
+from conspectus._langchain import innermost, is_message, named
 from conspectus._newest import Newest
 from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
@@ -115,6 +116,7 @@ class TokenMeter:
         self.family, self.maker = family_of(self.model)
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
+        self._list_counter: MessageCounter | None = None
         self._text: Callable[[str], int] = partial(estimate, family=self.family)
         # Meters that count alike share the sizes that are remembered with messages.
         self._way: object = f"{counter} {self.family} {self.maker}"
@@ -122,6 +124,7 @@ class TokenMeter:
             self._text = vocabulary(counter)
         elif callable(counter):
             self._counter = MessageCounter(counter, copy(self).message)  # or estimated
+            self._list_counter = self._counter
             self._way = object()
         elif counter is not None:
             raise PolicyError(
@@ -137,7 +140,7 @@ class TokenMeter:
         way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
             if self._counter is not None:
-                size = max(0, self._counter(message_of(message)) - self.base)
+                size = max(0, self._counter.of_entry(message) - self.base)
             else:
                 text, calls = message.text, message.calls
                 if message.name or calls:
@@ -152,8 +155,29 @@ class TokenMeter:
     @property
     def base(self) -> int:
         """Tokens that a counter adds to any list, as for tools; the frame of a message is none."""
-        base = 0 if self._counter is None else self._counter.base
+        base = 0 if self._list_counter is None else self._list_counter.base
         return base if base > BASE else 0
+
+    @property
+    def estimates(self) -> bool:
+        """Whether single messages and texts are estimated or counted by a vocabulary."""
+        return self._counter is None
+
+    @property
+    def counts_lists(self) -> bool:
+        """Whether a caller's counter counts, for whom a list need not be the sum of its parts."""
+        return self._list_counter is not None
+
+    def whole(self, messages: Sequence[Source]) -> int:
+        """Count a list of messages as it is sent: a caller's counter is called once, with all.
+
+        Its base is included. Where it takes no such list, and for an estimate or a vocabulary, it
+        is the sum of the messages.
+        """
+        if self._list_counter is None:
+            return self.messages(messages)
+        counted = self._list_counter.whole(messages)
+        return self.messages(messages) + self.base if counted is None else counted
 
     def message(self, message: Source) -> int:
         """Count the tokens of one message."""
@@ -167,13 +191,18 @@ class TokenMeter:
         """Count the tokens of a text inside a message."""
         if self._counter is None:
             return math.ceil(self._text(text) * self.ratio)
-        return max(0, self.message({"role": "user", "content": text}) - self._frame)
+        return math.ceil(max(0, self._message_of_text(text) - self._frame) * self.ratio)
 
     @cached_property
     def _frame(self) -> int:
         """Tokens of a message without its text; some counters refuse an empty one."""
-        one, two = ({"role": "user", "content": text} for text in (FILLER, 2 * FILLER))
-        return max(0, 2 * self.message(one) - self.message(two))
+        one, two = map(self._message_of_text, (FILLER, 2 * FILLER))
+        return max(0, 2 * one - two)
+
+    def _message_of_text(self, text: str) -> int:
+        """Count a user's message with this text by the caller's counter, without a ratio."""
+        assert self._counter is not None
+        return max(0, self._counter.of_text(text) - self.base)
 
     def tools(self, tools: Sequence[Any]) -> int:
         """Count the tokens that tools, in any form, add to a request; or raise `PolicyError`."""
@@ -183,11 +212,21 @@ class TokenMeter:
         return prompt + sum(PER_TOOL + self.text(_schema(tool)) for tool in tools or ())
 
     def scaled(self, ratio: float) -> TokenMeter:
-        """Return this meter with estimates times a ratio; an exact one unchanged."""
-        if self.exact or ratio == self.ratio:
+        """Return this meter with counts of messages and texts times a ratio.
+
+        A caller's count of a whole list stays as it is.
+        """
+        if ratio == self.ratio:
             return self
         other = copy(self)
         other.ratio = ratio
+        return other
+
+    def estimating(self) -> TokenMeter:
+        """Return this meter with estimates of messages and texts; lists are counted as before."""
+        other = copy(self)
+        other._counter, other._text = None, partial(estimate, family=self.family)
+        other._way = f"None {self.family} {self.maker}"
         return other
 
 
@@ -220,7 +259,7 @@ def _schema(tool: Any) -> str:
 
 
 class MessageCounter:
-    """Counts single messages by a caller's counter, fractions of a token rounded up.
+    """Counts lists and single messages by a caller's counter, fractions of a token rounded up.
 
     Some counters take only what a provider would: a result behind its call, and a user's message
     first. What the counter refuses alone is counted in such a history, less the rest of that. What
@@ -241,13 +280,51 @@ class MessageCounter:
             return self._ask([])
         return 0
 
-    def __call__(self, message: BaseMessage) -> int:
-        """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
-        shown = repr(vars(message)).encode("utf-8", "backslashreplace")
+    def of_entry(self, entry: Message) -> int:
+        """Return the tokens of a message with the base; raise `PolicyError` for no number.
+
+        A dict is shown as it is, and as a LangChain message if the counter does not take it.
+        """
+        forms = [] if is_message(entry.source) else [entry.source]
+        return self._single(forms, message_of(entry))
+
+    def of_text(self, text: str) -> int:
+        """Return the tokens of a user's message with this text, with the base."""
+        from langchain_core.messages import HumanMessage
+
+        return self._single([], HumanMessage(text), {"role": "user", "content": text})
+
+    def whole(self, messages: Sequence[Source]) -> int | None:
+        """Return the tokens of a list, called as its caller would; None where it takes no such.
+
+        Lists with dicts are shown as they are, and as LangChain messages if the counter does not
+        take that.
+        """
+        try:
+            return self._ask(messages)
+        except PolicyError:
+            raise
+        except Exception as error:
+            failed = error
+        if not all(map(is_message, messages)):
+            try:
+                return self._ask([message_of(read_message(message)) for message in messages])
+            except PolicyError:
+                raise
+            except Exception as error:
+                failed = error
+        self._say_failed(failed)
+        return None
+
+    def _single(self, first: list[Any], message: BaseMessage, *last: Any) -> int:
+        """Count one message in the first of its forms that the counter takes, or estimate it."""
+        shown = repr([first, vars(message)]).encode("utf-8", "backslashreplace")
         name = hashlib.sha256(shown).digest()
         if (known := self._known.get(name)) is not None:
             return known
-        for history, others in _histories(message):
+        alone = [([form], list[Any]()) for form in first]
+        otherwise = [([form], list[Any]()) for form in last]
+        for history, others in chain(alone, _histories(message), otherwise):
             try:
                 beside = self._ask(others) - self.base if others else 0
                 known = max(0, self._ask(history) - beside)
@@ -257,18 +334,22 @@ class MessageCounter:
                 raise
             except Exception as error:
                 failed = error
-        if not self._logged:
-            self._logged = True
-            text = "token_counter does not count every message (%s: %.200s): those are estimated; "
-            text += "give one that takes any list of messages"
-            log("counter_failed", text, type(failed).__name__, failed)
+        self._say_failed(failed)
         return self._estimate(message) + self.base
+
+    def _say_failed(self, error: Exception) -> None:
+        if self._logged:
+            return
+        self._logged = True
+        text = "token_counter does not count every message (%s: %.200s): those are estimated; "
+        text += "give one that takes any list of messages"
+        log("counter_failed", text, type(error).__name__, error)
 
     def _ask(self, messages: Sequence[Any]) -> int:
         count: Any = self._counter(list(messages))
-        if isinstance(count, float) and math.isfinite(count):
-            count = math.ceil(count)  # users write characters / 4
-        # Numpy's whole numbers are such, too.
+        # Users write characters / 4. Numpy's numbers are such, too.
+        if isinstance(count, Real) and math.isfinite(count):
+            count = count if isinstance(count, (bool, Integral)) else math.ceil(count)
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
             raise PolicyError(
                 f"token_counter must return a whole number of tokens, and returned {count!r}"

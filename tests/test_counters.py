@@ -1,0 +1,301 @@
+"""A caller's counter counts lists, and no list need be the sum of its messages."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, convert_to_messages
+from langgraph.runtime import Runtime
+
+from conspectus import Compactor, ContextGuard, SummarizationMiddleware
+from conspectus.short_term import summarize_messages
+from conspectus_sdk import Fitter
+from engine import Scripted
+from histories import histories
+from scripted_models import ScriptedChatModel
+
+Messages = Sequence[Any]
+
+
+def part(message: Any, name: str) -> Any:
+    return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
+
+
+def written(message: Any) -> str:
+    """Everything in a message, with its id and its name."""
+    whole = message if isinstance(message, dict) else message.model_dump(exclude_none=True)
+    return json.dumps(whole, default=str)
+
+
+def characters(messages: Messages) -> int:
+    return sum(len(str(part(m, "content") or "")) + len(written(m)) // 9 for m in messages)
+
+
+def by_usage(messages: Messages) -> int:
+    """As the last answer reported it, and an estimate of what came later."""
+    answers = [n for n, m in enumerate(messages) if getattr(m, "usage_metadata", None)]
+    if not answers:
+        return characters(messages) // 4
+    reported = messages[answers[-1]].usage_metadata["total_tokens"]
+    return int(reported) + characters(messages[answers[-1] + 1 :]) // 4
+
+
+def by_turns(messages: Messages) -> int:
+    """Messages of one side in a row share their frame."""
+    sides = [part(m, "role") or part(m, "type") for m in messages]
+    turns = sum(side != before for side, before in zip(sides, ["", *sides], strict=False))
+    return characters(messages) // 4 + 12 * turns
+
+
+COUNTERS: dict[str, Callable[[Messages], Any]] = {
+    "ids and names": lambda ms: sum(
+        len(str(part(m, "content"))) // 4
+        + len(part(m, "id") or "")
+        + 3 * len(part(m, "name") or "")
+        + 4
+        for m in ms
+    ),
+    "letters of ids": lambda ms: (
+        characters(ms) // 4 + sum(str(part(m, "id")).count(one) for m in ms for one in "abc")
+    ),
+    "summed, then divided": lambda ms: (characters(ms) + 23 * len(ms)) // 4,
+    "a base for tools": lambda ms: 700 + characters(ms) // 4,
+    "usage": by_usage,
+    "hundreds": lambda ms: math.ceil(characters(ms) / 400) * 100,
+    "each in hundreds": lambda ms: sum(round(characters([m]) / 400) * 100 for m in ms),
+    "pairs": lambda ms: characters(ms) // 4 + len(ms) * (len(ms) - 1) // 2,
+    "superadditive": lambda ms: int((characters(ms) / 4) ** 1.1),
+    "subadditive": lambda ms: int((characters(ms) / 4) ** 0.9 * 2),
+    "JSON": lambda ms: len(json.dumps([written(m) for m in ms])) // 4,
+    "numpy": lambda ms: np.int64(characters(ms) // 4),
+    "turns": by_turns,
+    "thousands": lambda ms: characters(ms) // 4_000 * 1_000,
+}
+
+
+def counted(counter: Callable[[Messages], Any], messages: Messages) -> int:
+    return int(counter(messages))
+
+
+def check(result: Any, counter: Callable[[Messages], Any], window: int) -> None:
+    size = counted(counter, result.messages)
+    assert result.tokens_after == size
+    assert result.budget == window
+    if result.record is not None:
+        assert result.record.tokens_after == size
+    if result.outcome == "stuck":
+        assert size > window
+    else:
+        assert size <= window
+
+
+def summary_of(lines: int) -> Scripted:
+    return Scripted(lambda _: "- A fact about the module and its settings.\n" * lines)
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+@given(
+    histories(broken=True),
+    st.integers(300, 4_000),
+    st.booleans(),
+    st.sampled_from([None, 1, 40, 800]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_no_view_is_over_the_window_by_the_callers_counter(
+    name, messages, window, archived, lines, notes, force
+):
+    counter = COUNTERS[name]
+    settings: Any = {"archive": "memory:"} if archived else {}
+    if lines is not None:
+        settings["summarizer"] = summary_of(lines)
+    with Compactor(window=window, token_counter=counter, notes=notes, **settings) as compactor:
+        for _ in range(2):
+            check(compactor.compact(messages, thread_id="t", force=force), counter, window)
+
+
+def talk(count: int, words: int = 60) -> list[Any]:
+    kinds = HumanMessage, AIMessage
+    return [kinds[n % 2](f"{n} " + "word " * words, id=f"m{n}") for n in range(count)]
+
+
+def test_a_history_over_the_window_by_its_list_is_never_kept():
+    def thousands(messages: Messages) -> int:
+        return sum(len(m.content) for m in messages) // 4_000 * 1_000  # each alone counts as 0
+
+    result = Compactor(window=2_000, token_counter=thousands).compact(talk(60), thread_id="t")
+    assert result.outcome == "compacted"
+    assert thousands(result.messages) == result.tokens_after <= 2_000 < result.tokens_before
+
+
+@pytest.mark.parametrize("size", range(13_600, 13_900, 60))
+def test_the_ids_of_the_view_count_before_the_commit(size):
+    counter = COUNTERS["ids and names"]
+    compactor = Compactor(
+        summarizer=lambda _: ("- fact one two three four\n" * 900)[:size],
+        window=6_000,
+        token_counter=counter,
+        archive="memory:",
+        notes=False,
+        trigger=("messages", 100),
+        keep=("messages", 30),
+    )
+    check(compactor.compact(talk(120), thread_id="t"), counter, 6_000)
+
+
+def test_what_a_plan_leaves_is_measured_before_anybody_is_asked():
+    def convex(messages: Messages) -> int:
+        return sum(len(m.content) // 4 for m in messages) + 500 * (len(messages) > 6)
+
+    answers = summary_of(3)
+    compactor = Compactor(
+        summarizer=answers,
+        window=2_000,
+        token_counter=convex,
+        keep=("messages", 20),
+        trigger=("messages", 30),
+    )
+    result = compactor.compact(talk(40, 30), thread_id="t")
+    check(result, convex, 2_000)
+    assert result.outcome == "compacted"
+    assert len(answers.requests) == 1
+
+
+def test_a_trigger_of_the_middleware_counts_the_list():
+    calls = list[int]()
+
+    def reported(messages: Messages) -> int:
+        calls.append(len(messages))
+        return by_usage(messages)
+
+    own = SummarizationMiddleware(
+        None, trigger=("tokens", 4_000), keep=("messages", 4), token_counter=reported
+    )
+    said: list[Any] = []
+    for n in range(30):
+        usage = {"input_tokens": 60 * n, "output_tokens": 20, "total_tokens": 60 * n + 20}
+        said += [
+            HumanMessage(f"q{n}", id=f"q{n}"),
+            AIMessage("a", id=f"a{n}", usage_metadata=usage),
+        ]
+        assert own.before_model({"messages": list(said)}, Runtime()) is None, by_usage(said)
+    assert calls[-1] == len(said)
+    usage = {"input_tokens": 4_000, "output_tokens": 1, "total_tokens": 4_001}
+    said += [HumanMessage("q", id="q"), AIMessage("a", id="a", usage_metadata=usage)]
+    assert own.before_model({"messages": said}, Runtime()) is not None
+
+
+def test_a_compactor_with_a_trigger_counts_the_list():
+    def reported(messages: Messages) -> int:
+        return by_usage(messages)
+
+    compactor = Compactor(trigger=("tokens", 4_000), token_counter=reported)
+    said: list[Any] = []
+    for n in range(30):
+        usage = {"input_tokens": 60 * n, "output_tokens": 20, "total_tokens": 60 * n + 20}
+        said += [HumanMessage(f"q{n}"), AIMessage("a", usage_metadata=usage)]
+        assert compactor.compact(said, thread_id="t").outcome == "kept"
+
+
+def test_keep_in_tokens_counts_lists_as_langchain_does():
+    def tens(messages: Messages) -> int:
+        return sum(len(m.content) for m in messages) // 100 * 10
+
+    own = SummarizationMiddleware(
+        None, trigger=("tokens", 700), keep=("tokens", 200), token_counter=tens
+    )
+    update = own.before_model({"messages": talk(120, 12)}, Runtime())
+    assert update is not None
+    kept = update["messages"][2:]
+    assert tens(kept) <= 200 < tens([HumanMessage("x" * 100), HumanMessage("x" * 100), *kept])
+
+
+def test_the_request_that_a_guard_sends_fits_with_its_prompt_as_one_list():
+    counter = COUNTERS["pairs"]
+    model = ScriptedChatModel(answers=lambda messages: "It is done. " * 20)
+    own = SummarizationMiddleware(None, trigger=("tokens", 100_000), token_counter=counter)
+    guard = ContextGuard(own, window=3_000)
+    agent = create_agent(model, system_prompt="You are careful. " * 40, middleware=[own, guard])
+    said: list[Any] = talk(60)
+    for n in range(6):
+        said = agent.invoke({"messages": [*said, HumanMessage(f"And {n}? " * 40, id=f"x{n}")]})[
+            "messages"
+        ]
+        assert counter(model.calls[-1].messages) <= 3_000
+
+
+def test_the_short_term_api_counts_the_result_as_a_list():
+    def paired(messages: Messages) -> int:
+        return sum(len(str(m.content)) // 4 for m in messages) + len(messages) ** 2
+
+    model = ScriptedChatModel(answers=lambda messages: "They talked about words.")
+    result = summarize_messages(
+        talk(60),
+        running_summary=None,
+        model=model,
+        max_tokens=2_000,
+        max_summary_tokens=200,
+        token_counter=paired,
+    )
+    assert result.running_summary is not None
+    assert paired(result.messages) <= 2_000
+
+
+def test_a_fitter_counts_dicts_as_they_are_sent():
+    def sent(messages: Messages) -> int:
+        return len(json.dumps(messages)) // 4
+
+    dicts = [{"role": "user", "content": "question " * 30} for _ in range(80)]
+    with Fitter(archive="memory:", window=2_000, token_counter=sent) as fitter:
+        fitted = fitter.fit(dicts, model="own-model", thread_id="t")
+    assert fitted.outcome == "compacted"
+    assert fitted.tokens_after == sent(fitted.messages) <= 2_000
+
+
+def test_a_counter_of_langchain_messages_counts_dicts_too():
+    def contents(messages: Messages) -> int:
+        return sum(len(m.content) // 4 + 4 for m in messages)
+
+    dicts = [{"role": "user", "content": "question " * 30} for _ in range(80)]
+    result = Compactor(window=2_000, token_counter=contents).compact(dicts, thread_id="t")
+    assert result.outcome == "compacted"
+    assert result.tokens_after == contents(convert_to_messages(result.messages))
+
+
+def test_a_step_with_the_same_messages_asks_no_counter():
+    calls = list[int]()
+
+    def counter(messages: Messages) -> int:
+        calls.append(len(messages))
+        return characters(messages)
+
+    compactor, said = Compactor(window=100_000, token_counter=counter), talk(20)
+    first = compactor.compact(said, thread_id="t")
+    before = len(calls)
+    assert compactor.compact(said, thread_id="t").tokens_after == first.tokens_after
+    assert len(calls) == before
+    compactor.compact([*said, HumanMessage("And now?")], thread_id="t")
+    assert calls[-1] == 21
+
+
+def test_the_attribute_of_the_middleware_counts_as_its_trigger():
+    class Claude(ScriptedChatModel):
+        @property
+        def _llm_type(self) -> str:
+            return "anthropic-chat"
+
+    said = talk(40)
+    own = SummarizationMiddleware(Claude(answers=["x" * 300]), trigger=("tokens", 1))
+    size = own.token_counter(said)
+    own.trigger = ("tokens", size + 1)
+    assert own.before_model({"messages": list(said)}, Runtime()) is None
+    own.trigger = ("tokens", size)
+    assert own.before_model({"messages": list(said)}, Runtime()) is not None
+    own.token_counter = len
+    assert own.token_counter is len

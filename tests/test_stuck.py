@@ -1,0 +1,85 @@
+"""A newest message that alone does not fit: what may leave leaves, and the numbers are said."""
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.checkpoint.memory import InMemorySaver
+
+from conspectus import Compactor, ContextGuard, StuckError, SummarizationMiddleware
+from engine import Scripted
+from scripted_models import ScriptedChatModel
+
+TALK: list[Any] = [
+    (AIMessage if n % 2 else HumanMessage)(f"{n} " + "word " * 60, id=f"m{n}") for n in range(20)
+]
+GIANT = HumanMessage("number 12345 and so on. " * 900, id="giant")
+RULES = SystemMessage("Rules to follow. " * 2_000, id="rules")
+
+
+def test_what_may_leave_leaves_although_the_rest_does_not_fit():
+    compactor = Compactor(window=4_000, alternate_roles="off")
+    result = compactor.compact([*TALK, GIANT], thread_id="t")
+    assert (result.outcome, result.evicted) == ("stuck", len(TALK))
+    assert result.messages[-1] is GIANT
+    assert result.needed is not None
+    assert result.needed >= result.tokens_after > 4_000
+    assert f"{4_000:,}" in result.reason
+    with pytest.raises(StuckError):
+        result.raise_if_stuck()
+
+
+def test_what_left_a_stuck_history_is_archived_and_found():
+    compactor = Compactor(window=4_000, archive="memory:")
+    result = compactor.compact([RULES, *TALK], thread_id="t")
+    assert (result.outcome, result.archived) == ("stuck", True)
+    assert result.evicted > 15
+    assert "7 word" in compactor.recall("7 word", thread_id="t").text
+
+
+def test_a_stuck_history_is_not_compacted_again_without_growth():
+    compactor = Compactor(summarizer=Scripted(lambda _: "- They talked."), window=4_000)
+    said: list[Any] = [RULES, *TALK]
+    records = []
+    for n in range(8):
+        result = compactor.compact(said, thread_id="t")
+        assert result.outcome == "stuck"
+        records.append(result.record_id)
+        said = [*said, AIMessage(f"{n} done", id=f"a{n}"), HumanMessage(f"next {n}", id=f"n{n}")]
+    assert records[0] is not None
+    assert records[1:] == [None] * 7
+
+
+def test_a_giant_that_may_leave_leaves_at_once():
+    compactor = Compactor(window=4_000)
+    said = [*TALK, GIANT]
+    assert compactor.compact(said, thread_id="t").outcome == "stuck"
+    said += [AIMessage("I see.", id="a"), HumanMessage("Go on.", id="b")]
+    result = compactor.compact(said, thread_id="t")
+    assert result.outcome == "compacted"
+    assert result.tokens_after <= 4_000
+
+
+@pytest.mark.parametrize("trigger", [3_000, 100_000])
+def test_the_guard_sends_the_smallest_view_that_is_legal(trigger):
+    model = ScriptedChatModel(answers=["Here you are."])
+    own = SummarizationMiddleware(None, trigger=("tokens", trigger))
+    guard = ContextGuard(own, window=4_000, on_stuck="send")
+    agent = create_agent(model, middleware=[own, guard], checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    agent.invoke({"messages": [*TALK, GIANT]}, config)
+    alone = count_tokens_approximately([GIANT])
+    sent = count_tokens_approximately(model.calls[-1].messages)
+    assert alone <= sent <= alone + 600
+
+
+def test_the_guard_raises_where_it_is_not_to_send():
+    model = ScriptedChatModel(answers=["never"])
+    own = SummarizationMiddleware(None, trigger=("tokens", 3_000))
+    agent = create_agent(model, middleware=[own, ContextGuard(own, window=4_000)])
+    with pytest.raises(StuckError) as raised:
+        agent.invoke({"messages": [*TALK, GIANT]})
+    assert raised.value.needed > raised.value.budget == 4_000
+    assert not model.calls
