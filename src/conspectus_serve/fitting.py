@@ -161,6 +161,8 @@ class Fitter:
         x.trail = trail_of(x.history, protocol.name, meter, x.body.trail, read_marks)
         x.body.trail = x.trail
         x.tokens = x.sent = x.trail.tokens
+        if meter.counts_lists:
+            x.tokens = x.sent = meter.whole(x.history)
         if x.compacts:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE))
             x.sizes = (x.model, window, most)

@@ -125,12 +125,9 @@ async def _carried_out(
 async def _put_in_force(material: Material) -> tuple[Record, History]:
     """Archive what leaves, write the draft, ask the person, measure the view, commit the record.
 
-    This order is the commit rule: a failure before the commit leaves the history as it was. The
-    budget holds as the view is made here, measured and compared.
+    This order is the commit rule: a failure before the commit leaves the history as it was.
     """
-    thread = material.thread
-    engine = thread.engine
-    plan = material.plan
+    thread, plan, engine = material.thread, material.plan, material.thread.engine
     started = time.monotonic()
     draft: Draft | None = None
     await collect(material)  # originals and the notes so far, without their secrets
@@ -142,19 +139,31 @@ async def _put_in_force(material: Material) -> tuple[Record, History]:
         if engine.preview is not None:
             draft = await approved(engine.preview, material, draft, stored)
 
-    record, after = _made(material, draft, started)
-    for _ in range(SHORTENED):  # the id of the record is in the view, and may count, too
-        over = after.size.tokens - (plan.budget or after.size.tokens)
-        if over <= 0 or draft is None or engine.preview is not None or plan.stuck is not None:
-            break
-        draft = in_less_room(material, draft, draft.tokens - over)
-        record, after = _made(material, draft, started)
+    record, after = _measured(material, draft, started)
     if not _holds(plan, after):
         raise SummaryError(TOO_LARGE.format(after.size.tokens, plan.budget))
     with observing("step", name="commit", by=record.by):
         if engine.hooks:
             await call_hooks(material)
         await thread.commit(material.history.chain, record)  # unless another worker was first
+    return record, after
+
+
+def _measured(material: Material, draft: Draft | None, started: float) -> tuple[Record, History]:
+    """Make the record, and the view that is sent once it is in force, with its size.
+
+    The id of the record is in the view, and may count, too: where that is too much, the summary is
+    made a little shorter, unless a person has approved it.
+    """
+    plan = material.plan
+    record, after = _made(material, draft, started)
+    may_be_shorter = material.thread.engine.preview is None and plan.stuck is None
+    for _ in range(SHORTENED):
+        over = after.size.tokens - (plan.budget or after.size.tokens)
+        if over <= 0 or draft is None or not may_be_shorter:
+            break
+        draft = in_less_room(material, draft, draft.tokens - over)
+        record, after = _made(material, draft, started)
     return record, after
 
 
@@ -166,7 +175,6 @@ def _holds(plan: Compact, after: History) -> bool:
 
 
 def _made(material: Material, draft: Draft | None, started: float) -> tuple[Record, History]:
-    """Make the record, and the view that is sent once it is in force, with its size."""
     engine = material.thread.engine
     record = _record(material, draft, round(time.monotonic() - started, 3))
     after = view_after(material.history, material.remaining, record, engine)
