@@ -223,12 +223,13 @@ class Originals:
             if at not in known and name in covered
             if marks[at].said or marks[at].size < covered[name][1]
         }
-        keys = [key for key, _ in wanted.values()]
+        keys = [key for key, *_ in wanted.values()]
         originals = self._archive.find(scope, keys) if keys else {}
-        for at, (key, size) in wanted.items():
+        for at, (key, size, unique) in wanted.items():
             if key in originals and originals[key].lossless:
                 left = (marks[at].name,)
-                mark = replace(marks[at], name=names[at], size=size, parts=left)
+                unique = unique and marks[at].unique
+                mark = replace(marks[at], name=names[at], size=size, unique=unique, parts=left)
                 known[at] = mark, originals[key].message
         made, short, whole = list(messages), list(messages), list(marks)
         for at, (mark, message) in known.items():
@@ -237,10 +238,9 @@ class Originals:
             shorter = now.size < mark.size
             if not (shorter or (is_covered and now.said)):
                 continue
-            first = name.partition("-")[0]
-            second = f"{first}-2"  # the name of another message behind the same id
-            once = trail.seen.get(first, 0) < 2 and second not in covered and second not in seen
-            if (shorter and now.unique and once) or is_left_of(messages[at], message):
+            # What is shorter behind an id of its own is left of it.
+            sure = shorter and now.unique and mark.unique
+            if sure or is_left_of(messages[at], message):
                 whole[at], made[at] = mark, message
                 short[at] = message if is_covered else short[at]
         return made, short, whole
@@ -253,7 +253,10 @@ class Originals:
     def cover(
         self, scope: Scope, head: str, marks: Sequence[Mark], messages: Sequence[Any]
     ) -> None:
-        """Note once which messages a record covers or shortens: by mark their keys and sizes."""
+        """Note once which messages a record covers or shortens.
+
+        By mark, their keys and sizes, and whether their ids are of no other message.
+        """
         chain = self._archive.chain_at(scope, head)
         if not chain or self._archive.notes(scope, "covered", [head]):
             return
@@ -264,7 +267,7 @@ class Originals:
             for mark, entry in zip(marks, read_messages(messages, scope), strict=True)
             if mark.name and (mark.size > SMALL or mark.parts) and entry.key in covers
         ]
-        rows = {mark.name: (key, mark.size) for mark, key in kept}
+        rows = {mark.name: (key, mark.size, mark.unique) for mark, key in kept}
         gone = {*record.covers}  # a part of what is in view has to fit the messages beside it
         parts = {part: mark.name for mark, key in kept if key in gone for part in mark.parts}
         self._archive.note(scope, "covered", {record.id: {"messages": rows, "parts": parts}})

@@ -53,6 +53,7 @@ class Mark:
     unique: bool  # no other conversation has its name
     as_is: bool  # it is read as it came
     tokens: int
+    ids: tuple[str, ...] = ()  # of its calls, and of those that it answers
     parts: tuple[str, ...] = ()  # its names with only one of its calls, or of their results, left
 
 
@@ -67,6 +68,7 @@ class Trail:
     tokens: int = 0
     seen: dict[str, int] = field(default_factory=dict)  # how often there is a name
     context: str = ""  # hash of all that was said
+    ids: dict[str, int] = field(default_factory=dict)  # how often there is an id
     talk: list[str] = field(default_factory=list)  # names of the messages that were said
     answers: list[int] = field(default_factory=list)  # ends of the model's own in these
     said: Sequence[str] = ()  # the same names; without one, a name of the whole
@@ -112,11 +114,16 @@ def trail_of(
     messages = begin.messages + read
     seen = {**begin.seen}
     context = begin.context
+    ids = {**begin.ids}
     for at, mark in enumerate(marks):
         name = mark.name
         if not name:
             continue
-        if not (mark.said or mark.unique):
+        comes_again = False
+        for one in mark.ids:
+            ids[one] = ids.get(one, 0) + 1
+            comes_again |= ids[one] > 1
+        if not mark.said and (comes_again or not mark.unique):
             # Its call's id may come again in any turn, so that it is known by what was said before
             # it. A count of equal ids would shift where a turn is deleted.
             name = _hashed([name, context])
@@ -127,10 +134,16 @@ def trail_of(
             marks[at] = replace(mark, name=name)
         if mark.said:
             context = _hashed([context, name])
-    talk = begin.talk + [mark.name for mark in marks if mark.said]
-    tokens = begin.tokens + sum(mark.tokens for mark in marks)
+    marks = begin.marks + marks
+    again = {one for one, number in ids.items() if number > 1}
+    for at, mark in enumerate(marks) if again else ():
+        if mark.unique and not again.isdisjoint(mark.ids):  # an id that only looks random
+            marks[at] = replace(mark, unique=False)
+    new_marks = marks[len(begin.marks) :]
+    talk = begin.talk + [mark.name for mark in new_marks if mark.said]
+    tokens = begin.tokens + sum(mark.tokens for mark in new_marks)
     said = talk or [_hashed([protocol, *messages])]
-    new_talk = enumerate((mark for mark in marks if mark.said), len(begin.talk) + 1)
+    new_talk = enumerate((mark for mark in new_marks if mark.said), len(begin.talk) + 1)
     answers = begin.answers + [end for end, mark in new_talk if mark.by_model]
     # How many of them an earlier request may have held.
     ends = [*range(1, answers[0] if answers else len(talk) + 1), *answers] or [1]
@@ -139,11 +152,12 @@ def trail_of(
     return Trail(
         kind=kind,
         history=history,
-        marks=begin.marks + marks,
+        marks=marks,
         messages=messages,
         tokens=tokens,
         seen=seen,
         context=context,
+        ids=ids,
         talk=talk,
         answers=answers,
         said=said,
@@ -201,6 +215,7 @@ def _mark_of(message: Any, protocol: str, meter: TokenMeter) -> Mark:
         unique=unique,
         as_is=read is message,
         tokens=meter.entry(whole),
+        ids=(*(f"call {call.id}" for call in entry.calls), *(f"of {one}" for one in entry.answers)),
         parts=tuple(_hashed([*begin, one]) for one in parts),
     )
 
