@@ -207,6 +207,54 @@ def taken_away() -> Row:
     return _row("the file deleted, or replaced by a backup", wrong, words)
 
 
+def _cut_database(folder: Path) -> None:
+    os.truncate(folder / "archive.db", 0)
+
+
+def _cut_log(folder: Path) -> None:
+    os.truncate(folder / "archive.db-wal", 0)
+
+
+def _delete_log(folder: Path) -> None:
+    (folder / "archive.db-wal").unlink()
+
+
+def _delete_index(folder: Path) -> None:
+    (folder / "archive.db-shm").unlink()
+
+
+def _write_over(folder: Path) -> None:
+    (folder / "archive.db").write_bytes(random.Random(0).randbytes(50_000))
+
+
+LOSES = {_cut_database: True, _cut_log: True, _write_over: True, _delete_log: False}
+LOSES |= {_delete_index: False}
+"""Troubles under an open archive, and whether they take with them what was archived before."""
+
+
+def cut_or_written_over() -> Row:
+    """Cut, delete or write over the files of an open archive; the last turn opens what is left."""
+    wrong, words = list[str](), list[str]()
+    for trouble, loses in LOSES.items():
+        with tempfile.TemporaryDirectory() as name:
+
+            def harm(
+                folder: Path, trouble: Callable[[Path], None] = trouble, loses: bool = loses
+            ) -> Callable[[], None]:
+                trouble(folder)
+
+                def end() -> None:
+                    for path in folder.glob("archive.db*") if loses else ():
+                        path.unlink()
+
+                return end
+
+            trial = Trial(taken=loses).run(Path(name), harm)
+            wrong += [f"{trouble.__name__.strip('_')}: {one}" for one in trial.wrong]
+            words += trial.words
+    return _row("files cut, deleted or written over", wrong, words)
+
+
 LOCK = """import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("BEGIN EXCLUSIVE")
@@ -265,5 +313,13 @@ def _row(name: str, wrong: list[str], words: list[str]) -> Row:
 
 def rows() -> Iterator[Row]:
     """Try all of them."""
-    for trouble in (full_disks, read_only, damaged, taken_away, locked, many):
+    for trouble in (
+        full_disks,
+        read_only,
+        damaged,
+        taken_away,
+        cut_or_written_over,
+        locked,
+        many,
+    ):
         yield trouble()

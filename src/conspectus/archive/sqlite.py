@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
-from conspectus.archive.tables import SCHEMA, Run, Tables
+from conspectus.archive.files import DatabaseFiles, Identity, Written, identity
+from conspectus.archive.tables import KINDS, SCHEMA, Run, Tables
+from conspectus.archive.values import Items, Scope, key_bytes
 from conspectus.errors import ArchiveError
 
 BUSY = 5.0  # Seconds to wait for another process that writes to the same file
@@ -68,14 +71,22 @@ class SqliteTables(Tables):
         # writer polls in ever longer pauses.
         self._turn, self._lock = threading.Lock(), threading.Lock()
         self._closed = False
-        self._file = None if self._path is None else _private_file(self._path)
+        file = None if self._path is None else _private_file(self._path)
+        self._files: DatabaseFiles | None = None  # None: in memory, or to be read only
+        if self._path is not None and file is not None:
+            self._files = DatabaseFiles(self._path, file, self._fresh)
         self._where = self._path.as_uri() if self._path else ":memory:"
-        if self._path and self._file is None:  # to read
+        if self._path and self._files is None:  # to read
             # What no writer can change may be read without a lock, for which a file is written.
             fixed = hasattr(os, "statvfs") and os.statvfs(self._path).f_flag & os.ST_RDONLY
             self._where += "?mode=ro" + "&immutable=1" * bool(fixed)
+        self._is_set_up = False
         try:
-            self._set_up(self._connection())
+            connection = self._connection()
+            self._set_up(connection)
+            if self._files:
+                self._files.begin(connection)
+            self._is_set_up = True
         except Exception:
             self.close()
             raise
@@ -91,20 +102,38 @@ class SqliteTables(Tables):
             if writes:  # to the disk at once, or with the next one that goes there
                 connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                 connection.execute("BEGIN IMMEDIATE")
+                self._look_into(connection)
             # What only reads needs no transaction: what it finds never changes, or is checked.
             yield Run(connection.cursor(), "?")
-            if writes and self._path and _identity(self._path) != self._file:
-                raise self._gone()
             if writes:
                 connection.execute("COMMIT")
-        except BaseException:
+                self._look_into(connection, after=True)
+        except BaseException as error:
             if connection is not None and connection.in_transaction:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.DatabaseError) and self._files and self._files.look():
+                raise self._lost() from error
             raise
         finally:
             if held:
                 self._turn.release()
+
+    def write(
+        self,
+        scope: Scope,
+        items: Items,
+        head: str | None = None,
+        seen: str | None = None,
+        durable: bool = True,
+        renewed: Sequence[str] = (),
+    ) -> str:
+        now = super().write(scope, items, head, seen, durable, renewed)
+        kinds = [(KINDS[kind], one.key) for kind, kept in items.items() for one in kept]
+        if self._files and kinds and durable and self.ttl is None and head in (None, now):
+            kind, key = kinds[-1]
+            self._files.note(self._connection(), Written(scope.hashes, kind, key_bytes(key)))
+        return now
 
     def word(self, word: str) -> str:
         bare = word.removesuffix("*").replace('"', '""').replace(" ", '" "')
@@ -116,6 +145,8 @@ class SqliteTables(Tables):
         connection = self._connection()
         connection.execute("PRAGMA incremental_vacuum").fetchall()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if self._files:
+            self._files.note(connection)
 
     def check(self) -> str:
         return "; ".join(line for (line,) in self.ask("PRAGMA integrity_check") if line != "ok")
@@ -126,28 +157,50 @@ class SqliteTables(Tables):
             for connection in list(self._open):
                 connection.close()
 
-    def _gone(self) -> ArchiveError:
+    def _look_into(self, connection: sqlite3.Connection, *, after: bool = False) -> None:
+        """Raise `ArchiveError` if what is written is not what a new process would find."""
+        if self._files is None or not self._is_set_up:
+            return
+        if self._files.look_into(connection, after=after):
+            raise self._lost()
+
+    def _lost(self) -> ArchiveError:
+        wrong = self._files.wrong if self._files else ""
         return ArchiveError(
-            f"The archive {self._path} was deleted or replaced since it was opened, so nothing is "
-            "read or written; open it again, or restart the program."
+            f"The archive {self._path} {wrong}, so nothing is read or written; put it back, or "
+            "restore a backup, and open it again, or restart the program."
         )
+
+    def _fresh(self) -> sqlite3.Connection:
+        assert self._path is not None
+        return sqlite3.connect(f"{self._path.as_uri()}?mode=rw", BUSY, uri=True)
 
     def _connection(self) -> sqlite3.Connection:
         if self._closed:
             raise sqlite3.ProgrammingError("the archive is closed")
+        if self._files and self._files.wrong:
+            raise self._lost()
         # A fork opens its own: one that was carried over could damage the file.
         name = f"of_{os.getpid() if self._path else 0}"
         connection: _Connection | None = getattr(self._own, name, None)
         if connection is None:
-            if self._path and self._file and _identity(self._path) != self._file:
-                raise self._gone()  # SQLite would make an empty one
-            own: Any = {"isolation_level": None, "check_same_thread": False, "uri": True}
-            connection = _Connection(self._where, BUSY, **own)
-            connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
-            connection.execute("PRAGMA cache_size=-256")  # KiB, for each of many threads
             with self._lock:
-                self._open.add(connection)
+                connection = self._opened()
             setattr(self._own, name, connection)
+        return connection
+
+    def _opened(self) -> _Connection:
+        files = self._files
+        is_first = not self._open  # SQLite has deleted the log behind the last one before
+        if files and files.look(database_only=is_first):
+            raise self._lost()  # SQLite would make an empty one
+        own: Any = {"isolation_level": None, "check_same_thread": False, "uri": True}
+        connection = _Connection(self._where, BUSY, **own)
+        connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
+        connection.execute("PRAGMA cache_size=-256")  # KiB, for each of many threads
+        if files and self._is_set_up and is_first:
+            files.begin(connection)
+        self._open.add(connection)
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
@@ -175,6 +228,8 @@ class SqliteTables(Tables):
                 if run("PRAGMA user_version") == [(0,)]:
                     for statement in (*SCHEMA, WORDS):
                         run(statement.format(**TYPES))
+                    # By its number an archive is known from another one under its name.
+                    run(f"PRAGMA application_id={secrets.randbits(31)}")
                     run(f"PRAGMA user_version={VERSION}")
 
 
@@ -182,20 +237,15 @@ class _Connection(sqlite3.Connection):
     """One that can be held weakly."""
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return (-1, -1)
-    return status.st_dev, status.st_ino
-
-
-def _private_file(path: Path) -> tuple[int, int] | None:
+def _private_file(path: Path) -> Identity | None:
     """Make sure that a file is there; return its identity, None if it can only be read.
 
     A new one is private, as its journal files are: SQLite gives them the mode of the database. No
-    folder is made but the default one, as that would hide a mistyped path.
+    folder is made but the default one, as that would hide a mistyped path. A file that has content
+    is not opened here: closing it would take this process's locks on it away from SQLite.
     """
+    if path.is_file() and os.access(path, os.R_OK | os.W_OK) and path.stat().st_size:
+        return identity(path)
     try:
         if path == default_archive_path():
             private_folder(path.parent)
@@ -209,4 +259,4 @@ def _private_file(path: Path) -> tuple[int, int] | None:
             f"The archive {path} cannot be opened ({error.strerror}); give a file in a folder that "
             "is there, and make both writable, or choose another path."
         ) from error
-    return _identity(path)
+    return identity(path)
