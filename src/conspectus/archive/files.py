@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ LOG_HEADER = 32  # bytes
 LOG_BEGINS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 
 LOST = "has lost its file {}, which was deleted or replaced while it was open"
+LOOKED_FOR = 64  # of what was written last, where somebody else has changed the database
 REPLACED = "was replaced by another file while it was open"
 SAVED = "; what was archived before is safe in the database"
 
@@ -37,7 +39,7 @@ class Look(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The item that was written last: the names of its scope, its kind and key."""
+    """An item that was written: the names of its scope, its kind and key."""
 
     scope: tuple[str, str, str]
     kind: int
@@ -68,7 +70,7 @@ class DatabaseFiles:
         self._number: int | None = None  # that the archive was given when it was made
         self._before: Look | None = None
         self._scopes = 0  # the highest number of a scope
-        self._written: Written | None = None
+        self._written: deque[Written] = deque(maxlen=LOOKED_FOR)
         self.wrong = ""
         """What has happened to the files. It stays so: a connection may have read anything since,
         and has to be opened again."""
@@ -88,7 +90,7 @@ class DatabaseFiles:
         """Note how the files are after work of our own, and what was written."""
         self._before = self._looked()
         if written is not None:
-            self._written = written
+            self._written.append(written)
             self._scopes = _scopes_of(connection)
 
     def look(self, *, database_only: bool = False) -> str:
@@ -135,7 +137,7 @@ class DatabaseFiles:
         same = (now.size, now.changed) == (before.size, before.changed)
         if not same or now.log_size < before.log_size:
             # Another process has brought the log to the database, or somebody has written over it.
-            return self._unlike()
+            return self._unlike(shorter=now.size < before.size)
         return ""
 
     def _looked(self) -> Look:
@@ -176,12 +178,14 @@ class DatabaseFiles:
             return not busy and frames == done
         return False
 
-    def _unlike(self) -> str:
+    def _unlike(self, *, shorter: bool) -> str:
         """Say how the database differs from ours, as a new connection sees it."""
         try:
             with closing(self._connect()) as fresh:
                 same = _number_of(fresh) == self._number and _scopes_of(fresh) >= self._scopes
-                if same and (self._written is None or _holds(fresh, self._written)):
+                if shorter:  # others have forgotten much, or it was cut
+                    same = same and fresh.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+                if same and all(_holds(fresh, item) for item in self._written):
                     return ""
         except sqlite3.DatabaseError as error:
             return f"was cut or written over while it was open ({error})"
