@@ -17,6 +17,7 @@ from langgraph.runtime import Runtime
 
 from conspectus import Compactor, HostMessages, PolicyError, SummarizationMiddleware, add_host
 from conspectus.messages import hosts
+from conspectus.messages.alternation import alternating
 from conspectus.messages.hosts import is_host_message
 from graph_support import agent, calls, middleware, said, steps, thread
 
@@ -186,6 +187,13 @@ def test_without_a_word_of_the_user_the_newest_message_in_their_role_stays():
     kept = [getattr(message, "id", None) for message in result.messages]
     assert "reminder" in kept
     assert "request" not in kept
+
+
+def test_a_request_that_is_joined_with_a_reminder_is_the_users():
+    reminder = HumanMessage("Three todos are open.", additional_kwargs=HIDDEN)
+    joined = alternating([HumanMessage("And now the other half."), reminder])
+    assert len(joined) == 1
+    assert not is_host_message(joined[0])
 
 
 @pytest.fixture

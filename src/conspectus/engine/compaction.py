@@ -342,6 +342,9 @@ async def _done(material: Material, record: Record, after: History, seen: Any) -
         tries_failed=len(failures),
         error_message=failures[-1] if failures else "",
     )
+    if thread.trigger_size is not None and thread.count_view is not None:
+        counted = thread.count_view(after.sources)
+        seen.add(trigger_before=thread.trigger_size.tokens, trigger_after=counted.tokens)
     if record.cut:
         seen.add(cut=record.cut)
     if material.waited:

@@ -65,6 +65,9 @@ class SummarizationEvent:
         session: the agent's history in that thread: `main`, or a subagent's own.
         tenant: the owner of the conversation.
         cause: the reason for the compaction, in words.
+        agent_name: the name of the agent, as its host or `create_agent(name=...)` gives it; None
+            without one.
+        runtime: of the graph's run, in an agent; else None.
     """
 
     messages_to_summarize: tuple[Source, ...]
@@ -73,6 +76,8 @@ class SummarizationEvent:
     session: str
     tenant: str
     cause: str
+    agent_name: str | None = None
+    runtime: Any = None
 
 
 BeforeSummarization = Callable[[SummarizationEvent], Any]
@@ -91,7 +96,14 @@ async def call_hooks(material: Material) -> None:
         for entries in (material.to_read, material.staying)
     )
     names = scope.thread, scope.session, scope.tenant
-    event = SummarizationEvent(leave, stay, *names, material.plan.cause)
+    event = SummarizationEvent(
+        leave,
+        stay,
+        *names,
+        material.plan.cause,
+        agent_name=engine.agent_name,
+        runtime=engine.runtime,
+    )
     for hook in engine.hooks:
         try:
             acall: Any = partial(hook, event) if is_async(hook) else None

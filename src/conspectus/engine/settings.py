@@ -176,6 +176,10 @@ class Engine:
     sent: Callable[[Sequence[Any]], Sequence[Any]] | None = None
     # the caller's count of a message for `keep`; None for the meter's
     keep_count: Callable[[Any], int] | None = None
+    # the `name` of summary messages, for hosts that look for one
+    summary_name: str | None = None
+    agent_name: str | None = None  # of the agent whose history is compacted, for hooks
+    runtime: Any = None  # of the graph's run, for hooks
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     passing: bool = False  # its records are thrown away with the one request that they are made for

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from conspectus._newest import Newest
@@ -172,6 +172,8 @@ class Thread:
     names: Callable[[Record], str] | None = None
     # the size that the trigger is compared with, if the caller counts in its own way
     trigger_size: Size | None = None
+    # the size of a view as the trigger counts; None where that is the meter's
+    count_view: Callable[[Sequence[Any]], Size] | None = None
     last: Size | None = None  # the size that the latest compaction reached, counted likewise
     # the correction of the estimate by reports of usage, if the caller knows it
     ratio: float | None = None

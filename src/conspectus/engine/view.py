@@ -455,7 +455,7 @@ def joins(engine: Engine, view: History, *, compacted: bool) -> bool:
 def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: type) -> None:
     """Put the summary behind the leading system messages, before any request of the user."""
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
-    message = summary_message(text, record.id, like=like)
+    message = summary_message(text, record.id, like=like, name=engine.summary_name)
     counted = -1 if engine.keep_count is None else engine.keep_count(message)
     name, tokens = f"summary:{record.id}", engine.meter.message(message)
     summary = ViewItem(name, "user", tokens, summary=True, counted=counted, source=message)

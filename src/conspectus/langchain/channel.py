@@ -35,12 +35,17 @@ from conspectus.langchain.state import (
     MAIN,
     HeadState,
     Run,
+    agent_name_of,
     name_messages,
     read_head,
     without_response_id,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
-from conspectus.messages.requests import newest_user, without_stale_thoughts
+from conspectus.messages.requests import (
+    newest_user,
+    without_stale_thoughts,
+    without_summary_name,
+)
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import EmbeddedSummarizer, LastRequest
 from conspectus.model.calls import profile_window
@@ -138,7 +143,14 @@ class Channel:
             setup.say_once(UNNAMED)
         where = setup.where(scope) if setup.preserve else None
         where = where if archive is None else ARCHIVED
-        engine = replace(setup.engine, archive=archive, on_event=self._tell, where=where)
+        engine = replace(
+            setup.engine,
+            archive=archive,
+            on_event=self._tell,
+            where=where,
+            agent_name=agent_name_of(self.runtime),
+            runtime=self.runtime,
+        )
         head = self.held.head if isinstance(self.held.head, str) else self.held.records
         last, saved = self.held.after, self.run.saved
         return Thread(engine, scope, room, head, saved, last=last, ratio=ratio)
@@ -242,6 +254,8 @@ class Channel:
         for this model.
         """
         messages = await self._going_on(messages, request.model)
+        if self.held.head is not None:
+            messages = without_summary_name(messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", [*messages]))
         request = self.setup.forms.formed(request, compacted=self.held)

@@ -141,7 +141,8 @@ class Step:
 
     def thread(self) -> Thread:
         ratio = None if self._room is None else self._ratio
-        return replace(self._channel.thread(self._room, ratio), trigger_size=self._size)
+        thread = self._channel.thread(self._room, ratio)
+        return replace(thread, trigger_size=self._size, count_view=self._channel.size_of)
 
     def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""

@@ -26,6 +26,7 @@ from conspectus.errors import PolicyError, did_you_mean
 from conspectus.langchain.cache import Counting, SessionCache
 from conspectus.langchain.forms import Forms
 from conspectus.langchain.state import Requested
+from conspectus.messages.framing import SUMMARY_NAME
 from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.messages.requests import LEAST_RECALL
 from conspectus.model.calls import profile_window
@@ -115,7 +116,13 @@ class Setup:
         count = counting.message if by_tokens else None
         asked = _interrupt if preview is True else preview or None
         # Messages of the user are joined in requests only: the state keeps each as it is.
-        self.engine = replace(engine, preview=asked, keep_count=count, alternate=False)
+        self.engine = replace(
+            engine,
+            preview=asked,
+            keep_count=count,
+            alternate=False,
+            summary_name=SUMMARY_NAME,
+        )
         self.forms = Forms(settings.alternate_roles)
         self.sessions = Newest[tuple[str, str, str], SessionCache](
             THREADS, CHARACTERS, attrgetter("characters")

@@ -27,6 +27,7 @@ from pydantic.dataclasses import dataclass
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import plain_words
 from conspectus.core.records import Chain, Record
+from conspectus.langchain.private import PrivateValue
 
 FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
@@ -43,9 +44,7 @@ Tokens = Annotated[int, Field(ge=0, strict=True)]
 _id = attrgetter("id")
 
 
-# `| None` keeps LangGraph from putting an empty dict into the state of every thread. Of several
-# values in one step, as of calls of the model or of tools side by side, the last one counts.
-Private = Annotated[dict[str, Any] | None, PrivateStateAttr, lambda _, new: new]
+Private = Annotated[dict[str, Any] | None, PrivateStateAttr, PrivateValue]
 
 
 class CompactionState(AgentState[Any]):
@@ -261,6 +260,17 @@ class Run(NamedTuple):
         if messages and not (messages[0].id or DERIVED).startswith(DERIVED):
             caller = "|".join(node.partition(":")[0] for node in caller.split("|"))
         return f"sub-{_digest_of_first(messages, caller)}"
+
+
+def agent_name_of(runtime: object) -> str | None:
+    """Return the name of the agent that runs: as its host gives it, else as it was built."""
+    config = var_child_runnable_config.get() or {}
+    context = getattr(runtime, "context", None)
+    given = context if isinstance(context, Mapping) else getattr(context, "__dict__", {})
+    own = config.get("configurable") or {}
+    built = config.get("metadata") or {}
+    name = given.get("agent_name") or own.get("agent_name") or built.get("lc_agent_name")
+    return name if isinstance(name, str) else None
 
 
 def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage]) -> HeadState:

@@ -235,19 +235,24 @@ def summary_names(text: str) -> list[str]:
     return [summary_name(text[:end]) for end in ends] or [summary_name(text)]
 
 
+SUMMARY_NAME = "summary"
+"""The `name` by which DeerFlow's middleware, journal and pages know a summary."""
+
+
 def summary_message(
-    text: str, record: str, *, like: type | None = None
+    text: str, record: str, *, like: type | None = None, name: str | None = None
 ) -> BaseMessage | dict[str, Any]:
-    """Make a summary message: a dict if `like` is `dict`, or else a `HumanMessage`."""
+    """Make a summary message: a dict if `like` is `dict`, or else a `HumanMessage`.
+
+    The message has the marks by which hosts know a summary: LangChain and Deep Agents `lc_source`,
+    DeerFlow `hide_from_ui`, and a `name` where that is not sent to a provider.
+    """
     if like is dict:
         return {"role": "user", "content": text}
     from langchain_core.messages import HumanMessage
 
-    return HumanMessage(
-        content=text,
-        id=f"summary-{record}",
-        additional_kwargs={"lc_source": "summarization", "conspectus": {"record": record}},
-    )
+    marks = {"lc_source": "summarization", "hide_from_ui": True, "conspectus": {"record": record}}
+    return HumanMessage(content=text, id=f"summary-{record}", name=name, additional_kwargs=marks)
 
 
 def is_summary_message(message: object) -> bool:

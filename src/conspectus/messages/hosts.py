@@ -299,6 +299,9 @@ class _Rule:
         name = message.name if is_message(message) else message.get("name")
         marked = named = isinstance(name, str) and self._names.fullmatch(name) is not None
         for holder in _marks_of(message):
+            ours = holder.get("conspectus")
+            if isinstance(ours, Mapping) and "joined" in ours:
+                return False  # words of the user stand in it, and its marks are of one part
             if any(holder.get(mark) for mark in self._unless & holder.keys()):
                 return False
             marked = marked or any(holder.get(mark) for mark in self._marks & holder.keys())

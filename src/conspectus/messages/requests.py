@@ -18,7 +18,7 @@ from weakref import ref
 from conspectus._langchain import is_ai_message, is_message, is_tool_message
 from conspectus._newest import Newest
 from conspectus.messages.blocks import blocks_of, kind_of, opened
-from conspectus.messages.framing import is_summary_message
+from conspectus.messages.framing import SUMMARY_NAME, is_summary_message
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import THOUGHTS, Message
 from conspectus.observe.events import as_text
@@ -47,7 +47,11 @@ def recalled_message(text: str, turn: str) -> BaseMessage:
     return HumanMessage(
         content=text,
         id=f"recalled-{turn[:24]}",
-        additional_kwargs={"lc_source": RECALLED, "conspectus": {"turn": turn}},
+        additional_kwargs={
+            "lc_source": RECALLED,
+            "hide_from_ui": True,
+            "conspectus": {"turn": turn},
+        },
     )
 
 
@@ -176,6 +180,28 @@ def without_recalled(
         return list(messages), None
     taken = set(map(id, recalled))
     return [message for message in messages if id(message) not in taken], recalled[-1]
+
+
+NEAR_THE_BEGINNING = 16  # Messages among which a view has its summary
+
+
+def without_summary_name(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    """Return messages to send, in which a summary of ours has no `name`.
+
+    Hosts know it in their state by that name, and some providers refuse one in the user's role.
+    """
+    for place, message in enumerate(messages[:NEAR_THE_BEGINNING]):
+        if message.name == SUMMARY_NAME and "conspectus" in message.additional_kwargs:
+            known = _NAMELESS.get(id(message))
+            if known is None or known[0]() is not message:
+                known = ref(message), message.model_copy(update={"name": None})
+                _NAMELESS.put(id(message), known)
+            return [*messages[:place], known[1], *messages[place + 1 :]]
+    return messages
+
+
+_NAMELESS: Newest[int, tuple[ref[Any], BaseMessage]] = Newest(256)
+"""By the identity of a summary: itself, and what is sent of it; the same each time."""
 
 
 def without_stale_thoughts(

@@ -250,6 +250,11 @@ def profile_window(model: object) -> int | None:
     return limit if isinstance(limit, int) and limit > 1 else None
 
 
+CALL_TAGS = ("nostream", "middleware:summarize")
+"""Tags of a summariser's calls: LangGraph shows none in its streams, and DeerFlow's journal books
+their tokens to summaries."""
+
+
 def call_config() -> RunnableConfig:
     """Mark a call as a summariser's own, on top of the marks of a run around it.
 
@@ -261,7 +266,7 @@ def call_config() -> RunnableConfig:
     around, own = ensure_config(), {"lc_source": "summarization", **internal_call_metadata()}
     config: RunnableConfig = {
         "metadata": {**(around.get("metadata") or {}), **own},
-        "tags": [*dict.fromkeys([*(around.get("tags") or []), "nostream"])],
+        "tags": [*dict.fromkeys([*(around.get("tags") or []), *CALL_TAGS])],
     }
     if (callbacks := around.get("callbacks")) is not None:
         config["callbacks"] = without_streams(callbacks)

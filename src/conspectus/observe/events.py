@@ -307,8 +307,11 @@ def _compacted(event: Event) -> str:
     by = "without a model " if by == "embedded" else f"by {by} " if by else ""
     gone = "archived" if extra.get("archived") else "out of view, not archived"
     tries = extra.get("tries_failed")
+    # As the trigger counts, so that a reader can compare both.
+    before = extra.get("trigger_before", event.tokens_before)
+    after = extra.get("trigger_after", event.tokens_after)
     parts = [
-        f"compacted {event.tokens_before:,} → {event.tokens_after:,} tokens ({extra.get('cause')})",
+        f"compacted {before:,} → {after:,} tokens ({extra.get('cause')})",
         f"{event.messages:,} messages {gone}" if event.messages else "",
         f"{extra['clipped']:,} truncated" if extra.get("clipped") else "",
         f"{by}in {extra.get('waited', event.seconds):.1f} s",

@@ -1,0 +1,55 @@
+"""A channel of a graph's state that checkpoints keep and nodes read, and no client is sent.
+
+LangGraph's `values` stream sends every channel of the state at each step, whatever the output
+schema says, and a record without an archive takes some 14 kB.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from langgraph.channels import LastValue
+from langgraph.errors import EmptyChannelError
+
+READERS = "langgraph.pregel._io"  # the module with all that reads channels by name
+LOOP = "langgraph.pregel._loop"  # the module that sends what a step has made to the stream
+
+
+class PrivateValue(LastValue[Any]):
+    """The newest value. To the reader of a stream the channel is empty.
+
+    Of several values in one step, as of calls of the model or of tools side by side, the last one
+    counts.
+    """
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        if values:
+            self.value = values[-1]
+        return bool(values)
+
+    def get(self) -> Any:
+        if _is_read_for_stream():
+            raise EmptyChannelError()
+        return super().get()
+
+    def checkpoint(self) -> Any:
+        return self.value
+
+
+def _is_read_for_stream() -> bool:
+    """Tell whether the channel is read to send the state to a client.
+
+    LangGraph reads for nodes, for conditions, for `get_state` and for streams by the same methods,
+    so that only the caller tells them apart. Where a later version reads in another way, the
+    channel is sent as any other.
+    """
+    frame = sys._getframe(2)
+    while frame.f_globals.get("__name__") == READERS and frame.f_back is not None:
+        if frame.f_code.co_name == "map_output_values":
+            return True
+        frame = frame.f_back
+    return frame.f_globals.get("__name__") == LOOP

@@ -1,0 +1,158 @@
+"""What a host looks for: marks on the summary in its state and streams, tags, hooks and the log."""
+
+import logging
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage, messages_from_dict, messages_to_dict
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.checkpoint.memory import InMemorySaver
+
+from conspectus import Compactor, is_summary_message
+from conspectus.langchain import ContextGuard, SummarizationEvent
+from graph_support import (
+    StreamingModel,
+    agent,
+    look,
+    middleware,
+    said,
+    steps,
+    summariser,
+    thread,
+    worked,
+)
+
+
+def is_hidden(message: Any) -> bool:
+    """Whether DeerFlow's pages and journal leave a message out."""
+    return message.name == "summary" or message.additional_kwargs.get("hide_from_ui") is True
+
+
+def is_of_summary(message: Any) -> bool:
+    return "Here is a summary" in str(message.content)
+
+
+def streamed(mode: str, **more: Any) -> list[Any]:
+    """All events of one mode, of an agent that compacts several times."""
+    model = StreamingModel(answers=steps(24))
+    graph: Any = create_agent(
+        model, [look], middleware=[middleware(**more)], checkpointer=InMemorySaver()
+    )
+    return list(graph.stream(said("Look at all modules."), thread(), stream_mode=mode))
+
+
+def test_a_summary_in_the_values_bears_the_marks_of_each_host():
+    shown = [one for values in streamed("values") for one in values["messages"]]
+    summaries = [message for message in shown if is_of_summary(message)]
+
+    assert summaries
+    assert all(message.name == "summary" for message in summaries)
+    assert all(message.additional_kwargs["hide_from_ui"] is True for message in summaries)
+    assert all(message.additional_kwargs["lc_source"] == "summarization" for message in summaries)
+
+
+def test_a_summary_in_an_update_is_hidden():
+    updates = [update for event in streamed("updates") for update in event.values() if update]
+    shown = [one for update in updates for one in update.get("messages", ())]
+    summaries = [message for message in shown if is_of_summary(message)]
+
+    assert summaries
+    assert all(map(is_hidden, summaries))
+
+
+def test_the_stream_of_messages_shows_no_summary():
+    shown = [message for message, _ in streamed("messages")]
+    assert shown
+    assert not any(map(is_of_summary, shown))
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_no_record_of_ours_is_in_the_values(history):
+    events = streamed("values", history=history)
+    assert not [key for values in events for key in values if key.startswith("_conspectus")]
+
+
+def test_the_state_and_its_checkpoints_have_the_record_all_the_same():
+    graph, _ = agent(steps(24), middleware(), store=None)
+    graph.invoke(said("Look at all modules."), thread())
+    states = list(graph.get_state_history(thread()))
+
+    assert states[0].values["_conspectus"]["head"]
+    assert any(not state.values.get("_conspectus") for state in states)
+    before = graph.get_state(thread()).values["_conspectus"]
+    graph.update_state(thread(), {"messages": [HumanMessage("One more.")]})
+    assert graph.get_state(thread()).values["_conspectus"] == before
+
+
+def test_no_request_names_the_summary():
+    own = middleware()
+    graph, model = agent(steps(24), own, ContextGuard(own, window=100_000))
+    graph.invoke(said("Look at all modules."), thread())
+    summaries = [one for call in model.calls for one in call.messages if is_of_summary(one)]
+
+    assert summaries
+    assert {message.name for message in summaries} == {None}
+    assert len({message.id for message in summaries}) < len(summaries)
+
+
+def test_a_summary_is_known_again_after_json():
+    graph, _ = agent(steps(24), middleware())
+    state = graph.invoke(said("Look at all modules."), thread())
+    again = messages_from_dict(messages_to_dict(state["messages"]))
+
+    assert again == state["messages"]
+    assert [one.id for one in again if is_summary_message(one)] == [again[0].id]
+    graph.update_state(thread(), {"messages": again})
+    assert graph.get_state(thread()).values["messages"] == again
+
+
+def test_a_compactors_summary_has_no_name_that_would_be_sent():
+    result = Compactor(window=4_000).compact(worked(20), thread_id="t")
+
+    assert is_of_summary(result.messages[0])
+    assert result.messages[0].name is None
+    assert is_hidden(result.messages[0])
+
+
+def test_a_summarisers_calls_are_tagged_for_the_journal():
+    writer = summariser()
+    graph, _ = agent(steps(24), middleware(model=writer))
+    graph.invoke(said("Look at all modules."), thread())
+
+    assert writer.calls
+    assert all("middleware:summarize" in call.tags for call in writer.calls)
+
+
+@pytest.mark.parametrize("given", ["context", "configurable", "built"])
+def test_a_hook_gets_the_agents_name_and_the_runtime(given):
+    heard: list[SummarizationEvent] = []
+    own = middleware(before_summarization=heard.append)
+    named = {"name": "researcher"} if given == "built" else {}
+    graph, _ = agent(steps(12), own, context_schema=dict, **named)
+    context = {"run": 7} | ({"agent_name": "researcher"} if given == "context" else {})
+    config = thread()
+    config["configurable"] |= {"agent_name": "researcher"} if given == "configurable" else {}
+    graph.invoke(said("Look at all modules."), config, context=context)
+
+    assert heard
+    assert {event.agent_name for event in heard} == {"researcher"}
+    assert all(event.runtime.context == context for event in heard)
+
+
+def test_the_log_counts_as_the_trigger_does(caplog):
+    caplog.set_level(logging.INFO, logger="conspectus")
+    own = middleware(trigger=("tokens", 900), keep=("messages", 4), window=100_000)
+    states: list[int] = []
+    graph, _ = agent(steps(24), own)
+    for values in graph.stream(said("Look at all modules."), thread(), stream_mode="values"):
+        states.append(count_tokens_approximately(values["messages"]))
+    lines = [one.getMessage() for one in caplog.records if "compacted " in one.getMessage()]
+    told = [re.findall(r"compacted ([\d,]+) → ([\d,]+) tokens", line)[0] for line in lines]
+    counts = [tuple(int(number.replace(",", "")) for number in pair) for pair in told]
+
+    assert counts
+    assert all(900 <= before < 1_200 for before, _ in counts)
+    assert [after for _, after in counts] == [b for a, b in pairwise(states) if b < a]
