@@ -12,9 +12,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, conver
 
 from conspectus import SUMMARY_LINE, Compactor, PolicyError
 from conspectus.archive import Scope
+from conspectus.deep_agents import DeepAgentsSummarization
 from conspectus.langchain import ContextGuard
 from conspectus.messages import read_messages
+from conspectus.short_term import summarize_messages
+from conspectus_sdk import Fitter
 from graph_support import agent, middleware, said, steps, thread
+from scripted_models import ScriptedChatModel
 
 SCOPE = Scope("local", "t", "main")
 LONG = "one two three four five six seven " * 12
@@ -246,3 +250,104 @@ def test_an_agent_of_an_unknown_model_is_never_refused(history, guarded):
         assert [one.content for one in out["messages"] if one.type == "human"][1:] == [
             "Look at all modules."
         ]
+
+
+def test_what_a_provider_refuses_is_sent_again_joined_and_remembered():
+    """A model of this name is known to take two messages; its gateway does not."""
+    model = Strict(steps(30))
+    answering = ScriptedChatModel(answers=model, model_name="gpt-4o")
+    own_middleware = middleware()
+    graph, _ = agent(answering, own_middleware, ContextGuard(own_middleware, window=20_000))
+    graph.invoke(said("Look at all modules."), thread())
+    assert model.refusals == 1
+    state = graph.get_state(thread()).values
+    assert list(state["_conspectus_request"]["forms"].values()) == [["roles"]]
+
+
+def test_with_off_a_refusal_is_the_callers():
+    answering = ScriptedChatModel(answers=Strict(steps(30)), model_name="gpt-4o")
+    own_middleware = middleware(alternate_roles="off")
+    graph, _ = agent(answering, own_middleware)
+    with pytest.raises(ValueError, match="roles must alternate"):
+        graph.invoke(said("Look at all modules."), thread())
+
+
+class NoSystem(Strict):
+    """Refuses each system message, as the first templates of Gemma do."""
+
+    def __call__(self, messages: list[BaseMessage]) -> Any:
+        if any(one.type == "system" for one in messages):
+            self.refusals += 1
+            return ValueError("jinja2.exceptions.TemplateError: System role not supported")
+        return super().__call__(messages)
+
+
+def test_a_system_prompt_goes_into_the_first_message_where_the_model_takes_none():
+    model = NoSystem(steps(12))
+    own_middleware = middleware()
+    guard = ContextGuard(own_middleware, window=20_000)
+    graph, answering = agent(model, own_middleware, guard, system_prompt="Be brief.")
+    graph.invoke(said("Look at all modules."), thread())
+    assert model.refusals == 1
+    assert str(answering.calls[-1].messages[0].content).startswith("Be brief.\n\n")
+
+
+def test_a_summarisers_model_without_a_system_role_is_asked_without_one():
+    written: Any = "## Findings\n- the parts were looked at one by one " * 6
+    model = NoSystem([written] * 9)
+    writer = ScriptedChatModel(answers=model)
+    compactor = own(model=writer, window=3_000)
+    for _ in range(2):
+        result = compactor.compact(talk(20)[:-1], thread_id="t", force=True)
+        assert "looked at one by one" in result.summary
+    assert model.refusals == 1
+    [prompt] = [call.messages for call in writer.calls][-1:]
+    assert [one.type for one in prompt] == ["human"]
+
+
+def messages_of(turns: int) -> list[BaseMessage]:
+    made = convert_to_messages(talk(turns)[:-1])
+    for number, message in enumerate(made):
+        message.id = f"m{number}"
+    return made
+
+
+@pytest.mark.parametrize(("setting", "name"), [("on", "scripted"), ("auto", "mistral-small")])
+def test_langmems_result_alternates_and_may_be_the_next_history(setting, name):
+    model = ScriptedChatModel(answers=["They went on."] * 40, model_name=name)
+    limits: Any = {"max_tokens": 900, "max_summary_tokens": 100, "alternate_roles": setting}
+    history: list[BaseMessage] = []
+    running = None
+    summaries = 0
+    for number, message in enumerate(messages_of(20)):
+        history.append(message)
+        if message.type == "ai":
+            continue
+        result = summarize_messages(history, running_summary=running, model=model, **limits)
+        assert not refused(result.messages)
+        summaries += running != result.running_summary
+        running = result.running_summary
+        history = through_langchain(result.messages)
+        assert history[-1].content.endswith(message.content)
+        assert history[-1].id == f"m{number}"
+    assert summaries > 3
+    left = running.summarized_message_ids if running else set()
+    assert len(left) == len(set(left))
+    assert left | {str(one.id) for one in history} >= {f"m{number}" for number in range(39)}
+
+
+def test_a_fitter_goes_by_the_name_of_the_model():
+    with Fitter(archive="memory:", window=1_500) as fitter:
+        for model, joined in (("mistral-small", True), ("gpt-4o", False), ("own", True)):
+            result = fitter.fit(talk(20)[:-1], model=model, thread_id=model)
+            view = result.messages
+            assert result.outcome == "compacted"
+            assert any(one["content"].startswith(SUMMARY_LINE) for one in view)
+            assert not (joined and refused(view))
+
+
+def test_a_guard_by_itself_and_deep_agents_take_the_setting():
+    assert ContextGuard(alternate_roles="on").summarization.alternate_roles == "on"
+    made = DeepAgentsSummarization(ScriptedChatModel(answers=[]), alternate_roles="off")
+    assert made.alternate_roles == "off"
+    assert made.for_model(ScriptedChatModel(answers=[])).alternate_roles == "off"

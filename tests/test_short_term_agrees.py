@@ -120,7 +120,7 @@ def test_the_signatures_are_langmems_and_a_few_more_keywords():
         expected = inspect.signature(getattr(theirs, name)).parameters
         found = inspect.signature(getattr(ours, name)).parameters
         assert list(found)[: len(expected)][:1] == list(expected)[:1]
-        own = {"archive", "thread_id", "on_failure", "redact", "notes", "background"}
+        own = {"archive", "thread_id", "on_failure", "redact", "alternate_roles"}
         assert set(found) - set(expected) <= own
         assert set(expected) <= set(found)
         for parameter, one in expected.items():

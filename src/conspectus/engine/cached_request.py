@@ -18,6 +18,7 @@ from conspectus._langchain import innermost, is_message, is_runnable
 from conspectus.engine.material import Material
 from conspectus.engine.thread import SessionMemory
 from conspectus.errors import PolicyError
+from conspectus.messages.alternation import holds, with_parts
 from conspectus.messages.framing import summary_body
 from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.observe import log
@@ -102,7 +103,7 @@ def _obstacle(material: Material, last: LastRequest, by: str) -> str:
     edits = [name for name in EDITS if settings.get(name, getattr(model, name, None)) not in off]
     notes = material.history.head.summary if material.history.head else ""
     texts = [m.text if is_message(m) else m.get("content") for m in last.messages]
-    rest = iter(last.messages)
+    rest = iter(with_parts(last.messages))
     whole = all(any(_same(entry.source, sent) for sent in rest) for entry in material.entries)
     reasons = {
         "another model summarises": last.any_model
@@ -130,7 +131,7 @@ def _is_foreign(messages: Sequence[Any]) -> bool:
 
 def _same(left: Any, sent: Any) -> bool:
     if not is_message(left):
-        return left is sent or bool(left == sent)
+        return left is sent or bool(left == sent) or holds(sent, left)
     return all(getattr(left, part, None) == getattr(sent, part, None) for part in SAME)
 
 

@@ -20,8 +20,7 @@ from conspectus.messages.alternation import (
     AlternateRoles,
     alternates,
     alternating,
-    refuses_roles,
-    refuses_system,
+    asked_form,
     without_system,
 )
 from conspectus.messages.requests import refuses_thoughts, without_stale_thoughts
@@ -78,15 +77,10 @@ class Forms:
 
     def asked_for(self, error: Exception, request: ModelRequest[Any]) -> Form | None:
         """Return the form that a refusal asks for; None for an error of another kind."""
-        if refuses_thoughts(error):
-            form: Form = "thoughts"
-        elif self._setting != "off" and refuses_system(error):
-            form = "system"
-        elif self._setting != "off" and refuses_roles(error):
-            form = "roles"
-        else:
-            return None
-        return None if in_form(request, form) is request else form
+        form: Form | None = "thoughts" if refuses_thoughts(error) else None
+        if form is None and self._setting != "off":
+            form = asked_form(error)
+        return None if form is None or in_form(request, form) is request else form
 
 
 def in_form(request: ModelRequest[Any], form: Form) -> ModelRequest[Any]:

@@ -12,7 +12,7 @@ A caller may send that message back. It is known by its record, and taken apart 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import KeyedRef
@@ -58,6 +58,9 @@ NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 """Words of refusals of a system message, as by the first templates of Gemma and Mistral."""
+
+GOES_ON = "(The conversation goes on.)"
+"""Stands before an answer with which a prompt begins, where a template lets the user begin."""
 
 BETWEEN = "\n\n"  # stands between texts that are joined
 JOINED = "joined"  # key in a LangChain message's `additional_kwargs["conspectus"]`
@@ -116,6 +119,31 @@ def refuses_system(error: BaseException | str) -> bool:
 
 def _words(error: BaseException | str) -> str:
     return str(error)[:MOST_READ]
+
+
+Form = Literal["roles", "system"]
+"""A form of a request that a model may ask for: no messages of one role in a row, or no system
+message."""
+
+
+def asked_form(error: BaseException | str) -> Form | None:
+    """Return the form that a refusal asks for; None for another error."""
+    if refuses_system(error):
+        return "system"
+    return "roles" if refuses_roles(error) else None
+
+
+def in_forms(prompt: Sequence[BaseMessage], forms: Collection[Form]) -> list[BaseMessage]:
+    """Return the messages of a prompt in the forms that its model has asked for."""
+    from langchain_core.messages import HumanMessage
+
+    sent = without_system(prompt) if "system" in forms else list(prompt)
+    if "roles" not in forms:
+        return sent
+    first = next((at for at, one in enumerate(sent) if one.type != "system"), len(sent))
+    if first < len(sent) and sent[first].type == "ai":
+        sent.insert(first, HumanMessage(GOES_ON))
+    return alternating(sent)
 
 
 # Joining
@@ -214,14 +242,23 @@ def _contents(contents: Sequence[Any]) -> Any:
     return blocks
 
 
-def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Put leading system messages of a prompt at the beginning of its first user message."""
+def as_users(message: BaseMessage) -> BaseMessage:
+    """Return a system message as one of the user; another message as it is."""
     from langchain_core.messages import HumanMessage
 
-    made = [
-        HumanMessage(one.content, id=one.id) if one.type == "system" else one for one in messages
-    ]
-    return alternating(made)
+    return HumanMessage(message.content, id=message.id) if message.type == "system" else message
+
+
+def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Put leading system messages of a prompt at the beginning of its first user message."""
+    made = [*map(as_users, messages)]
+    came = {id(one): message for one, message in zip(made, messages, strict=True)}
+    sent = alternating(made)
+    for message in sent:
+        known, parts = _PARTS.get(id(message)) or (None, ())
+        if known is not None and known() is message:  # it was made of the system message
+            _PARTS[id(message)] = known, tuple(came.get(id(part), part) for part in parts)
+    return sent
 
 
 # Taking apart
@@ -277,17 +314,38 @@ def taken_apart(source: Source, record: Record) -> list[Source] | None:
 
     None if it begins otherwise, or holds nothing else.
     """
-    content: Any = source.content if is_message(source) else source.get("content")
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
-    rest: Any
-    if isinstance(content, str) and content.startswith(text + BETWEEN):
-        rest = content[len(text) + len(BETWEEN) :]
-    elif isinstance(content, list) and len(content) > 1 and _text(content[0]) == text:
-        rest = content[1:]
-    else:
+    rest = _content_behind(source, text)
+    if rest is None:
         return None
     like = None if is_message(source) else dict
     return [summary_message(text, record.id, like=like), *_divided(source, rest, record.joined)]
+
+
+def holds(joined: Any, message: Any) -> bool:
+    """Tell whether the content of one dict stands whole behind another text in that of another."""
+    if is_message(joined) or not (_is_users(joined) and _is_users(message)):
+        return False
+    content, part = joined["content"], message["content"]
+    if isinstance(content, str) and isinstance(part, str):
+        return f"{BETWEEN}{part}" in content
+    parts = part if isinstance(part, list) else [{"type": "text", "text": part}]
+    return isinstance(content, list) and all(one in content[1:] for one in parts)
+
+
+def without_text(source: Source, text: str) -> Source | None:
+    """Return the message that stood behind a text to which it was joined; None if there is none."""
+    rest = _content_behind(source, text)
+    return None if rest is None else _piece(source, rest)
+
+
+def _content_behind(source: Source, text: str) -> str | list[Any] | None:
+    content: Any = source.content if is_message(source) else source.get("content")
+    if isinstance(content, str) and content.startswith(text + BETWEEN):
+        return content[len(text) + len(BETWEEN) :]
+    if isinstance(content, list) and len(content) > 1 and _text(content[0]) == text:
+        return content[1:]
+    return None
 
 
 def _text(block: Any) -> Any:

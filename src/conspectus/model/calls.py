@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from conspectus._langchain import innermost, is_chat_model, named, without_strea
 from conspectus.bridge import arun, io, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.messages.alternation import Form, asked_form, in_forms
 from conspectus.model import prompts
 from conspectus.model.answers import LONGEST_ANSWER, SHORT
 from conspectus.model.base import Summary, SummaryRequest
@@ -53,6 +55,8 @@ class Caller:
     kind: str = "smallest"  # see `Summary.request`; empty for a user's function
     costs: list[Cost] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)  # of the answers that are used
+    # forms that the model has asked for by refusing another one, as long as its summariser lives
+    forms: set[Form] = field(default_factory=set)
 
     def size(self, prompt: Prompt) -> int:
         """Tokens of a prompt."""
@@ -114,11 +118,7 @@ class Caller:
             # A call that is cancelled or comes too late has been read all the same, and is charged.
             spent = late = Cost(1, sent, 0, estimated_calls=1)
             try:
-                answer = await io(
-                    lambda: _asked(model.invoke, prompt),
-                    None if answers_in_sync(model) else lambda: _asked(model.ainvoke, prompt),
-                    self.timeout,
-                )
+                answer = await self._sent(prompt, name)
                 text = str(getattr(answer, "text", answer))
                 usage = getattr(answer, "usage_metadata", None)
                 estimate = Cost(1, sent, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
@@ -137,6 +137,26 @@ class Caller:
             finally:
                 self.costs.append(spent.asked_of(name))
                 seen.add(cost=self.costs[-1])
+
+    async def _sent(self, prompt: Prompt, name: str) -> Any:
+        """Send a prompt; once more in another form where the model's template refuses this one."""
+        model = self.model
+        while True:
+            sent = in_forms(prompt, self.forms)
+            try:
+                return await io(
+                    partial(_asked, model.invoke, sent),
+                    None if answers_in_sync(model) else partial(_asked, model.ainvoke, sent),
+                    self.timeout,
+                )
+            except Exception as error:
+                form = asked_form(error)
+                if not self.kind or form is None or form in self.forms:
+                    raise
+                if in_forms(prompt, {*self.forms, form}) == sent:
+                    raise
+                self.forms.add(form)
+                self.costs.append(Cost(1).asked_of(name))
 
     def _text_of(self, answer: Any) -> Answered:
         """Take the text out of an answer.
@@ -174,7 +194,8 @@ class Steps:
 
     async def summarize_flow(self, request: SummaryRequest) -> Summary:
         """Summarise, step by step; without entries, what was written before stands."""
-        caller = Caller(self._model, self.name, request.count, self._timeout, self._kind)
+        own = self._model, self.name, request.count, self._timeout, self._kind
+        caller = Caller(*own, forms=vars(self).setdefault("_forms", set()))
         try:
             text = (await self._write(request, caller)) if request.entries else request.notes
         except SummaryError as failure:

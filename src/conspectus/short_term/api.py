@@ -20,6 +20,7 @@ from conspectus.bridge import arun, io, run
 from conspectus.core.policy import OnFailure, whole
 from conspectus.engine.settings import AnyArchive, Settings, open_archive
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
+from conspectus.messages.alternation import AlternateRoles
 from conspectus.observe import log
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
@@ -55,6 +56,7 @@ def summarize_messages(
     thread_id: str | None = None,
     on_failure: OnFailure = Settings.on_failure,
     redact: Redact = None,
+    alternate_roles: AlternateRoles = "auto",
 ) -> SummarizationResult:
     """Replace the oldest messages by a summary once enough has gathered.
 
@@ -90,6 +92,10 @@ def summarize_messages(
             raises. Default: `"degrade"`.
         redact: takes secrets out of all that is archived or summarised; see `Compactor`. Default:
             None, for off.
+        alternate_roles: whether the result has no two messages of the user in a row, as Mistral's
+            and Gemma's templates demand: `"on"`, `"off"`, or `"auto"`, by the name of `model`. The
+            summary is then a message of the user, in one with the question behind it, which is
+            taken apart when it comes back. Default: `"auto"`.
 
     Returns:
         The messages to send to the model, and the running summary to pass the next time.
@@ -156,7 +162,7 @@ async def _summarized(
             raise
         log("history_kept", "the archive cannot be read for now, nothing is summarised: %s", error)
         made = call.running, call.rest
-    return call.result(*made, named=named)
+    return call.result(*made, in_state=named)
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -233,6 +239,7 @@ class SummarizationNode(Attributes, RunnableCallable):
         thread_id: str | None = None,
         on_failure: OnFailure = Settings.on_failure,
         redact: Redact = None,
+        alternate_roles: AlternateRoles = "auto",
     ) -> None:
         given = {key: value for key, value in locals().items() if key not in ("self", "name")}
         _check(given)  # what is invalid is refused before the archive is opened

@@ -12,6 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._langchain import hide_from_streams
+from conspectus._langchain import named as model_name_of
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Compact, Plan, Stuck, Window
 from conspectus.core.plan import TOO_LARGE, oldest_first
@@ -24,6 +25,15 @@ from conspectus.engine.thread import SUMMARY_FLOOR, Thread
 from conspectus.engine.view import History, history_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
+from conspectus.messages.alternation import (
+    AlternateRoles,
+    alternates,
+    alternating,
+    as_users,
+    bears_joined_mark,
+    took_two_in_a_row,
+    without_text,
+)
 from conspectus.messages.framing import summary_body
 from conspectus.messages.requests import newest_user
 from conspectus.observe import log
@@ -76,7 +86,7 @@ class Invocation:
     """One call; a caller's state holds only the running summary, whose name finds its records."""
 
     def __init__(self, given: Mapping[str, Any], thread: object) -> None:
-        self.given, self.messages = given, given["messages"]
+        self.given = given
         self.running = read_running(given["running_summary"])
         self.meter = TokenMeter(given["token_counter"])
         self.limit: int = given["max_tokens"]
@@ -84,6 +94,7 @@ class Invocation:
         # tokens that must have gathered
         self.reach: int = self.limit if before is None else before
         self.standing = self._shown(self.running.summary) if self.running else []
+        self.messages = taken_apart(given["messages"], self.standing)
         self.system, self.rest = divide(self.messages, self.running, self.standing)
         name = "-" if thread is None else str(thread) or "-"
         self.scope = Scope("local", name)  # which an archive alone makes use of
@@ -188,9 +199,9 @@ class Invocation:
         return replace(history, items=tuple(items))
 
     def result(
-        self, running: RunningSummary | None, rest: Messages, *, named: bool
+        self, running: RunningSummary | None, rest: Messages, *, in_state: bool
     ) -> SummarizationResult:
-        """Put the result together; `named` gives ids to the messages that show the summary."""
+        """Put the result together; `in_state` gives ids to messages that show the summary."""
         sent = [*self.system, *rest]
         if running is None:
             return SummarizationResult(sent)
@@ -201,9 +212,25 @@ class Invocation:
             if id(one) not in old
         }
         # A state gives ids to messages; of the function's caller only a stream is seen.
-        if hide_from_streams(new.values()) or named:
+        if hide_from_streams(new.values()) or in_state:
             messages = [new.get(id(one), one) for one in messages]
-        return SummarizationResult(messages, running)
+        return SummarizationResult(self._in_turns(messages, old), running)
+
+    def _in_turns(self, messages: list[BaseMessage], own: set[int]) -> list[BaseMessage]:
+        """Join messages of the user in a row for a model that takes none.
+
+        The summary, which is none of the caller's `own`, is then the user's, too: a second system
+        message is refused like a first answer. Only the history tells of an unknown model, for
+        which nothing else than the summary is joined.
+        """
+        setting: AlternateRoles = self.given["alternate_roles"]
+        joins = alternates(setting, model_name_of(self.given["model"]))
+        if joins is None:
+            shown = (one.type for one in messages if id(one) not in own)
+            joins = "human" in shown and not took_two_in_a_row(read_messages(self.messages))
+        elif joins:
+            messages = [one if id(one) in own else as_users(one) for one in messages]
+        return alternating(messages) if joins else messages
 
 
 # The running summary, and the history divided by it
@@ -232,6 +259,18 @@ def name_of(running: RunningSummary | None) -> str:
     return f"short-term\n{digest}\n{running.summary}"
 
 
+def taken_apart(messages: Any, standing: Messages) -> Any:
+    """Return messages without the summary that a result has joined to some of them."""
+    if not isinstance(messages, list) or not any(map(bears_joined_mark, messages)):
+        return messages
+    made: list[Any] = []
+    for message in messages:
+        tries = (without_text(message, str(shown.content)) for shown in standing)
+        rest = next(filter(None, tries), None) if bears_joined_mark(message) else None
+        made.append(message if rest is None else rest)
+    return made
+
+
 def divide(
     messages: Sequence[Any], running: RunningSummary | None, standing: Messages
 ) -> tuple[list[BaseMessage], list[BaseMessage]]:
@@ -247,7 +286,8 @@ def divide(
     for name, count in Counter(one.id for one in messages if one.id is not None).most_common(1):
         if count > 1:
             raise InputError(f"{count} messages have the ID {name}; give each its own")
-    known, system = set(map(_words, standing)), list[BaseMessage]()
+    known = {_words(form) for one in standing for form in (one, as_users(one))}
+    system: list[BaseMessage] = []
     covered = running.summarized_message_ids if running else set[str]()
     rest = [m for m in messages if _words(m) not in known]
     # Another template may have shown the summary.
