@@ -7,6 +7,8 @@ Example:
     'kept'
 """
 
+import sys
+from opcode import opmap
 from typing import TYPE_CHECKING, Any
 
 from conspectus.archive import Archive as Archive
@@ -52,6 +54,8 @@ else:
         name for name in globals() if name[0].isupper() and name not in ("Any", "TYPE_CHECKING")
     ]
 
+IMPORT_FROM = opmap["IMPORT_FROM"]  # what Python runs for `from conspectus import ...`
+
 __version__ = "0.1.0"
 
 
@@ -59,7 +63,41 @@ def __dir__() -> list[str]:
     return [*globals(), "ContextGuard", "SummarizationMiddleware"]
 
 
+ELSEWHERE = {
+    "Fitter": "conspectus_sdk",
+    "FittedSession": "conspectus_sdk.openai_agents",
+    "FittingLogger": "conspectus_sdk.litellm_proxy",
+    "create_deep_agent": "conspectus.deep_agents",
+    "summarization_middleware": "conspectus.deep_agents",
+    "load_config": "conspectus.config",
+    "create_middleware": "conspectus.config",
+    "create_summarization_middleware": "conspectus.config",
+    "SummarizationConfig": "conspectus.config",
+    "SummarizationNode": "conspectus.short_term",
+    "RunningSummary": "conspectus.short_term",
+    "summarize_messages": "conspectus.short_term",
+    "asummarize_messages": "conspectus.short_term",
+    "PreservedState": "conspectus.langchain",
+    "Skills": "conspectus.langchain",
+    "SummarizationEvent": "conspectus.langchain",
+    "DEFAULT_SUMMARY_PROMPT": "conspectus.langchain",
+    "ContextSize": "conspectus.langchain",
+    "TokenCounter": "conspectus.langchain",
+    "TokenMeter": "conspectus.tokens",
+    "Scope": "conspectus.archive",
+    "OpenTelemetry": "conspectus.observe",
+}
+"""Public names that stand in other packages, which their users would have to install."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in ELSEWHERE:
+        said = f"it stands elsewhere: from {ELSEWHERE[name]} import {name}"
+        caller = sys._getframe(1)
+        # Python turns an AttributeError into an ImportError without its words.
+        if caller.f_code.co_code[caller.f_lasti] == IMPORT_FROM:
+            raise ImportError(f"cannot import name {name!r} from 'conspectus': {said}")
+        raise AttributeError(f"module 'conspectus' has no attribute {name!r}; {said}")
     if name not in ("ContextGuard", "SummarizationMiddleware"):
         raise AttributeError(f"module 'conspectus' has no attribute {name!r}")
     import conspectus.langchain  # only now, as LangChain takes two seconds

@@ -1,7 +1,8 @@
 """Archive a session of Claude Code before its compaction: `conspectus hook`, and its plugin.
 
 A hook never stops the client: after any failure it ends with 0 and one line on standard error
-(`conspectus.cli.failures` sees to that). It prints only the output that the client expects.
+(`conspectus.cli.failures` sees to that). Standard output has only what the client expects; what was
+archived before a compaction is said on standard error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 import conspectus
-from conspectus.archive import Scope
+from conspectus.archive import Scope, without_password
 from conspectus.cli import options, output
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
@@ -54,7 +55,8 @@ def hook(
         raise InputError(f"standard input holds no JSON with {', '.join(FIELDS)}; is this a hook?")
     where = options.archive_of(archive)
     if event == "pre-compact":
-        archive_session(data, where, redact=redact)
+        # What stands on standard output would become an order to whoever summarises.
+        sys.stderr.write(archive_session(data, where, redact=redact) + "\n")
     elif event != "session-start":
         raise InputError(f"there is no hook {event!r}; write pre-compact or session-start")
     elif context := standing_context(data, where):
@@ -62,8 +64,8 @@ def hook(
         sys.stdout.write(json.dumps({"hookSpecificOutput": answer}) + "\n")
 
 
-def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> None:
-    """Archive all of a session that is not archived yet.
+def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> str:
+    """Archive all of a session that is not archived yet, and say in a sentence what that was.
 
     `data` is the client's input, `where` the archive. Raises `InputError` where the session cannot
     be read, and `ArchiveError` where the archive cannot be written.
@@ -82,6 +84,13 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
         result = Compactor(archive=kept, redact=redact, **settings).compact(messages, **more)
     if result.failed is not None or result.outcome == "stuck":
         raise InputError(f"the session {scope.thread} was not archived: {result.reason}")
+    new = output.many(result.evicted, "message")
+    whole = len(messages) - 1
+    name = without_password(where)
+    return (
+        f"Conspectus archived {new} of this session before its compaction ({whole:,} in all) in "
+        f"{name}; the tools search and read of its MCP server find each word for word."
+    )
 
 
 def standing_context(data: Mapping[str, Any], where: str) -> str:

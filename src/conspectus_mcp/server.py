@@ -16,7 +16,7 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
-from pydantic import AnyHttpUrl, Field
+from pydantic import AnyHttpUrl, Field, ValidationError
 
 import conspectus
 from conspectus.archive import Archive, Scope
@@ -64,13 +64,39 @@ def build_server(where: str, granted: Mapping[str, Grant]) -> MCPServer[Any]:
         # Tokens come from a file; the settings want the address of a server that issues them.
         auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
         verified = {"auth": auth, "token_verifier": reader}
-    server = MCPServer[Any](
+    server = _Server(
         "conspectus", instructions=ABOUT, version=conspectus.__version__, log_level="WARNING",
         subscriptions=False, **verified,
     )  # fmt: skip
     for tool in (reader.list_threads, reader.search, reader.read):
         server.add_tool(tool, annotations=READ_ONLY, structured_output=False)
     return server
+
+
+class _Server(MCPServer[Any]):
+    """A server that tells a model in a sentence which argument is missing or wrong."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool by its name."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            raise ToolError(_wrong_arguments(name, error.__cause__)) from error
+
+
+def _wrong_arguments(tool: str, error: ValidationError) -> str:
+    """Say what is wrong with the arguments of a call."""
+    said: list[str] = []
+    for problem in error.errors():
+        argument = ".".join(map(str, problem["loc"])) or "the call"
+        if problem["type"] == "missing":
+            said.append(f"the argument {argument} is missing")
+        else:
+            reason = problem["msg"][:1].lower() + problem["msg"][1:]
+            said.append(f"the argument {argument} is wrong: {reason}")
+    return f"{tool} cannot be called so: {'; '.join(said)}. Call it again with all of them right."
 
 
 class _Reader:

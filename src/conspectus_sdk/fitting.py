@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from conspectus import CompactionResult
+from conspectus._arguments import suggesting
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.policy import whole
@@ -22,14 +24,14 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread, scope_of
-from conspectus.errors import PolicyError, StuckError, did_you_mean, install_command
+from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.reading import as_messages
 from conspectus.messages.requests import without_stale_thoughts
 from conspectus.model.windows import limit_of, profile_of
 from conspectus.observe import heard_by
-from conspectus.tokens import TokenCounter, TokenMeter
+from conspectus.tokens import TokenCounter, TokenMeter, family_of
 
 SETTINGS = {one.name for one in fields(Settings)} - {"model", "background", "summary_request"}
 KNOWN = 64  # models whose engine is remembered: a proxy's clients choose the names of models
@@ -70,6 +72,7 @@ class Fitter(Closing):
         'kept'
     """
 
+    @suggesting("Fitter", SETTINGS)
     def __init__(
         self,
         *,
@@ -80,9 +83,6 @@ class Fitter(Closing):
     ) -> None:
         for limit in window.values() if isinstance(window, Mapping) else (window,):
             window_of(limit, 0)
-        for name in settings.keys() - SETTINGS:
-            meant = did_you_mean(name, {*SETTINGS, "window"}) or " help(Fitter) lists all"
-            raise TypeError(f"Fitter: unexpected keyword argument '{name}';{meant}")
         made = Settings.of({"trigger": ("fraction", 0.85), "keep": None, **settings})
         self._windows, self._counter = window, token_counter
         self._policy = replace(made.policy(), keep_is_set=made.keep is not None)
@@ -166,11 +166,18 @@ class Fitter(Closing):
         if window is None:
             raise PolicyError(
                 f"the window of the model {model!r} is not known here; give Fitter(window=...) "
-                "its input limit in tokens or a mapping of names to limits, or install its "
-                f"provider's package: {install_command('openai,anthropic')}"
+                f"its input limit in tokens or a mapping of names to limits{_extra_for(model)}"
             )
         meter = TokenMeter(self._counter, model=model)
         return Engine.build(self._settings, self._policy, meter), window
+
+
+def _extra_for(model: str) -> str:
+    """Name the package that has the window of a model, if that is not installed."""
+    extra = family_of(model)[1]
+    if extra not in ("openai", "anthropic") or find_spec(f"langchain_{extra}"):
+        return ""
+    return f", or install its provider's package: {install_command(extra)}"
 
 
 FAKE_ID = "__fake_id__"  # of all items that the Agents SDK makes of another protocol's answers

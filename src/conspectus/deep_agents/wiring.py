@@ -21,6 +21,7 @@ from deepagents.middleware.subagents import SubAgentMiddleware as RealSubAgentMi
 from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
 from deepagents.middleware.summarization import SummarizationToolMiddleware
 
+from conspectus._arguments import unknown_argument
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import PolicyError, install_command
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
@@ -56,6 +57,9 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'
     """
+    known = inspect.signature(ORIGINAL).parameters
+    if unknown := kwargs.keys() - known:
+        raise unknown_argument("create_deep_agent", min(unknown), known)
     middleware = kwargs.get("middleware") or ()
     theirs = any(isinstance(one, Replaced) for one in middleware)
     if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):

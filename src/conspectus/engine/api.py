@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from conspectus._arguments import suggesting
 from conspectus._langchain import hide_from_streams, is_message, is_runnable
 from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, aside, run
@@ -31,7 +32,7 @@ from conspectus.engine.settings import (
     model_of,
     window_of,
 )
-from conspectus.engine.thread import Thread, ThreadId, scope_of
+from conspectus.engine.thread import Memory, Thread, ThreadId, scope_of
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.alternation import AlternateRoles
@@ -137,7 +138,8 @@ class Compactor(Attributes, Closing):
             apart when it comes back. Default: `"auto"`. See `docs/loops.md`.
 
     It is a context manager: after the block nothing is prepared any more, and an archive that it
-    has opened is closed; see `close`.
+    has opened is closed; see `close`. `copy.deepcopy` shares its archive, and without one what this
+    process remembers; `pickle` takes the settings, and opens the archive again by its address.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -149,6 +151,7 @@ class Compactor(Attributes, Closing):
         'kept'
     """
 
+    @suggesting("Compactor")
     def __init__(
         self,
         model: AnySummarizer | None = None,
@@ -177,6 +180,7 @@ class Compactor(Attributes, Closing):
         summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
         alternate_roles: AlternateRoles = "auto",
     ) -> None:
+        self._given = {key: value for key, value in locals().items() if key != "self"}
         model = model_of(model, summarizer)
         request = "cached" if is_runnable(summary_request) else summary_request
         window = profile_window(model) if window is None else window
@@ -193,7 +197,7 @@ class Compactor(Attributes, Closing):
                 "input limit in tokens> (--window in a command), or use tokens or messages instead"
             )
         for caveat in policy.caveats(window):
-            warnings.warn(caveat, UserWarning, stacklevel=2)
+            warnings.warn(caveat, UserWarning, stacklevel=3)
         meter = meter_of(token_counter, tokenizer, model)
         self._engine = Engine.build(settings, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
@@ -215,6 +219,36 @@ class Compactor(Attributes, Closing):
             f"Compactor(summarizer={' or '.join(self._engine.writers)!r}, trigger={own.trigger}, "
             f"keep={self.policy.keep}, window={room and room.limit}, archive={where})"
         )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Make another one of the same settings, which shares archive and memory.
+
+        So it goes on with the same histories; the one that opened the archive closes it.
+        """
+        return self._of({**self._given, "archive": self.archive}, memory=self._engine.memory)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the settings: who reads them opens the archive again, by its address.
+
+        Raises:
+            TypeError: the archive has no address, or ends with this process.
+        """
+        archive = self._given["archive"]
+        if archive in (":memory:", "memory:") or not isinstance(archive, (str, Path, type(None))):
+            where = "in memory" if isinstance(archive, str) else f"a {type(archive).__name__}"
+            raise TypeError(
+                f"a Compactor whose archive is {where} cannot be pickled, as no other process "
+                "could open that: give archive= a path or the URL of a database"
+            )
+        return type(self)._of, (self._given,)
+
+    @classmethod
+    def _of(cls, given: dict[str, Any], memory: Memory | None = None) -> Self:
+        made = cls.__new__(cls)
+        Compactor.__init__(made, **given)
+        if memory is not None:
+            made._engine = replace(made._engine, memory=memory)
+        return made
 
     def compact(
         self,

@@ -3,13 +3,29 @@
 from conspectus.engine.hooks import SummarizationEvent
 from conspectus.langchain.guard import ContextGuard
 from conspectus.langchain.middleware import SummarizationMiddleware
+from conspectus.langchain.names import (
+    DEFAULT_SUMMARY_PROMPT,
+    ContextFraction,
+    ContextMessages,
+    ContextSize,
+    ContextTokens,
+    TokenCounter,
+    TriggerClause,
+)
 from conspectus.langchain.state import PreservedState
 from conspectus.notes.tools import Skills
 
 __all__ = [
+    "DEFAULT_SUMMARY_PROMPT",
+    "ContextFraction",
     "ContextGuard",
+    "ContextMessages",
+    "ContextSize",
+    "ContextTokens",
     "PreservedState",
     "Skills",
     "SummarizationEvent",
     "SummarizationMiddleware",
+    "TokenCounter",
+    "TriggerClause",
 ]

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, Literal, cast, get_args
 
 from langchain.agents.middleware.types import (
@@ -18,6 +19,7 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.types import Command
 
+from conspectus._arguments import unknown_argument
 from conspectus.core.items import Window
 from conspectus.core.plan import STUCK
 from conspectus.engine.cached_request import tools_size
@@ -102,6 +104,10 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
                 "summarization must be a conspectus SummarizationMiddleware, not "
                 f"{type(summarization)}; leave it out to guard an agent without one"
             )
+        known = signature(SummarizationMiddleware).parameters
+        if unknown := settings.keys() - known:
+            own = {*signature(ContextGuard).parameters, *known} - {"settings", "deprecated_kwargs"}
+            raise unknown_argument("ContextGuard", min(unknown), own)
         if summarization is not None and settings:
             raise PolicyError(
                 f"{', '.join(settings)} is for a guard that stands alone; pass it to the "
@@ -274,9 +280,27 @@ class GuardedCall:
             return
         beside = self._requested.overhead
         raise StillTooLong(
-            f"{reason} (system prompt and tools take {beside:,}; fewer tools help too)",
+            self._why_stuck(reason, room),
             needed=needed + beside,
             budget=room.limit,
+        )
+
+    def _why_stuck(self, reason: str, room: Window) -> str:
+        """Say why nothing makes a request fit; first what takes most of the window."""
+        beside = self._requested.overhead
+        system = self._request.system_message
+        prompt = 0 if system is None else self.setup.engine.meter.message(system)
+        if beside <= room.limit // 2:
+            more = "fewer tools help too"
+            return f"{reason} (system prompt and tools take {beside:,}; {more})"
+        others = beside - prompt
+        largest = "the system prompt alone takes" if prompt >= others else "the tools alone take"
+        cure = "shorten the system prompt" if prompt >= others else "give the agent fewer tools"
+        left = max(0, room.limit - beside)
+        return (
+            f"{largest} {max(prompt, others):,} of the window's {room.limit:,} tokens, and system "
+            f"prompt and tools {beside:,}, which leaves {left:,} for messages and the answer: "
+            f"{cure}, or use a model with a larger window; {reason}"
         )
 
     async def _rescue(self, refused: Refused, error: Exception) -> Refused:

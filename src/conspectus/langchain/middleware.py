@@ -55,6 +55,7 @@ from conspectus.langchain.state import (
     name_messages,
 )
 from conspectus.messages.alternation import AlternateRoles
+from conspectus.model.prompts import DEFAULT_SUMMARY_PROMPT
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
@@ -125,7 +126,8 @@ class SummarizationMiddleware(
         token_counter: the count for trigger and keep: a function, or a vocabulary such as
             `"tiktoken:o200k_base"`. Default: LangChain's approximation. Whether a history fits the
             window is estimated, unless a counter is given.
-        summary_prompt: instructions for a model, with `{messages}` where they go. Default: ours.
+        summary_prompt: instructions for a model, with `{messages}` where they go. Default, also for
+            None: ours, which is `conspectus.langchain.DEFAULT_SUMMARY_PROMPT` and may be extended.
         trim_tokens_to_summarize: the size of one reading, in tokens; more is read in further
             calls, never dropped. Default: what the summariser's own window takes.
         summarizer: the summariser instead of `model`: a model, a string, a Runnable, a sync or
@@ -200,7 +202,7 @@ class SummarizationMiddleware(
         trigger: Any = None,
         keep: Any = Settings.keep,
         token_counter: TokenCounter | str = count_tokens_approximately,
-        summary_prompt: str | None = None,
+        summary_prompt: str | None = DEFAULT_SUMMARY_PROMPT,
         trim_tokens_to_summarize: int | None = None,
         summarizer: AnySummarizer | None = None,
         archive: AnyArchive | None = None,
@@ -238,6 +240,7 @@ class SummarizationMiddleware(
             raise PolicyError(f"name must be a text, not {name!r}")
         self._name = name or type(self).__name__
         old = deprecated(deprecated_kwargs, given)
+        given["summary_prompt"] = summary_prompt or DEFAULT_SUMMARY_PROMPT
         given["trigger"] = deepcopy(old.get("trigger") if trigger is None else trigger)
         given["keep"] = old.get("keep", keep) if keep == Settings.keep else keep
         given["model"] = None if names_embedded(model) else model_of(model, summarizer)

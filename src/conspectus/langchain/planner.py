@@ -19,7 +19,7 @@ from conspectus.engine.background import begin
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
-from conspectus.errors import ArchiveError
+from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.state import DERIVED, FORKED, Asked, name_messages
 from conspectus.messages import is_summary_message, read_message, read_messages
@@ -30,7 +30,10 @@ from conspectus.tokens import correction
 Update = dict[str, Any]
 
 PART = 256  # after a plan that changed nothing, the next waits for 1/PART more messages
-NO_CHECKPOINTER = "preview=True needs a graph with checkpointer=...: no other can be resumed"
+NO_CHECKPOINTER = (
+    "preview=True needs a graph that can be resumed after the question: give create_agent "
+    "checkpointer=InMemorySaver(), or another one; or preview= a function, which is asked at once"
+)
 NO_TRIGGER = 'no trigger is set: nothing is summarised; give one, such as trigger=("tokens", 4000)'
 
 
@@ -156,8 +159,9 @@ class Step:
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
         setup, after = self._setup, self._held.after
-        if setup.given["preview"] is True and not self._channel.run.saved:
-            setup.say_once(NO_CHECKPOINTER)
+        run = self._channel.run
+        if setup.given["preview"] is True and not run.has_checkpointer:
+            raise PolicyError(NO_CHECKPOINTER)
         if focus is not None or self._held.pending:
             return True
         head, over, tried = self._channel.cache.tried

@@ -15,6 +15,7 @@ from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
+from conspectus._arguments import unknown_argument
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import is_async
@@ -22,7 +23,7 @@ from conspectus.core.items import Window
 from conspectus.core.policy import whole
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, Settings, window_of
-from conspectus.errors import PolicyError, did_you_mean
+from conspectus.errors import PolicyError
 from conspectus.langchain.cache import Counting, SessionCache
 from conspectus.langchain.forms import Forms
 from conspectus.langchain.state import Requested
@@ -177,9 +178,7 @@ def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]
         TypeError: there is another one.
     """
     if unknown := given.keys() - DEPRECATED.keys():
-        name = min(unknown)
-        meant = did_you_mean(name, known) or " help(SummarizationMiddleware) lists the known ones"
-        raise TypeError(f"SummarizationMiddleware: unexpected keyword argument '{name}';{meant}")
+        raise unknown_argument("SummarizationMiddleware", min(unknown), known)
     read = {}
     for old, (new, kind) in DEPRECATED.items():
         if old in given:

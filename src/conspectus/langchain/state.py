@@ -236,6 +236,7 @@ class Run(NamedTuple):
     thread: str  # empty for none
     caller: str  # namespace of the graph that the node is in; empty if no other has called it
     saved: bool  # a checkpointer keeps the state from run to run
+    has_checkpointer: bool = False  # of this graph, or of one around it
 
     @classmethod
     def of(cls, runtime: object) -> Run:
@@ -249,7 +250,8 @@ class Run(NamedTuple):
         caller = namespace.rpartition("|")[0]
         # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
         saver = own.get("__pregel_checkpointer") or None
-        return cls("" if thread is None else str(thread), caller, bool(saver) and ":" not in caller)
+        saved = bool(saver) and ":" not in caller
+        return cls("" if thread is None else str(thread), caller, saved, bool(saver))
 
     def session(self, messages: Sequence[BaseMessage]) -> str:
         """Return the session of a history, the same in a retried step and in the next run."""

@@ -80,8 +80,10 @@ class ChatModelSummarizer(Steps):
         kind, name = type(innermost(model)).__name__, named(model)
         self.name = model if isinstance(model, str) else f"{kind}:{name}" if name else kind
         self.min_tokens, self._trim, self._timeout = min_tokens, trim_tokens_to_summarize, timeout
+        prompt = None if prompt == prompts.DEFAULT_SUMMARY_PROMPT else prompt
         self._template = None if prompt is None else prompts.Template(prompt)
-        self.form: Form = "whole" if self._template else "findings"
+        is_own = self._template is not None and not self._template.extends_ours
+        self.form: Form = "whole" if is_own else "findings"
         self._window = window or profile_window(self.model) or DEFAULT_WINDOW
         self._concurrency = max_concurrency
         made, warmth = type(self.model).__qualname__, str(getattr(self.model, "temperature", None))
@@ -95,7 +97,7 @@ class ChatModelSummarizer(Steps):
         return answer_limit(self.model)
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
-        if self._template:
+        if self.form == "whole":
             request = replace(request, form="whole")
         if (last := request.last) is None:
             request = request.within(self.answer_limit)

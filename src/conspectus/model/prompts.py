@@ -75,6 +75,10 @@ INSTRUCTIONS = {
     "findings": _TEXT.format(headings=_FINDINGS, data=_DATA),
     "whole": _TEXT.format(headings=_WHOLE, data=_DATA),
 }
+DEFAULT_SUMMARY_PROMPT = f"{INSTRUCTIONS['findings']}\n{{messages}}"
+"""What a model is told when it summarises, with the place of the messages. A prompt that holds all
+of it, with words before or behind, asks for the same kind of answer."""
+
 ANEW = """\
 The findings so far have outgrown their room, and your ## Found and decided takes their place: write
 it from them and from what is new, all that still matters to whoever goes on, causes, values, places
@@ -113,6 +117,7 @@ class Template:
         self.text = text
         if "\0" not in self.filled("\0"):
             self.text = joined(text, "{messages}")
+        self.extends_ours = INSTRUCTIONS["findings"].strip() in text
 
     def filled(self, messages: str) -> str:
         """Fill it as `str.format` does, or where that fails, as with JSON in it, by replacing."""

@@ -6,7 +6,12 @@ Example:
     'So far so good.'
 """
 
-from conspectus.short_term.api import SummarizationNode, asummarize_messages, summarize_messages
+from conspectus.short_term.api import (
+    SummarizationNode,
+    TokenCounter,
+    asummarize_messages,
+    summarize_messages,
+)
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
@@ -21,6 +26,7 @@ __all__ = [
     "RunningSummary",
     "SummarizationNode",
     "SummarizationResult",
+    "TokenCounter",
     "asummarize_messages",
     "summarize_messages",
 ]

@@ -16,6 +16,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defined]
 from pydantic import BaseModel
 
+from conspectus._arguments import suggesting, unknown_argument
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import OnFailure, whole
 from conspectus.engine.settings import AnyArchive, Settings, open_archive
@@ -40,6 +41,7 @@ RUNNING = "running_summary"  # a parameter, and a key in `context` of a node's s
 SIZES = ("max_tokens", "max_summary_tokens", "max_tokens_before_summary")
 
 
+@suggesting("summarize_messages")
 def summarize_messages(
     messages: Sequence[AnyMessage],
     *,
@@ -127,6 +129,8 @@ PARAMETERS = signature(summarize_messages)
 @wraps(summarize_messages, assigned=())  # the signature
 async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model that is no `Runnable` gets a thread."""
+    if unknown := kwargs.keys() - PARAMETERS.parameters.keys():
+        raise unknown_argument("asummarize_messages", min(unknown), PARAMETERS.parameters)
     bound = PARAMETERS.bind(*args, **kwargs)
     bound.apply_defaults()
     return await arun(_summarized(bound.arguments, ensure_config()))
@@ -221,6 +225,7 @@ class SummarizationNode(Attributes, RunnableCallable):
 
         def __getattr__(self, name: str) -> Any: ...
 
+    @suggesting("SummarizationNode")
     def __init__(
         self,
         *,
