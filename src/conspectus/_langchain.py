@@ -7,7 +7,7 @@ a second, which callers who pass dicts are spared.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -81,6 +81,55 @@ def without_streams(callbacks: Any) -> Any:
         handlers = getattr(quiet, name)
         setattr(quiet, name, [handler for handler in handlers if not isinstance(handler, kind)])
     return quiet
+
+
+def kept_config(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the config of a run for work that may outlive it.
+
+    Callbacks, tags, metadata and the caller's own settings stay. What streams to the user goes, and
+    so do LangGraph's ways into the step, which ends.
+    """
+    if not config:
+        return None
+    kept = dict(config)
+    if kept.get("callbacks") is not None:
+        kept["callbacks"] = without_streams(kept["callbacks"])
+    settings = dict(kept.get("configurable") or {})
+    runtime: Any = settings.get("__pregel_runtime")
+    own = {name: value for name, value in settings.items() if not name.startswith("__pregel_")}
+    if hasattr(runtime, "override"):
+        own["__pregel_runtime"] = runtime.override(stream_writer=lambda _: None)
+    return {**kept, "configurable": own}
+
+
+def begun_beside(config: dict[str, Any] | None, name: str) -> Callable[[dict[str, Any]], object]:
+    """Begin a run below the one of a kept config; return what ends it, with its outputs.
+
+    The step that begins it ends at once. Tracers know a call as part of the trace only if the run
+    above it goes on, so that the config is put below this one.
+    """
+    callbacks: Any = (config or {}).get("callbacks")
+    if config is None or not hasattr(callbacks, "inheritable_handlers"):
+        return lambda _: None
+    from langchain_core.callbacks import AsyncCallbackHandler, CallbackManager
+
+    def plain(handlers: Iterable[Any]) -> list[Any]:
+        return [one for one in handlers if not isinstance(one, AsyncCallbackHandler)]
+
+    manager = CallbackManager(
+        plain(callbacks.handlers),
+        inheritable_handlers=plain(callbacks.inheritable_handlers),
+        parent_run_id=callbacks.parent_run_id,
+        tags=callbacks.tags,
+        inheritable_tags=callbacks.inheritable_tags,
+        metadata=callbacks.metadata,
+        inheritable_metadata=callbacks.inheritable_metadata,
+    )
+    run = manager.on_chain_start({"name": name}, {}, name=name)
+    below = callbacks.copy()
+    below.parent_run_id = run.run_id
+    config["callbacks"] = below
+    return run.on_chain_end
 
 
 def hide_from_streams(messages: Iterable[Any]) -> bool:

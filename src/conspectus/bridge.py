@@ -4,6 +4,10 @@ In sync mode no primitive ever suspends: `run` steps a coroutine to its end in t
 thread, and `io` makes the plain call. On an event loop `io` awaits the async call, or makes the
 plain one in a thread. What computes for more than a few milliseconds goes `aside`: its body is
 stepped in a thread, and only its async calls are made on the loop, which is so never held.
+
+A loop may be closed while a coroutine waits on it. The collector then closes the coroutine at any
+time, in any thread, in the midst of other work: on `GeneratorExit` nothing here is awaited, set
+back or taken, as what is current then is not the coroutine's own.
 """
 
 from __future__ import annotations
@@ -12,12 +16,12 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import Future, wait
-from contextlib import nullcontext
+from concurrent.futures import Future, InvalidStateError, wait
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from conspectus._turns import Turn, waiting
@@ -28,6 +32,8 @@ Call = Callable[[], Any]
 ACall = Callable[[], Awaitable[Any]]
 
 CLEAN_UP = 1.0  # seconds in which a cancelled call may clean up before it is left behind
+LOOK = 0.05  # seconds between two looks at a loop on which something is waited for
+STANDS = 0.5  # seconds after which a loop that does not run is taken for ended
 
 _LEFT_BEHIND: set[asyncio.Future[Any]] = set()
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, Turn] = WeakKeyDictionary()
@@ -59,9 +65,14 @@ async def arun(body: Awaitable[T]) -> T:
     before = _MODE.get()
     _MODE.set(None)
     try:
-        return await body
-    finally:
+        result = await body
+    except GeneratorExit:
+        raise
+    except BaseException:
         _MODE.set(before)
+        raise
+    _MODE.set(before)
+    return result
 
 
 async def aside(body: Coroutine[Any, Any, T]) -> T:
@@ -71,17 +82,50 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
     """
     if _MODE.get() is not None:
         return await body
-    work = _Beside()
-    ended = asyncio.wrap_future(_daemon(partial(work.stepped, body)))
+    work = _Beside(asyncio.get_running_loop())
+    ended = _on_this_loop(_daemon(partial(work.stepped, body)))
     try:
         await asyncio.wait({ended})
-        return ended.result()
-    finally:
+    except GeneratorExit:
+        work.cancelled.set()
+        if not ended.done():
+            ended.add_done_callback(_retrieved)
+        raise
+    except BaseException:
         if not ended.done():
             work.cancelled.set()
             for call in list(work.calls):
                 call.cancel()
             await _leave(ended)
+        raise
+    return ended.result()
+
+
+class Driver(NamedTuple):
+    """What runs a coroutine in another thread, to an end that nobody here awaits."""
+
+    run: Callable[[Awaitable[Any]], Any]
+    leave: Callable[[], None]  # makes it do without the event loop that has begun it
+    home: int  # the thread of that loop; 0 for none
+
+
+def outliving() -> Driver:
+    """Return the driver for work that may outlive the work here.
+
+    Below a sync call it is `run`. On an event loop its async calls are made on that loop while it
+    runs, and then on one of its own; what the end of the loop has cancelled is called again there.
+    """
+    mode = _MODE.get()
+    loop = mode.loop if isinstance(mode, _Beside) else None
+    if mode is None:
+        with suppress(RuntimeError):  # there is none
+            loop = asyncio.get_running_loop()
+    if loop is None:
+        return Driver(run, lambda: None, 0)
+    work = _Outliving(loop)
+    if isinstance(mode, _Beside):
+        work.home = mode.home
+    return Driver(work.run, work.left.set, work.home)
 
 
 async def io(call: Call, acall: ACall | None = None, timeout: float | None = None) -> Any:
@@ -96,6 +140,13 @@ async def io(call: Call, acall: ACall | None = None, timeout: float | None = Non
     if mode == "sync":
         return within(call, timeout)
     return await _ado(call, acall, timeout)
+
+
+async def io_apart(call: Call) -> Any:
+    """Make a call that may hang, for which the end of the event loop does not wait."""
+    if isinstance(_MODE.get(), _Outliving):  # in a thread of its own already
+        return call()
+    return await io(call, partial(in_a_daemon, call))
 
 
 async def in_turn(call: Call) -> Any:
@@ -163,7 +214,7 @@ def within(call: Callable[[], T], seconds: float | None) -> T:
 
 async def in_a_daemon(call: Callable[[], T]) -> T:
     """Run a call that may never end in a daemon thread, which the loop's end does not await."""
-    return await asyncio.wrap_future(_daemon(call))
+    return await _on_this_loop(_daemon(call))
 
 
 def home() -> int:
@@ -178,11 +229,11 @@ def is_held(thread: int) -> bool:
 
 
 class _Beside:
-    """Work beside the running event loop: makes its calls there, until it is cancelled."""
+    """Work beside a running event loop: makes its calls there, until it is cancelled."""
 
-    def __init__(self) -> None:
-        self.loop, self.home = asyncio.get_running_loop(), threading.get_ident()
-        self.turn = _TURNS.setdefault(self.loop, Turn())
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop, self.home = loop, threading.get_ident()
+        self.turn = _TURNS.setdefault(loop, Turn())
         self.calls: set[Future[Any]] = set()
         self.cancelled = threading.Event()
 
@@ -199,16 +250,147 @@ class _Beside:
         with self.turn.given():
             if acall is None:
                 return within(call, timeout)
-            # In a task with a context of its own.
-            made = asyncio.run_coroutine_threadsafe(arun(_ado(call, acall, timeout)), self.loop)
+            try:
+                made = _begun_on(self.loop, partial(_ado, call, acall, timeout))
+            except _LoopEnded:
+                raise asyncio.CancelledError from None
             self.calls.add(made)
             made.add_done_callback(self.calls.discard)
             if self.cancelled.is_set():  # since it was looked at
                 made.cancel()
-            wait([made])
+            while not wait([made], LOOK).done:
+                if self.loop.is_closed() or self.cancelled.is_set():
+                    raise asyncio.CancelledError
         if made.cancelled():
             raise asyncio.CancelledError
         return made.result()
+
+
+class _LoopEnded(Exception):
+    """The event loop on which a call was made has ended before its answer came."""
+
+
+class _Outliving(_Beside):
+    """Work that a loop has begun and may not see the end of."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.turn = Turn()  # it computes beside all others, as the loop may be gone
+        self.left = threading.Event()  # set where the loop stands still until this work ends
+        self._own = _OwnLoop()
+
+    def run(self, body: Awaitable[T]) -> T:
+        """Run a coroutine to its end in the thread of the caller."""
+        try:
+            return self.stepped(body)
+        finally:
+            self._own.close()
+
+    def stepped(self, body: Awaitable[T]) -> T:
+        _MODE.set(self)
+        waiting.set(nullcontext)
+        return _stepped(body)
+
+    def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
+        if acall is None:
+            return within(call, timeout)
+        ask = partial(_ado, call, acall, timeout)
+        if self.loop.is_running() and not self.left.is_set():
+            with suppress(_LoopEnded):
+                return self._on_its_loop(ask)
+        made = _begun_on(self._own.running(), ask)
+        wait([made])
+        return made.result()
+
+    def _on_its_loop(self, ask: ACall) -> Any:
+        """Make a call on the loop that has begun this; raise `_LoopEnded` if that ends first."""
+        made = _begun_on(self.loop, ask)
+        ran = time.monotonic()
+        while not wait([made], LOOK).done:
+            now = time.monotonic()
+            ran = now if self.loop.is_running() else ran
+            if self.left.is_set() or self.loop.is_closed() or now - ran > STANDS:
+                made.cancel()
+                raise _LoopEnded
+        # All tasks are cancelled as a loop ends; some calls raise an error of their own then.
+        if made.cancelled() or (made.exception() is not None and not self.loop.is_running()):
+            raise _LoopEnded
+        return made.result()
+
+
+class _OwnLoop:
+    """An event loop in a daemon thread, from its first use on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                work = partial(self._serve, self._loop)
+                threading.Thread(target=work, daemon=True, name="conspectus-loop").start()
+            return self._loop
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    @staticmethod
+    def _serve(loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+class _Made(Future[Any]):
+    """A call that is made on a loop by another thread."""
+
+    task: asyncio.Task[Any] | None = None
+
+    def cancel(self) -> bool:
+        """Stop waiting for it, and cancel it once its loop comes to it; a closed one never does."""
+        if self.task is not None:
+            with suppress(RuntimeError):
+                self.task.get_loop().call_soon_threadsafe(self.task.cancel)
+        return super().cancel()
+
+    def settle(self, task: asyncio.Task[Any]) -> None:
+        """Take the outcome of the task, if it is still waited for."""
+        error = None if task.cancelled() else task.exception()
+        with suppress(InvalidStateError):
+            if task.cancelled():
+                super().cancel()
+            elif error is not None:
+                self.set_exception(error)
+            else:
+                self.set_result(task.result())
+
+
+def _begun_on(loop: asyncio.AbstractEventLoop, ask: ACall) -> _Made:
+    """Begin a call on a loop that another thread runs; raise `_LoopEnded` for a closed one."""
+    made = _Made()
+
+    def begin() -> None:
+        if made.cancelled():
+            return
+        # A task with a context of its own, a copy of that of who asks.
+        task: Any = loop.create_task(arun(ask()))
+        task._log_destroy_pending = False  # a loop may be closed before its end
+        task.add_done_callback(made.settle)
+        made.task = task
+
+    try:
+        loop.call_soon_threadsafe(begin)
+    except RuntimeError as error:
+        raise _LoopEnded from error
+    return made
 
 
 def _stepped(body: Awaitable[T]) -> T:
@@ -224,16 +406,22 @@ def _stepped(body: Awaitable[T]) -> T:
 async def _ado(call: Call, acall: ACall | None, timeout: float | None) -> Any:
     if timeout is None:
         return await (acall() if acall is not None else asyncio.to_thread(_ended, call))
-    task = asyncio.ensure_future(acall() if acall is not None else in_a_daemon(call))
+    task: Any = asyncio.ensure_future(acall() if acall is not None else in_a_daemon(call))
+    task._log_destroy_pending = False
     try:
         await asyncio.wait({task}, timeout=timeout)
-        if not task.done():
-            raise StepTimeout(f"no answer within {timeout:g} seconds")
-        return task.result()
-    finally:
+    except GeneratorExit:
+        raise
+    except BaseException:
         if not task.done():
             task.cancel()
             await _leave(task)
+        raise
+    if not task.done():
+        task.cancel()
+        await _leave(task)
+        raise StepTimeout(f"no answer within {timeout:g} seconds")
+    return task.result()
 
 
 async def _leave(ended: asyncio.Future[Any]) -> None:
@@ -243,9 +431,14 @@ async def _leave(ended: asyncio.Future[Any]) -> None:
     """
     _LEFT_BEHIND.add(ended)
     ended.add_done_callback(_LEFT_BEHIND.discard)
-    # Retrieved, so that asyncio does not report it.
-    ended.add_done_callback(lambda it: it.cancelled() or it.exception())
+    ended.add_done_callback(_retrieved)
     await asyncio.wait({ended}, timeout=CLEAN_UP)
+
+
+def _retrieved(ended: asyncio.Future[Any]) -> None:
+    """Retrieve an outcome that nobody waits for, so that asyncio does not report it."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 def _ended(call: Callable[[], T]) -> T:
@@ -254,6 +447,28 @@ def _ended(call: Callable[[], T]) -> T:
         return call()
     except StopIteration as error:
         raise RuntimeError("a function raised StopIteration; give next() a default") from error
+
+
+def _on_this_loop(job: Future[T]) -> asyncio.Future[T]:
+    """Return the outcome of a thread's work to be awaited here; a closed loop does not hear it."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[T] = loop.create_future()
+
+    def settle() -> None:
+        if ended.done():
+            return
+        error = job.exception()
+        if error is not None:
+            ended.set_exception(error)
+        else:
+            ended.set_result(job.result())
+
+    def tell(_: Future[T]) -> None:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle)
+
+    job.add_done_callback(tell)
+    return ended
 
 
 def _daemon(call: Callable[[], T]) -> Future[T]:

@@ -35,7 +35,7 @@ from conspectus.archive.values import (
     row_of,
     unpacked,
 )
-from conspectus.bridge import in_a_daemon, in_turn, io
+from conspectus.bridge import in_turn, io_apart
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
@@ -124,7 +124,7 @@ class Archive:
         call = partial(work, *args, **kwargs)
         if not self.backend.daemon:
             return cast("T", await in_turn(call))
-        return cast("T", await io(call, partial(in_a_daemon, call)))
+        return cast("T", await io_apart(call))
 
     # Originals
 

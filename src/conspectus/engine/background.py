@@ -3,8 +3,9 @@
 A preparation archives what would leave and saves a draft under the name of the notes that it
 follows; it puts nothing in force. At the trigger the draft is used if all that it read still stands
 in the history and may leave. Two processes may prepare at once: the draft saved last is found, and
-the commit decides, as everywhere. A preparation runs in a daemon thread, also where an event loop
-has begun it, as that loop may be over before the notes are written.
+the commit decides, as everywhere. A preparation runs in a daemon thread. Where an event loop has
+begun it, its async calls are made on that loop while it runs, and then on one of its own. Its calls
+of a model belong to the run that has begun it: they have its callbacks, tags, metadata and config.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 from weakref import WeakSet
 
+from conspectus._langchain import begun_beside, kept_config
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.archive.guard import GATE, Gate, Stopped
-from conspectus.bridge import arun, io, pause, run
+from conspectus.bridge import Driver, arun, io, is_held, outliving, pause, run
 from conspectus.core.items import Compact, Keep, Plan, Size
 from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.policy import grown
@@ -34,10 +37,11 @@ from conspectus.engine.view import History
 from conspectus.engine.writing import hash_of, write
 from conspectus.errors import ConspectusError, PolicyError
 from conspectus.messages import Message
-from conspectus.observe import emit, heard_by, observing
+from conspectus.observe import emit, heard_by, log, observing
 
 SESSIONS = 256  # Most sessions whose latest preparation is known
 LONGEST_END = 30.0  # Seconds in which a stopped preparation's calls of a store must end
+RUN = "prepare a summary"  # the name of a preparation in traces
 GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
 MISFIT = "the history has gone back or was changed, or something that it stands for must stay now"
 
@@ -58,6 +62,7 @@ class Preparation:
     size: Size | None = field(default=None, repr=False)
     gate: Gate = field(default_factory=Gate, repr=False)  # its way to the store
     thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
+    driver: Driver = field(default_factory=outliving, repr=False)
 
     @property
     def under_way(self) -> bool:
@@ -66,8 +71,15 @@ class Preparation:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended; return False if that takes longer than `seconds`."""
+        if self.driver.home == threading.get_ident():
+            self.driver.leave()
         self.thread.join(seconds)
         return not self.thread.is_alive()
+
+    def may_be_waited_for(self) -> None:
+        """Have it do without its event loop, if that stands still while it is waited for."""
+        if is_held(self.driver.home):
+            self.driver.leave()
 
 
 _LIVE: WeakSet[Preparation] = WeakSet()
@@ -125,7 +137,9 @@ class Preparations:
     async def close(self, seconds: float | None) -> None:
         """Begin no more; wait up to these seconds for those under way, then stop them."""
         self.closed = True
-        jobs = self.latest.values()
+        jobs = list(self.latest.values())
+        for job in jobs:
+            job.may_be_waited_for()
         await _wait_while(lambda: any(job.under_way for job in jobs), seconds)
         await _stop(jobs)
 
@@ -196,23 +210,31 @@ def begin(
         return known
     if jobs.closed:
         return replace(job, outcome="cancelled", reason="it was stopped")
-    # No listener, person or callback of this run is asked: it may be over before the notes are
-    # there.
+    # No listener of the caller's own and no person is asked, as the run may be over by then.
     engine = replace(thread.engine, on_event=None, preview=None, hooks=())
     beside = replace(thread, engine=engine, draft_only=True)
     context = contextvars.copy_context()
     context.run(GATE.set, job.gate)
+    ended: Callable[[dict[str, Any]], object] = dict
     runs = sys.modules.get("langchain_core.runnables.config")
     if runs is not None:
-        context.run(runs.var_child_runnable_config.set, None)
+        config = kept_config(runs.var_child_runnable_config.get())
+        try:
+            ended = begun_beside(config, RUN)
+        except Exception as error:
+            log("listener_failed", "a callback of the run failed: %s", error, exc_info=error)
+        context.run(runs.var_child_runnable_config.set, config)
 
     def work() -> None:
         try:
-            context.run(run, heard_by(engine.listeners, _prepare(beside, history, job)))
+            context.run(job.driver.run, heard_by(engine.listeners, _prepare(beside, history, job)))
         except Stopped as error:
             job.outcome, job.reason = "cancelled", str(error)
         except BaseException as error:
             job.outcome, job.reason = "failed", f"{type(error).__name__}: {error}"
+        finally:
+            with suppress(Exception):  # of a callback, which may belong to a run that has ended
+                ended({"outcome": job.outcome})
 
     jobs.latest.put(thread.scope, job)
     _LIVE.add(job)
@@ -298,6 +320,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     if job is None or not job.under_way:
         return usual
     start = time.monotonic()
+    job.may_be_waited_for()
     await _wait_while(lambda: job.under_way, engine.settings.summarizer_timeout or LONGEST_LOOK)
     waited = time.monotonic() - start
     if (ready := await _ready(thread, history, plan)) is not None:

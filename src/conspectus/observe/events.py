@@ -12,10 +12,12 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar, Token
+from contextvars import ContextVar, Token, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from conspectus._turns import waiting
@@ -107,10 +109,20 @@ async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
     """Do work whose events these listeners hear too, beside those of the process."""
     token = _context.set((*_context.get(), *listeners))
     try:
-        return await work
-    finally:
-        with contextlib.suppress(ValueError):  # closed from another context, by the collector
-            _context.reset(token)
+        result = await work
+    except GeneratorExit:  # closed, perhaps by the collector: the context here is not its own
+        raise
+    except BaseException:
+        _reset(_context, token)
+        raise
+    _reset(_context, token)
+    return result
+
+
+def _reset(variable: ContextVar[Any], token: Token[Any]) -> None:
+    """Reset a variable, unless a framework goes on with a coroutine in another context."""
+    with contextlib.suppress(ValueError):
+        variable.reset(token)
 
 
 def emit(kind: str, scope: Any = None, /, **facts: Any) -> None:
@@ -140,6 +152,7 @@ class Observation:
 
     def __enter__(self) -> Observation:
         self._token: Token[Observation | None] = _around.set(self)
+        self._context = copy_context()
         for listener in self._ends:
             if hasattr(listener, "begin"):
                 begun = _tell(listener, listener.begin, self._event({}))
@@ -151,8 +164,10 @@ class Observation:
         ended: dict[str, Any] = {"seconds": time.perf_counter() - self._start}
         if error is not None:
             ended |= _ended_by(error)
-        with contextlib.suppress(ValueError):
-            _around.reset(self._token)
+        if isinstance(error, GeneratorExit):
+            self._end_elsewhere(ended)
+            return
+        _reset(_around, self._token)
         if self.hides_errors:
             ended.pop("error_message", None)
         event = self.end(ended)
@@ -161,6 +176,16 @@ class Observation:
         # The line of a success is made only where somebody reads it.
         if told and (wrong or logger.isEnabledFor(logging.INFO)):
             _log_event(event)
+
+    def _end_elsewhere(self, ended: Mapping[str, Any]) -> None:
+        """Tell the listeners in a thread, in the context of this work.
+
+        The collector closes a coroutine in the midst of other work, which may hold locks that a
+        listener takes.
+        """
+        work = partial(self._context.run, self.end, ended)
+        with contextlib.suppress(RuntimeError):  # the process ends
+            threading.Thread(target=work, daemon=True, name="conspectus").start()
 
     def end(self, ended: Mapping[str, Any]) -> Event:
         """Tell the listeners how it ended."""

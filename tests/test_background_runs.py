@@ -1,0 +1,318 @@
+"""Notes prepared in the background belong to the run that has begun them, and outlive its loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.callbacks import (
+    AsyncCallbackHandler,
+    BaseCallbackHandler,
+    UsageMetadataCallbackHandler,
+)
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tracers.base import BaseTracer
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
+
+from background_support import LIMIT, Heard, told, until
+from conspectus import Compactor, SummarizationMiddleware
+
+PAID = 1_050
+LONG = "word " * 60
+
+
+class Writer(BaseChatModel):
+    """Writes notes, and counts what it is paid."""
+
+    paid: list[str] = []  # noqa: RUF012
+    seen: list[Any] = []  # noqa: RUF012
+
+    @property
+    def _llm_type(self) -> str:
+        return "writer"
+
+    def _written(self) -> ChatResult:
+        self.paid.append(threading.current_thread().name)
+        usage: Any = {"input_tokens": 1_000, "output_tokens": 50, "total_tokens": PAID}
+        said = AIMessage(
+            "Every part was read and is sound. " * 12,
+            usage_metadata=usage,
+            response_metadata={"model_name": "writer"},
+        )
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any
+    ) -> ChatResult:
+        self.seen.append(run_manager)
+        return self._written()
+
+
+class AsyncWriter(Writer):
+    """One that is async only."""
+
+    delay: float = 0.0
+
+    def _generate(self, *given: Any, **more: Any) -> ChatResult:
+        raise NotImplementedError("this model is async only")
+
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any
+    ) -> ChatResult:
+        self.seen.append(run_manager)
+        await asyncio.sleep(self.delay)
+        return self._written()
+
+
+class LoopBoundWriter(AsyncWriter):
+    """One whose client belongs to the event loop that has made it."""
+
+    loops: list[Any] = []  # noqa: RUF012
+
+    async def _agenerate(self, *given: Any, **more: Any) -> ChatResult:
+        loop = asyncio.get_running_loop()
+        self.loops.append(loop)
+        if loop is not self.loops[0]:
+            raise RuntimeError("its client is bound to a different event loop")
+        return await super()._agenerate(*given, **more)
+
+
+def writer(kind: type[Writer], **more: Any) -> Any:
+    made = kind(paid=[], seen=[], **more)
+    if isinstance(made, LoopBoundWriter):
+        made.loops = []
+    return made
+
+
+def middleware(model: Any) -> Any:
+    return SummarizationMiddleware(
+        FakeListChatModel(responses=["-"]),
+        summarizer=model,
+        trigger=("tokens", 2_000),
+        keep=("messages", 6),
+        window=50_000,
+        background=True,
+    )
+
+
+def graph(summary: Any, **more: Any) -> Any:
+    answering = FakeListChatModel(responses=["It is fine. " * 10])
+    given: Any = {"checkpointer": InMemorySaver(), "store": InMemoryStore(), **more}
+    return create_agent(answering, [], middleware=[summary], **given)
+
+
+def ask(turn: int) -> dict[str, Any]:
+    return {"messages": [HumanMessage(f"Part {turn} {LONG}")]}
+
+
+def config(*handlers: Any, **more: Any) -> Any:
+    return {"configurable": {"thread_id": "t"}, "callbacks": [*handlers], **more}
+
+
+def idle() -> bool:
+    return all(one.name != "conspectus-background" for one in threading.enumerate())
+
+
+TURNS = 24
+
+
+def by_turns(agent: Any, settings: Any) -> None:
+    for turn in range(TURNS):
+        agent.invoke(ask(turn), settings)
+        until(idle)
+
+
+async def by_turns_on_a_loop(agent: Any, settings: Any) -> None:
+    for turn in range(TURNS):
+        await agent.ainvoke(ask(turn), settings)
+        while not idle():
+            await asyncio.sleep(0.005)
+
+
+def counted(handler: UsageMetadataCallbackHandler) -> int:
+    return sum(usage["total_tokens"] for usage in handler.usage_metadata.values())
+
+
+def test_what_preparing_costs_reaches_the_callbacks_of_the_run():
+    model, usage = writer(Writer), UsageMetadataCallbackHandler()
+    by_turns(graph(middleware(model)), config(usage))
+    assert len(model.paid) > 1
+    assert counted(usage) == PAID * len(model.paid)
+
+
+@pytest.mark.parametrize("kind", [Writer, AsyncWriter, LoopBoundWriter])
+def test_on_a_loop_the_model_is_called_as_the_agent_calls_it(kind, heard):
+    model, usage = writer(kind), UsageMetadataCallbackHandler()
+    asyncio.run(by_turns_on_a_loop(graph(middleware(model)), config(usage)))
+    assert len(model.paid) > 1
+    assert counted(usage) == PAID * len(model.paid)
+    assert {one.outcome for one in heard.steps("finished")} == {"ok"}
+    if kind is not Writer:
+        assert set(model.paid) == {"MainThread"}, "on the loop of the run"
+
+
+class Noting(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.started: list[Any] = []
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **more: Any) -> None:
+        if "summarization" in str((more.get("metadata") or {}).get("lc_source")):
+            self.started.append(more)
+
+
+class AsyncNoting(AsyncCallbackHandler):
+    def __init__(self) -> None:
+        self.ended = 0
+
+    async def on_llm_end(self, response: Any, **more: Any) -> None:
+        await asyncio.sleep(0)
+        self.ended += "Every part" in str(response)
+
+
+def test_tags_and_metadata_of_the_run_reach_what_prepares():
+    model, noted = writer(AsyncWriter), Noting()
+    own = config(noted, tags=["customer"], metadata={"release": "7"})
+    asyncio.run(by_turns_on_a_loop(graph(middleware(model)), own))
+    assert len(noted.started) == len(model.paid)
+    assert all("customer" in one["tags"] for one in noted.started)
+    assert {one["metadata"]["release"] for one in noted.started} == {"7"}
+
+
+@pytest.mark.parametrize("on_loop", [False, True])
+def test_async_handlers_hear_what_prepares(on_loop):
+    model, noted = writer(AsyncWriter if on_loop else Writer), AsyncNoting()
+    agent, own = graph(middleware(model)), config(noted)
+    if on_loop:
+        asyncio.run(by_turns_on_a_loop(agent, own))
+    else:
+        by_turns(agent, own)
+    assert noted.ended == len(model.paid) > 1
+
+
+class Tracing(BaseTracer):
+    """Keeps the roots of traces, as tracers do that send them away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.roots: list[Any] = []
+
+    def _persist_run(self, run: Any) -> None:
+        self.roots.append(run)
+
+
+def _runs(run: Any) -> list[Any]:
+    return [run, *(found for child in run.child_runs for found in _runs(child))]
+
+
+def test_a_tracer_has_each_call_that_prepares_once():
+    model, tracing = writer(AsyncWriter, delay=0.05), Tracing()
+    asyncio.run(by_turns_on_a_loop(graph(middleware(model)), config(tracing)))
+    runs = [run for root in tracing.roots for run in _runs(root)]
+    summaries = [run for run in runs if "lc_source" in str(run.extra) and run.run_type == "llm"]
+    assert len({run.id for run in summaries}) == len(summaries) == len(model.paid)
+    assert all(run.end_time is not None for run in summaries)
+
+
+@pytest.mark.parametrize("way", ["astream", "astream_events", "abatch"])
+def test_other_ways_to_run_an_agent_count_what_prepares(way):
+    model, usage, shown = writer(AsyncWriter), UsageMetadataCallbackHandler(), list[str]()
+    agent, own = graph(middleware(model)), config(usage)
+
+    async def turn(n: int) -> None:
+        if way == "astream":
+            async for chunk, _ in agent.astream(ask(n), own, stream_mode="messages"):
+                shown.append(str(chunk.content))
+        elif way == "astream_events":
+            async for event in agent.astream_events(ask(n), own, version="v2"):
+                if "chat_model" in event["event"]:
+                    shown.append(str({**event["data"], "input": ""}))
+        else:
+            await agent.abatch([ask(n)], own)
+
+    async def main() -> None:
+        for n in range(TURNS):
+            await turn(n)
+            while not idle():
+                await asyncio.sleep(0.005)
+
+    asyncio.run(main())
+    assert len(model.paid) > 1
+    assert counted(usage) == PAID * len(model.paid)
+    assert "Every part" not in "".join(shown)
+
+
+def test_in_a_subgraph_what_prepares_is_counted_too():
+    model, usage = writer(AsyncWriter), UsageMetadataCallbackHandler()
+    inner = graph(middleware(model), checkpointer=True)
+    outer = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner")
+    compiled = outer.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    asyncio.run(by_turns_on_a_loop(compiled, config(usage)))
+    assert len(model.paid) > 1
+    assert counted(usage) == PAID * len(model.paid)
+
+
+def test_a_compactor_in_a_runnable_counts_what_prepares():
+    model, usage = writer(AsyncWriter), UsageMetadataCallbackHandler()
+    own: Any = {"trigger": ("tokens", 3_000), "keep": ("messages", 6), "background": True}
+    with Compactor(model, window=4_000, archive="memory:", **own) as compactor:
+
+        async def node(messages: Any) -> Any:
+            return await compactor.acompact(messages, thread_id="t")
+
+        async def main() -> None:
+            runnable = RunnableLambda(node)
+            for count in range(20, 44, 2):
+                await runnable.ainvoke(told(count), {"callbacks": [usage]})
+                while not idle():
+                    await asyncio.sleep(0.005)
+
+        asyncio.run(main())
+    assert model.paid
+    assert counted(usage) == PAID * len(model.paid)
+
+
+def test_a_loop_that_ends_first_loses_no_preparation(heard: Heard, caplog):
+    """A loop of its own each turn, as in a script: it is closed while the notes are written."""
+    model, usage = writer(AsyncWriter, delay=0.2), UsageMetadataCallbackHandler()
+    agent = graph(middleware(model))
+    for turn in range(TURNS):
+        asyncio.run(agent.ainvoke(ask(turn), config(usage)))
+        until(idle)
+    assert {one.outcome for one in heard.steps("finished")} == {"ok"}
+    assert heard.steps("swapped_in")
+    assert counted(usage) == PAID * len(model.paid)
+    assert not [record for record in caplog.records if record.name in ("asyncio", "conspectus")]
+
+
+def test_a_loop_that_stands_still_holds_no_preparation_up(heard: Heard):
+    model = writer(AsyncWriter, delay=0.05)
+    own: Any = {"trigger": ("tokens", 3_000), "keep": ("messages", 6), "background": True}
+
+    async def main() -> None:
+        with Compactor(model, window=4_000, archive="memory:", **own) as compactor:
+            await compactor.acompact(told(30), thread_id="t")
+        assert heard.steps("finished"), "close waits for it, on the loop's own thread"
+
+    begun = time.monotonic()
+    asyncio.run(main())
+    assert time.monotonic() - begun < LIMIT
+    assert heard.steps("finished")[0].outcome == "ok"
+
+
+def test_a_stopped_loop_that_goes_on_later_does_no_harm(heard: Heard):
+    model = writer(AsyncWriter, delay=0.1)
+    agent, loop = graph(middleware(model)), asyncio.new_event_loop()
+    for turn in range(TURNS):
+        loop.run_until_complete(agent.ainvoke(ask(turn), config()))
+    until(idle)
+    loop.close()
+    assert {one.outcome for one in heard.steps("finished")} == {"ok"}

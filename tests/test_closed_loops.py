@@ -1,0 +1,198 @@
+"""Event loops that end midway: what the collector closes later disturbs no other work."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from background_support import told
+from conspectus import Compactor, Summary, SummaryRequest
+from conspectus.archive import Archive
+from conspectus.observe import Event, listen, unlisten
+
+
+class Slow:
+    """A summariser that never answers on a loop, and collects garbage while it answers in sync."""
+
+    name = "slow"
+    identity = "slow"
+    min_tokens = 0
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        gc.collect()
+        return Summary("All parts are sound.", tuple(entry.key for entry in request.entries))
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        self.begun.set()
+        await asyncio.sleep(60)
+        raise AssertionError("nobody waits so long")
+
+
+class SlowStore(InMemoryStore):
+    """A store that takes its time, so that a coroutine waits for it on the loop itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = threading.Event()
+        self.going = threading.Event()
+
+    def batch(self, *given: Any, **more: Any) -> Any:
+        if threading.current_thread().name == "conspectus" and not self.going.is_set():
+            self.begun.set()
+            self.going.wait(20)
+        gc.collect()
+        return super().batch(*given, **more)
+
+
+@pytest.fixture
+def unraisable() -> Iterator[list[Any]]:
+    """What was raised where nobody catches it, such as in the collector."""
+    found: list[Any] = []
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda one: found.append(repr(one.exc_value))
+    yield found
+    gc.collect()
+    sys.unraisablehook = before
+    assert found == []
+
+
+def compactor(summarizer: Any, **more: Any) -> Compactor:
+    given: dict[str, Any] = {"trigger": ("messages", 20), "keep": ("messages", 4)}
+    return Compactor(summarizer, **{**given, **more})
+
+
+def begun(own: Compactor, number: int, started: threading.Event) -> None:
+    """Begin a compaction on a loop of its own, and close the loop while it waits."""
+    loop = asyncio.new_event_loop()
+    started.clear()
+    task = loop.create_task(own.acompact(told(20), thread_id=f"begun-{number}"))
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+    async def wait() -> None:
+        while not started.is_set():
+            await asyncio.sleep(0.001)
+
+    loop.run_until_complete(wait())
+    loop.close()
+
+
+def check(own: Compactor, number: int) -> None:
+    try:
+        result = own.compact(told(20), thread_id=f"later-{number}")
+    except RuntimeError as error:
+        pytest.fail(f"a later call is disturbed: {error}")
+    assert result.outcome == "compacted"
+    assert own.compact(result.messages, thread_id=f"later-{number}").outcome == "kept"
+
+
+ROUNDS = 12
+
+
+def test_a_loop_closed_midway_leaves_a_later_call_alone(unraisable):
+    own = compactor(model := Slow(), archive="memory:")
+    for number in range(ROUNDS):
+        begun(own, number, model.begun)
+        check(own, number)
+
+
+def test_a_loop_closed_while_its_store_is_asked_does_so_too(unraisable):
+    store = SlowStore()
+    own, other = (compactor(Slow(), archive=Archive(one)) for one in (store, InMemoryStore()))
+    for number in range(ROUNDS):
+        store.going.clear()
+        begun(own, number, store.begun)
+        check(other, number)
+        store.going.set()
+
+
+def test_the_collector_closes_a_coroutine_in_the_context_of_another_call(unraisable):
+    """Driven without a task, as other frameworks do: both calls have one context."""
+    store = SlowStore()
+    own, other = (compactor(Slow(), archive=Archive(one)) for one in (store, InMemoryStore()))
+    for number in range(ROUNDS):
+        store.going.clear()
+        loop = asyncio.new_event_loop()
+        asyncio.events._set_running_loop(loop)
+        call: Any = own.acompact(told(20), thread_id=f"begun-{number}")
+        call.send(None)
+        asyncio.events._set_running_loop(None)
+        loop.close()
+        holder = [call]
+        holder.append(holder)  # only the collector finds it
+        del call, holder
+        check(other, number)
+        store.going.set()
+
+
+def test_closed_loops_in_many_threads_disturb_nobody(unraisable):
+    def work(number: int) -> None:
+        own = compactor(model := Slow(), archive="memory:")
+        for step in range(3):
+            begun(own, 10 * number + step, model.begun)
+            check(own, 10 * number + step)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+
+
+ENDS: dict[str, Any] = {
+    "a timeout": TimeoutError,
+    "a cancelled task": asyncio.CancelledError,
+    "an interrupt": KeyboardInterrupt,
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_run_that_is_ended_leaves_a_later_call_alone(end, unraisable):
+    own = compactor(model := Slow(), archive="memory:")
+
+    async def main(number: int) -> None:
+        call = asyncio.ensure_future(own.acompact(told(20), thread_id=f"begun-{number}"))
+        if end is TimeoutError:
+            await asyncio.wait_for(call, 0.05)
+        while not model.begun.is_set():
+            await asyncio.sleep(0.001)
+        if end is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        call.cancel()
+        await call
+
+    for number in range(4):
+        model.begun.clear()
+        with pytest.raises(end):
+            asyncio.run(main(number))
+        check(own, number)
+
+
+def test_a_draft_that_a_dead_loop_was_writing_is_written_by_the_next(unraisable):
+    own = compactor(model := Slow(), archive="memory:")
+    begun(own, 0, model.begun)
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(own.compact, told(20), thread_id="begun-0")
+        assert job.result(20).outcome == "compacted"
+
+
+def test_listeners_hear_of_what_a_closed_loop_has_ended():
+    heard: list[Event] = []
+    own = compactor(model := Slow(), archive="memory:")
+    listen(heard.append)
+    begun(own, 0, model.begun)
+    gc.collect()
+    deadline = threading.Event()
+    for _ in range(400):
+        if [one for one in heard if one.kind == "compaction"]:
+            break
+        deadline.wait(0.05)
+    unlisten(heard.append)
+    assert {one.outcome for one in heard if one.kind == "compaction"} == {"cancelled"}
