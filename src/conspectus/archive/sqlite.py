@@ -112,7 +112,8 @@ class SqliteTables(Tables):
             if connection is not None and connection.in_transaction:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.DatabaseError) and self._files and self._files.look():
+            files = None if self._closed else self._files  # closing deletes the log itself
+            if isinstance(error, sqlite3.DatabaseError) and files and files.look():
                 raise self._lost() from error
             raise
         finally:
