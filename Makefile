@@ -99,7 +99,8 @@ clean:
 
 # Speed beside LangChain's middleware and SQLite's FTS5: make bench [ONLY="loops steps"] [QUICK=1].
 # What recorded sessions leave in view: make bench-views [WRITE=1], which writes docs/views.md.
-# Archives, HTTP, kills, the endpoint, a soak: make bench-faults [ONLY="stores soak"] [KILLS=1000] [MINUTES=1].
+# Archives, HTTP, kills, the endpoint, odd counters, a soak: make bench-faults [ONLY="stores soak"] [KILLS=1000]
+# [MINUTES=1] [HISTORIES=500].
 # Each fails where a value breaks its limit.
 .PHONY: bench bench-views bench-faults
 bench: $(READY)
@@ -110,7 +111,7 @@ bench-views: $(READY)
 
 bench-faults: $(READY)
 	@$(BIN)/python benchmarks/faults.py $(if $(ONLY),--only $(ONLY)) $(if $(KILLS),--kills $(KILLS)) \
-		$(if $(MINUTES),--minutes $(MINUTES))
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(HISTORIES),--histories $(HISTORIES))
 
 # Defects planted one at a time: PROMISE=3, NAME="some words" for some of them, WORKERS=4 at once
 # rather than two.

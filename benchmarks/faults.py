@@ -1,10 +1,10 @@
 """What goes wrong around Conspectus, and what becomes of the messages.
 
-    make bench-faults [ONLY="stores kills"] [KILLS=1000] [MINUTES=1]
+    make bench-faults [ONLY="stores kills"] [KILLS=1000] [MINUTES=1] [HISTORIES=500]
 
 Archives that fail, summarisers that fail over HTTP, workers that are killed at random moments, an
-endpoint with thousands of conversations, and a soak with all of it at random. Ends with 1 if a
-message is lost or a promise breaks.
+endpoint with thousands of conversations, random histories whose caller counts tokens in odd ways,
+and a soak with all of it at random. Ends with 1 if a message is lost or a promise breaks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 
+import fault_counters
 import fault_http
 import fault_kills
 import fault_serve
@@ -29,6 +30,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Row]]] = {
     "kills": lambda given: fault_kills.rows(given.kills),
     "http": lambda given: fault_http.rows(given.quick),
     "serve": lambda given: fault_serve.rows(100 if given.quick else 2_000),
+    "counters": lambda given: fault_counters.rows(given.histories),
     "soak": lambda given: fault_soak.rows(given.minutes),
 }
 """The parts that fork come first, before this process has threads."""
@@ -41,11 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help=f"some of {', '.join(PARTS)}")  # fmt: skip
     parser.add_argument("--kills", type=int, default=1_000, help="of all surfaces; default: 1000")
     parser.add_argument("--minutes", type=float, default=1.0, help="of the soak; default: 1")
+    parser.add_argument("--histories", type=int, default=500, help="of odd counters; default: 500")
     parser.add_argument("--quick", action="store_true", help="few kinds of faults over HTTP")
     parser.add_argument("--json", action="store_true", help="print the rows as data")
     given = parser.parse_args(arguments)
-    if given.kills < 1 or given.minutes <= 0:
-        parser.error("--kills and --minutes must be above 0")
+    if given.kills < 1 or given.minutes <= 0 or given.histories < 1:
+        parser.error("--kills, --minutes and --histories must be above 0")
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     rows: list[Row] = []

@@ -1,11 +1,8 @@
 """A caller's counter counts lists, and no list need be the sum of its messages."""
 
 import json
-import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,72 +15,15 @@ from conspectus.short_term import summarize_messages
 from conspectus_sdk import Fitter
 from engine import Scripted
 from histories import histories
+from odd_counters import COUNTERS, Counter, Messages, by_usage, characters
 from scripted_models import ScriptedChatModel
 
-Messages = Sequence[Any]
 
-
-def part(message: Any, name: str) -> Any:
-    return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
-
-
-def written(message: Any) -> str:
-    """Everything in a message, with its id and its name."""
-    whole = message if isinstance(message, dict) else message.model_dump(exclude_none=True)
-    return json.dumps(whole, default=str)
-
-
-def characters(messages: Messages) -> int:
-    return sum(len(str(part(m, "content") or "")) + len(written(m)) // 9 for m in messages)
-
-
-def by_usage(messages: Messages) -> int:
-    """As the last answer reported it, and an estimate of what came later."""
-    answers = [n for n, m in enumerate(messages) if getattr(m, "usage_metadata", None)]
-    if not answers:
-        return characters(messages) // 4
-    reported = messages[answers[-1]].usage_metadata["total_tokens"]
-    return int(reported) + characters(messages[answers[-1] + 1 :]) // 4
-
-
-def by_turns(messages: Messages) -> int:
-    """Messages of one side in a row share their frame."""
-    sides = [part(m, "role") or part(m, "type") for m in messages]
-    turns = sum(side != before for side, before in zip(sides, ["", *sides], strict=False))
-    return characters(messages) // 4 + 12 * turns
-
-
-COUNTERS: dict[str, Callable[[Messages], Any]] = {
-    "ids and names": lambda ms: sum(
-        len(str(part(m, "content"))) // 4
-        + len(part(m, "id") or "")
-        + 3 * len(part(m, "name") or "")
-        + 4
-        for m in ms
-    ),
-    "letters of ids": lambda ms: (
-        characters(ms) // 4 + sum(str(part(m, "id")).count(one) for m in ms for one in "abc")
-    ),
-    "summed, then divided": lambda ms: (characters(ms) + 23 * len(ms)) // 4,
-    "a base for tools": lambda ms: 700 + characters(ms) // 4,
-    "usage": by_usage,
-    "hundreds": lambda ms: math.ceil(characters(ms) / 400) * 100,
-    "each in hundreds": lambda ms: sum(round(characters([m]) / 400) * 100 for m in ms),
-    "pairs": lambda ms: characters(ms) // 4 + len(ms) * (len(ms) - 1) // 2,
-    "superadditive": lambda ms: int((characters(ms) / 4) ** 1.1),
-    "subadditive": lambda ms: int((characters(ms) / 4) ** 0.9 * 2),
-    "JSON": lambda ms: len(json.dumps([written(m) for m in ms])) // 4,
-    "numpy": lambda ms: np.int64(characters(ms) // 4),
-    "turns": by_turns,
-    "thousands": lambda ms: characters(ms) // 4_000 * 1_000,
-}
-
-
-def counted(counter: Callable[[Messages], Any], messages: Messages) -> int:
+def counted(counter: Counter, messages: Messages) -> int:
     return int(counter(messages))
 
 
-def check(result: Any, counter: Callable[[Messages], Any], window: int) -> None:
+def check(result: Any, counter: Counter, window: int) -> None:
     size = counted(counter, result.messages)
     assert result.tokens_after == size
     assert result.budget == window
@@ -150,20 +90,22 @@ def test_the_ids_of_the_view_count_before_the_commit(size):
 
 
 def test_what_a_plan_leaves_is_measured_before_anybody_is_asked():
-    def convex(messages: Messages) -> int:
-        return sum(len(m.content) // 4 for m in messages) + 500 * (len(messages) > 6)
+    def with_a_secret(messages: Messages) -> int:
+        """No message alone tells that one of them is large in a list."""
+        large = len(messages) > 1 and any(m.id == "m25" for m in messages)
+        return sum(len(m.content) // 4 for m in messages) + 1_900 * large
 
-    answers = summary_of(3)
+    answers = summary_of(1)
     compactor = Compactor(
         summarizer=answers,
         window=2_000,
-        token_counter=convex,
+        token_counter=with_a_secret,
         keep=("messages", 20),
         trigger=("messages", 30),
     )
-    result = compactor.compact(talk(40, 30), thread_id="t")
-    check(result, convex, 2_000)
-    assert result.outcome == "compacted"
+    result = compactor.compact(talk(40, 5), thread_id="t")
+    assert (result.outcome, result.failures) == ("compacted", ())
+    assert result.tokens_after == with_a_secret(result.messages) <= 2_000
     assert len(answers.requests) == 1
 
 
