@@ -51,6 +51,10 @@ def test_archives_that_fail_lose_nothing(script):
         assert row.holds, row
 
 
+def test_views_fit_by_odd_counters(script):
+    assert all(row.holds for row in script("fault_counters").rows(6))
+
+
 @pytest.mark.slow
 def test_faults_over_http_and_a_soak(script):
     assert all(row.holds for row in script("fault_http").rows(quick=True))

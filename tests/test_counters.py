@@ -241,3 +241,38 @@ def test_the_attribute_of_the_middleware_counts_as_its_trigger():
     assert own.before_model({"messages": list(said)}, Runtime()) is not None
     own.token_counter = len
     assert own.token_counter is len
+
+
+def reporting(size: int, number: int) -> AIMessage:
+    usage: Any = {"input_tokens": size - 1, "output_tokens": 1, "total_tokens": size}
+    return AIMessage(f"answer {number}", id=f"a{number}", usage_metadata=usage)
+
+
+def test_usage_from_before_a_compaction_does_not_put_the_next_one_off():
+    own = SummarizationMiddleware(
+        None, trigger=("tokens", 4_000), keep=("messages", 4), token_counter=by_usage
+    )
+    said = [*talk(20), reporting(4_300, 0)]
+    update = own.before_model({"messages": said}, Runtime())
+    assert update is not None
+    state = {**update, "messages": update["messages"][1:]}
+    assert by_usage(state["messages"]) >= 4_000, "what was reported before the compaction stands"
+    state["messages"] += [HumanMessage("next", id="n1"), reporting(1_000, 1)]
+    assert own.before_model(dict(state), Runtime()) is None
+    state["messages"] += [*talk(6), HumanMessage("next", id="n2"), reporting(4_010, 2)]
+    assert own.before_model(dict(state), Runtime()) is not None
+
+
+def test_notes_that_were_prepared_fit_by_the_callers_counter():
+    def counter(messages: Messages) -> int:
+        return characters(messages) // 4 + 40 * len(messages)
+
+    with Compactor(
+        summarizer=summary_of(200), window=4_000, token_counter=counter, background=True
+    ) as compactor:
+        said: list[Any] = []
+        for message in talk(90, 20):
+            said.append(message)
+            check(compactor.compact(said, thread_id="t"), counter, 4_000)
+            if len(said) % 15 == 0:
+                compactor.prepare(said, thread_id="t").wait(20)

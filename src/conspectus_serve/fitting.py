@@ -235,10 +235,6 @@ class Fitter:
             x.note = x.note or f"nothing was compacted: {result.reason}"
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
-        if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
-            beside = f" (instructions, tools and room for the answer take {x.beside:,})"
-            said = f"{result.reason}{beside if x.beside else ''}"
-            raise Refusal(400, said, TOO_LONG)
         read = x.trail.messages
         result.messages[:] = [read[one] if isinstance(one, int) else one for one in made.view]
         view = [x.history[one] if isinstance(one, int) else one for one in made.view]
@@ -249,6 +245,11 @@ class Fitter:
         x.compactions += result.record is not None
         if x.head and (x.named or x.head != x.match.head):
             await self.in_turn(self._noted, x)
+        # What may leave has left, and is known for it when the client comes back.
+        if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
+            beside = f" (instructions, tools and room for the answer take {x.beside:,})"
+            said = f"{result.reason}{beside if x.beside else ''}"
+            raise Refusal(400, said, TOO_LONG)
 
     # Keep
 

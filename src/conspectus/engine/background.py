@@ -31,6 +31,7 @@ from conspectus.core.items import Compact, Keep, Plan, Size
 from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.policy import grown
 from conspectus.core.records import Draft
+from conspectus.engine.fitting import fits
 from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.thread import LONGEST_LOOK, LOOK_AGAIN, Thread, alone
 from conspectus.engine.view import History
@@ -273,9 +274,12 @@ async def _draft(
         known = await thread.find_draft(name)
         if known is not None and _fits(known, history):
             return 0, ""
+        thread, history = thread.shared_out(history)
         plan = thread.plan(history, ahead=True)
         if not isinstance(plan, Compact):
             return 0, plan.reason
+        if plan.stuck is not None:
+            return 0, plan.stuck.reason
         if not plan.evicted:
             return 0, "messages are only truncated"
         material = Material(thread, history, plan)
@@ -307,7 +311,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
         return usual
     over = thread.over(history.size)
     failed = engine.memory.of(scope).failure(history.head_id, history.size.messages, over)
-    if not plan.summary_tokens or failed is not None:
+    if not plan.summary_tokens or failed is not None or plan.stuck is not None:
         return usual
     if (ready := await _ready(thread, history, plan)) is not None or jobs.closed:
         return ready or usual
@@ -338,8 +342,10 @@ async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | No
     if _fits(draft, history):
         # What is still above the trigger then is for the next preparation.
         size = Material(thread, history, plan).size(draft.text)
-        swap = plan_draft(history.items, thread.room, plan, _leaving(history, draft), size)
-        if swap is not None:
+        leaving = _leaving(history, draft)
+        base = thread.base_of(history)
+        swap = plan_draft(history.items, thread.room, plan, leaving, size, base)
+        if swap is not None and fits(thread, history, swap):
             return Chosen(swap, draft)
     facts = {"outcome": "dropped", "reason": MISFIT, "messages": len(draft.read)}
     emit("preparation", thread.scope, name="dropped", **facts)

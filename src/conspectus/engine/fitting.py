@@ -69,6 +69,13 @@ def _stuck(history: History, needed: int, budget: int) -> Keep | Stuck:
     return Stuck(STUCK.format(needed=needed, budget=budget), tokens, needed, budget)
 
 
+def fits(thread: Thread, history: History, plan: Compact) -> bool:
+    """Tell whether the view that a plan leaves fits by the caller's counter, if there is one."""
+    if thread.budget is None or not thread.engine.meter.counts_lists:
+        return True
+    return _size_with_summary(thread, history, plan) <= thread.budget
+
+
 def _size_with_summary(thread: Thread, history: History, plan: Compact) -> int:
     """Measure the view that a plan leaves, with its summary as large as planned."""
     engine = thread.engine

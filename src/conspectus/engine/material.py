@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -153,7 +154,10 @@ async def collect(material: Material) -> None:
         material.originals[item.key] for item in material.leaving if not item.summary
     ]
     # A summary in a tiny budget need only fit by itself where its message is the caller's own.
-    cap, budget, most = plan.summary_cap, plan.budget, max(ALWAYS, material.replaced)
+    cap, budget = plan.summary_cap, plan.budget
+    # A list may count for many times as much as its texts.
+    always = math.ceil(ALWAYS * max(1.0, engine.meter.ratio))
+    most = max(always if engine.meter.counts_lists else ALWAYS, material.replaced)
     most = most if cap is None else min(most, cap)
     fine = most if cap is not None else min(most, LARGEST_SUMMARY)
     if budget is not None and plan.at_most > budget:  # nothing fits: the least useful summary

@@ -378,8 +378,7 @@ class Thread:
         engine, size, asked, failed = self.engine, history.size, self.trigger_size, None
         if engine.meter.counts_lists and not (force or ahead or self.asks(size)):
             return Keep(BELOW, size.tokens, due=False)
-        last = history.head.size_after if history.head else None
-        last = last if asked is None else self.last
+        last = self._reached(history) if asked is None else self.last
         if ahead:
             asked, last = foreseen(asked or size, PREPARE), None
         else:
@@ -394,7 +393,7 @@ class Thread:
             failed=failed.size.tokens if failed is not None and failed.over else None,
             stuck_at=None if tighter else self.stuck_at(history),
             cut=self._cut(history),
-            base=self._base_of(history),
+            base=self.base_of(history),
             force=force,
             clip=engine.where is not None,
             clip_users=engine.archive is not None,
@@ -405,12 +404,30 @@ class Thread:
         waits = self._fires(self.trigger_size or size, history.head)
         return replace(decided, reason=FAILED_BEFORE % failed.size.messages) if waits else decided
 
+    def _reached(self, history: History) -> Size | None:
+        """Return the size that the latest compaction reached.
+
+        A counter that reads the usage of an answer says after the next one what was reached.
+        """
+        head, meter = history.head, self.engine.meter
+        if head is None or not meter.counts_lists:
+            return head.size_after if head else None
+        since = head.messages_after
+        later = (
+            i for i in range(since, len(history.items)) if history.items[i].role == "assistant"
+        )
+        first = next(later, None)
+        if first is None:
+            return head.size_after
+        reached = meter.whole(history.sources[: first + 1])
+        return Size(min(head.tokens_after, reached), since)
+
     def _least_text(self) -> int:
         """Return the tokens of text below which a summary holds little, as a caller counts them."""
         meter = self.engine.meter
         return math.ceil(SUMMARY_FLOOR * max(1.0, meter.ratio if meter.counts_lists else 1.0))
 
-    def _base_of(self, history: History) -> int:
+    def base_of(self, history: History) -> int:
         """Return the tokens that a caller's counter adds to any list."""
         return min(self.engine.meter.base, history.size.tokens)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage
@@ -145,7 +146,8 @@ class Step:
     def thread(self) -> Thread:
         ratio = None if self._room is None else self._ratio
         thread = self._channel.thread(self._room, ratio)
-        return replace(thread, trigger_size=self._size, count_view=self._channel.size_of)
+        sizes: Any = {"trigger_size": self._size, "count_view": self._channel.size_of}
+        return replace(thread, last=self._reached, **sizes)
 
     def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
@@ -158,7 +160,7 @@ class Step:
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
-        setup, after = self._setup, self._held.after
+        setup = self._setup
         run = self._channel.run
         if setup.given["preview"] is True and not run.has_checkpointer:
             raise PolicyError(NO_CHECKPOINTER)
@@ -174,10 +176,25 @@ class Step:
         limit, policy = None if self._room is None else self._room.limit, setup.engine.policy
         if self._over or policy.fired(self._size, limit) is None:
             return self._over
-        if after is not None:
-            reached = setup.counting.reached(self._sizes, self._since)
-            after = replace(after, tokens=max(after.tokens, reached))
-        return policy.fired(self._size, limit, after) is not None
+        return policy.fired(self._size, limit, self._reached) is not None
+
+    @cached_property
+    def _reached(self) -> Size | None:
+        """The size that the latest compaction reached, as the trigger counts.
+
+        The first answer after it may say more than was counted; or less, where the counter reads
+        its usage.
+        """
+        after, counting = self._held.after, self._setup.counting
+        if after is None:
+            return None
+        if counting.by_list and counting.meter is not None:
+            answer = next(iter(self._sizes.since(self._since)), None)
+            if answer is not None and self._since:
+                counted = counting.meter.whole(self._view[: answer.place + 1])
+                after = replace(after, tokens=min(after.tokens, counted))
+        reported = counting.reached(self._sizes, self._since)
+        return replace(after, tokens=max(after.tokens, reported))
 
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""
