@@ -33,16 +33,24 @@ from conspectus.core.policy import grown
 from conspectus.core.records import Draft
 from conspectus.engine.fitting import fits
 from conspectus.engine.material import Material, collect, confirm
-from conspectus.engine.thread import LONGEST_LOOK, LOOK_AGAIN, Thread, alone
+from conspectus.engine.thread import (
+    LONGEST_LOOK,
+    LOOK_AGAIN,
+    PREPARATION,
+    FailedSummary,
+    Thread,
+    alone,
+)
 from conspectus.engine.view import History
 from conspectus.engine.writing import hash_of, write
-from conspectus.errors import ConspectusError, PolicyError
+from conspectus.errors import ConspectusError, PolicyError, SummaryError
 from conspectus.messages import Message
 from conspectus.observe import emit, heard_by, log, observing
 
 SESSIONS = 256  # Most sessions whose latest preparation is known
 LONGEST_END = 30.0  # Seconds in which a stopped preparation's calls of a store must end
 RUN = "prepare a summary"  # the name of a preparation in traces
+IN_VAIN = "preparing failed before; it is tried again once the history has grown by a tenth"
 GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
 MISFIT = "the history has gone back or was changed, or something that it stands for must stay now"
 
@@ -253,6 +261,10 @@ async def _prepare(thread: Thread, history: History | list[Message], job: Prepar
             job.outcome = "nothing" if job.reason else "ready"
             seen.add(messages=count, reason=job.reason)
         except ConspectusError as error:
+            if isinstance(error, SummaryError) and job.size is not None:
+                size = job.size
+                failed = FailedSummary(job.head or None, size, size, over=False)
+                await thread.note_failure(failed, PREPARATION)
             [job.reason] = await thread.engine.redacted([str(error)])
             job.outcome = "failed"
             seen.add(outcome="failed", failure=error.failure)
@@ -282,6 +294,8 @@ async def _draft(
             return 0, plan.stuck.reason
         if not plan.evicted:
             return 0, "messages are only truncated"
+        if await thread.has_prepared_in_vain(history):
+            return 0, IN_VAIN
         material = Material(thread, history, plan)
         await collect(material)
         await confirm(material)

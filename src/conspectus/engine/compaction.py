@@ -71,6 +71,8 @@ async def _compact(
         if force or corrected.nears(view.size) or corrected.asks(view.size):
             corrected, view = corrected.shared_out(view)
         plan = fitting(corrected, view, partial(corrected.plan, view, force), force=force)
+        if not force and await corrected.recall_failure(view, plan):
+            plan = fitting(corrected, view, partial(corrected.plan, view))
         try:
             result = await _carried_out(corrected, view, plan, focus, prepared=not (force or focus))
             if isinstance(plan, Keep):
@@ -118,7 +120,10 @@ async def _carried_out(
     if ready is not None:
         facts = {"waited": waited, "messages": len(ready.read)}
         emit("preparation", thread.scope, name="swapped_in", **facts)
-    engine.memory.of(thread.scope).failed = None
+    memory = engine.memory.of(thread.scope)
+    if memory.failed is not None:
+        await thread.note_failure(None)
+    memory.failed = None
     return result
 
 
@@ -298,6 +303,7 @@ async def _failed(material: Material, error: ConspectusError, seen: Any) -> Comp
             more = grown(counted.tokens, before.tokens) or grown(counted.messages, before.messages)
             times = known.times + more
         memory.failed = FailedSummary(history.head_id, counted, size, over, times)
+        await thread.note_failure(memory.failed)
     refused, late = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
     outcome = "refused" if refused else "overtaken" if late else "failed"
     seen.add(outcome=outcome, tries_failed=len(material.failures))

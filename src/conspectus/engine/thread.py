@@ -1,7 +1,8 @@
 """One agent's history in one thread: its records and drafts, its view, its plan.
 
-With an archive a process remembers failures and pauses of a session alone. Without one it holds
-the records too, so that a history sent whole again is not summarised again.
+With an archive a process remembers pauses of a session alone, and failures stand in the archive,
+where each process finds them. Without one it holds the records too, so that a history sent whole
+again is not summarised again.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from uuid import UUID
 from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.bridge import home, is_held, pause
-from conspectus.core.items import Keep, Plan, Size, Window, highest
+from conspectus.core.items import Compact, Keep, Plan, Size, Window, highest
 from conspectus.core.plan import BELOW, foreseen, plan
-from conspectus.core.policy import REARM, keep_tokens
-from conspectus.core.records import Chain, Draft, Record
+from conspectus.core.policy import REARM, grown, keep_tokens
+from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
 from conspectus.engine.view import History, fold, history_of, may_be_summaries
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import SUMMARY_LINE, Message
@@ -55,6 +56,9 @@ ANOTHER = (
     "them, is another conversation, or the archive is an older copy of itself; recall searches "
     "this history alone from now on; give each conversation a thread_id of its own"
 )
+
+FAILED, SUMMARY, PREPARATION = "failed", "summary", "preparation"
+"""The kind of a note about a failure, and its names."""
 
 LOCAL = "local"  # The tenant where none is named
 ThreadId = str | int | UUID
@@ -95,6 +99,18 @@ class FailedSummary:
     def last(self) -> Size:
         """The size from which the next try is a tenth away; each failure in a row adds a tenth."""
         return foreseen(self.trigger_size, REARM ** (1 - min(self.times, MOST_TIMES)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def read(cls, data: Any) -> FailedSummary | None:
+        """Read what `to_json` wrote; None for anything else."""
+        try:
+            return from_plain(cls, data) if data else None
+        except TypeError:
+            return None
 
 
 @dataclass(slots=True)
@@ -238,6 +254,54 @@ class Thread:
             self.engine.memory.of(self.scope).drafts.put(name, draft)
         else:
             await archive.flow(archive.save_draft, self.scope, name, draft)
+
+    # Failures: in the archive, for every process and every instance
+
+    async def recall_failure(self, history: History, plan: Plan) -> bool:
+        """Take over a failure of this history that somebody has noted; return whether there is one.
+
+        It is looked for only where a plan asks for a summary.
+        """
+        if not (isinstance(plan, Compact) and plan.summary_tokens):
+            return False
+        memory = self.engine.memory.of(self.scope)
+        noted, known = await self._noted(SUMMARY), memory.failed
+        if noted is None or noted == known or noted.head != history.head_id:
+            return False
+        if known is not None and known.head == noted.head and known.times > noted.times:
+            return False
+        memory.failed = noted
+        return True
+
+    async def note_failure(self, failed: FailedSummary | None, what: str = "") -> None:
+        """Note a failure in the archive, or with None that it is over."""
+        archive = self.engine.archive
+        if archive is None:
+            return
+        note = {} if failed is None else failed.to_json()
+        try:
+            await archive.flow(archive.note, self.scope, FAILED, {what or SUMMARY: note})
+        except ArchiveError as error:
+            log("failure_not_noted", "other processes do not know of this failure: %s", error)
+
+    async def has_prepared_in_vain(self, history: History) -> bool:
+        """Tell whether preparing has failed for this history, which has hardly grown since."""
+        noted, size = await self._noted(PREPARATION), self.trigger_size or history.size
+        if noted is None or noted.head != history.head_id:
+            return False
+        before = noted.trigger_size
+        is_grown = grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
+        return size.messages >= before.messages and not is_grown
+
+    async def _noted(self, what: str) -> FailedSummary | None:
+        archive = self.engine.archive
+        if archive is None:
+            return None
+        try:
+            notes = await archive.flow(archive.notes, self.scope, FAILED, [what])
+        except ArchiveError:
+            return None  # whoever needs the archive says so
+        return FailedSummary.read(notes.get(what))
 
     # The view
 

@@ -23,7 +23,7 @@ from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain, Record
 from conspectus.engine.cached_request import sending
-from conspectus.engine.thread import LOCAL, Memory, Thread, scope_of
+from conspectus.engine.thread import LOCAL, FailedSummary, Memory, Thread, scope_of
 from conspectus.errors import ArchiveError
 from conspectus.langchain.cache import Count, SessionCache, Sizes
 from conspectus.langchain.forms import SENT_AGAIN, Form, in_form
@@ -152,6 +152,9 @@ class Channel:
             runtime=self.runtime,
         )
         head = self.held.head if isinstance(self.held.head, str) else self.held.records
+        memory = engine.memory.of(scope)
+        if memory.failed is None and archive is None:
+            memory.failed = FailedSummary.read(self.held.failed)
         last, saved = self.held.after, self.run.saved
         return Thread(engine, scope, room, head, saved, last=last, ratio=ratio)
 
@@ -181,6 +184,14 @@ class Channel:
         chain, after = (*self.held.records, record), self.size_of(view)
         self.held = self.held.with_chain(chain, after, **how)
         return self.held
+
+    def with_failure(self) -> HeadState:
+        """Return the state with the latest failure, for a thread without an archive to note it."""
+        if self.archive is not None or not self.run.saved:
+            return self.held
+        failed = self.setup.engine.memory.of(self.scope).failed
+        noted = None if failed is None else failed.to_json()
+        return self.held if noted == self.held.failed else replace(self.held, failed=noted)
 
     def _tell(self, event: str, data: Mapping[str, Any]) -> None:
         """Call the user's own listener, and write to the graph's stream."""

@@ -198,7 +198,10 @@ class Step:
 
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""
-        held, preserve = self._held, self._channel.preserve
+        preserve = self._channel.preserve
+        if result.failed is not None:
+            self._channel.held = self._channel.with_failure()
+        held = self._channel.held if result.failed is not None else self._held
         view = cast("list[BaseMessage]", result.messages)
         if result.record is None and not result.preparing:
             self._channel.cache.tried = held.head_id, self._over, len(self._view)

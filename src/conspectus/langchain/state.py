@@ -133,6 +133,8 @@ class HeadState(Stored):
     head: Annotated[list[dict[str, Any]], AfterValidator(_with_ids)] | Name | None = None
     after: Size | None = None  # of the view when it came into force, as the trigger counts
     pending: bool = False  # messages that it covers are still in the channel
+    # the latest summary as plain data, if it failed and no archive can note that
+    failed: dict[str, Any] | None = None
     # no model has answered two messages of the user in a row in this history
     alternates: bool = False
 
@@ -157,7 +159,7 @@ class HeadState(Stored):
         self, chain: Chain, after: Size | None, *, pending: bool = False, whole: bool = True
     ) -> Self:
         """Put records in force; those before the newest notes only if the channel is `whole`."""
-        known: Any = {"after": after, "pending": pending}
+        known: Any = {"after": after, "pending": pending, "failed": None}
         known["alternates"] = bool(chain) and chain[-1].alternates
         if chain and chain[-1].archived:
             return replace(self, head=chain[-1].id, **known)

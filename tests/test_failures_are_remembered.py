@@ -1,0 +1,170 @@
+"""A summariser that fails is not paid at each turn by each process, wherever the agent stands."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
+
+from background_support import told
+from conspectus import Compactor, SummarizationMiddleware
+from conspectus.archive import Archive, Scope
+from graph_support import calls
+from scripted_models import ScriptedChatModel
+
+LONG = "word " * 60
+TURNS = 12
+
+
+class Failing:
+    """A model that is out of order; `asked` counts what it was paid for in all its instances."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, messages: Any) -> str:
+        self.asked += 1
+        raise PermissionError("Invalid API key")
+
+
+def middleware(failing: Any, **more: Any) -> Any:
+    given: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    return SummarizationMiddleware(
+        FakeListChatModel(responses=["-"]),
+        summarizer=failing,
+        window=100_000,
+        **{**given, **more},
+    )
+
+
+def graph(failing: Any, model: Any = None, **more: Any) -> Any:
+    """An agent that is built anew, as in another process."""
+    answering = model or FakeListChatModel(responses=["It is fine."])
+    given = {name: more.pop(name) for name in ("background", "keep") if name in more}
+    tools = more.pop("tools", [])
+    return create_agent(answering, tools, middleware=[middleware(failing, **given)], **more)
+
+
+def ask(turn: int) -> Any:
+    return {"messages": [HumanMessage(f"Part {turn} {LONG}")]}
+
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+FEW = 5
+"""More than these would be paid at nearly each turn."""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "store"])
+def test_another_process_finds_a_failure_in_the_archive(kind, tmp_path):
+    failing, store = Failing(), InMemoryStore()
+    for turn in range(TURNS):
+        archive = str(tmp_path / "a.db") if kind == "sqlite" else Archive(store)
+        own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+        with Compactor(failing, window=100_000, archive=archive, **own) as compactor:
+            result = compactor.compact(told(6 + turn), thread_id="t")
+            assert result.outcome == "kept"
+    assert 1 <= failing.asked <= FEW
+
+
+def test_failures_in_a_row_are_counted_from_process_to_process():
+    failing, store, wanted = Failing(), InMemoryStore(), []
+    for turn in range(40):
+        own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+        compactor = Compactor(failing, window=100_000, archive=Archive(store), **own)
+        before = failing.asked
+        compactor.compact(told(6 + turn), thread_id="t")
+        wanted += [turn] if failing.asked > before else []
+    gaps = [later - earlier for earlier, later in pairwise(wanted)]
+    assert len(gaps) >= 2
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > gaps[0]
+
+
+def test_a_success_ends_the_failures_for_every_process():
+    store = InMemoryStore()
+    own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    Compactor(Failing(), archive=Archive(store), **own).compact(told(8), thread_id="t")
+    later = Compactor(archive=Archive(store), **own)
+    assert later.compact(told(8), thread_id="t").outcome == "kept"
+    assert later.compact(told(10), thread_id="t").outcome == "compacted"
+    noted = Archive(store).notes(Scope("local", "t", "main"), "failed", ["summary"])
+    assert noted == {"summary": {}}
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_an_agent_that_is_built_anew_each_turn_remembers(archived):
+    failing, saver, store = Failing(), InMemorySaver(), InMemoryStore()
+    for turn in range(TURNS):
+        more: Any = {"store": store} if archived else {}
+        graph(failing, checkpointer=saver, **more).invoke(ask(turn), THREAD)
+    assert 1 <= failing.asked <= FEW
+
+
+def test_an_agent_inside_a_graph_that_is_compiled_anew_remembers():
+    failing, saver, store = Failing(), InMemorySaver(), InMemoryStore()
+    for turn in range(TURNS):
+        outer = StateGraph(MessagesState).add_node("agent", graph(failing)).add_edge(START, "agent")
+        outer.compile(checkpointer=saver, store=store).invoke(ask(turn), THREAD)
+    assert 1 <= failing.asked <= FEW
+
+
+def test_an_agent_with_its_own_namespace_remembers_without_an_archive():
+    failing, saver = Failing(), InMemorySaver()
+    for turn in range(TURNS):
+        inner = graph(failing, checkpointer=True)
+        outer = StateGraph(MessagesState).add_node("agent", inner).add_edge(START, "agent")
+        outer.compile(checkpointer=saver).invoke(ask(turn), THREAD)
+    assert 1 <= failing.asked <= FEW
+
+
+def test_an_agent_that_is_called_as_a_tool_remembers():
+    failing, saver, store = Failing(), InMemorySaver(), InMemoryStore()
+    for turn in range(TURNS):
+        inner = graph(failing, checkpointer=True)
+
+        @tool
+        def look(name: str, inner: Any = inner, turn: int = turn) -> str:
+            """Look at a module."""
+            return str(inner.invoke(ask(turn))["messages"][-1].text)
+
+        model = ScriptedChatModel(answers=[calls("m"), "Looked at."])
+        outer = create_agent(model, [look], checkpointer=saver, store=store)
+        outer.invoke(ask(turn), THREAD)
+    assert 1 <= failing.asked <= FEW
+
+
+def test_preparing_that_failed_is_not_paid_by_each_process():
+    failing, store = Failing(), InMemoryStore()
+    own: dict[str, Any] = {"trigger": ("messages", 60), "keep": ("messages", 4)}
+    for turn in range(8):
+        compactor = Compactor(
+            failing, window=100_000, archive=Archive(store), background=True, **own
+        )
+        with compactor:
+            assert compactor.compact(told(22 + turn // 4), thread_id="t").outcome == "kept"
+    assert failing.asked == 1
+
+
+def test_a_step_with_nothing_due_asks_and_writes_no_note(monkeypatch):
+    touched: list[str] = []
+    archive = Archive(InMemoryStore())
+    for name in ("note", "notes"):
+        right = getattr(archive, name)
+
+        def noted(place: Any, kind: str, *given: Any, right: Any = right, **more: Any) -> Any:
+            touched.extend([kind] if kind == "failed" else [])
+            return right(place, kind, *given, **more)
+
+        monkeypatch.setattr(archive, name, noted)
+    compactor = Compactor(Failing(), trigger=("messages", 40), archive=archive)
+    for turn in range(6):
+        assert compactor.compact(told(4 + turn), thread_id="t").outcome == "kept"
+    assert touched == []
