@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import textwrap
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,46 @@ def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path):
     own = answering("## Goal\n- Look at the modules.")
     made = create_summarization_middleware(config, model="own", model_registry={"own": own})
     assert made.model is own
+
+
+def test_null_beside_models_is_the_first_of_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIRST_KEY", "abc-key")
+    models = """
+        models:
+          - {name: first, use: "langchain_openai:ChatOpenAI", model: gpt-4o, api_key: $FIRST_KEY}
+          - {name: second, use: "langchain_openai:ChatOpenAI", model: gpt-5, api_key: none}
+          - {name: first, use: "langchain_openai:ChatOpenAI", model: gpt-5, api_key: none}
+        """
+    file = written(tmp_path, textwrap.dedent(models) + "summarization:\n  " + "\n  ".join(ON))
+    made: Any = create_summarization_middleware(load_config(file))
+
+    assert made.model.model_name == "gpt-4o"
+    assert checked(file)["window"] == made.window == 128_000
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("model_name: frist",), "the model 'frist' is not under 'models'; did you mean 'first'?"),
+        (("model_name: first",), "the environment variable FIRST_KEY is not set"),
+        ((), "the environment variable FIRST_KEY is not set"),
+        (("model_name: embedded", "fallback_models: [third]"), "'third' is not under 'models'"),
+    ],
+)
+def test_check_finds_a_model_that_cannot_be_had(tmp_path, monkeypatch, lines, told):
+    monkeypatch.delenv("FIRST_KEY", raising=False)
+    model = '{name: first, use: "langchain_openai:ChatOpenAI", model: gpt-4o, api_key: $FIRST_KEY}'
+    text = f"models:\n  - {model}\nsummarization:\n"
+    file = written(tmp_path, text + "".join(f"  {line}\n" for line in (*ON, *lines)))
+    assert told in " ".join(cli_support.refused("config", "check", file).split())
+
+
+def test_check_names_a_providers_key_that_is_not_set(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    file = section(tmp_path, *ON, "model_name: openai:gpt-5-mini")
+    assert "OPENAI_API_KEY is not set here" in " ".join(checked(file)["notes"])
+    monkeypatch.setenv("OPENAI_API_KEY", "abc")
+    assert "OPENAI_API_KEY" not in " ".join(checked(file)["notes"])
 
 
 def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path):

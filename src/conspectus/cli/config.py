@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +14,26 @@ from conspectus.cli import output
 from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, complain
 from conspectus.cli.options import JsonOption, OutOption, WindowOption
 from conspectus.core.policy import names_embedded
-from conspectus.errors import ConfigError
+from conspectus.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from conspectus.config import SummarizationConfig
+    from conspectus.config.reading import Location
+
+KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google_genai": "GOOGLE_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "xai": "XAI_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+}
+"""The environment variable in which LangChain looks for a provider's key."""
 
 app = typer.Typer(help="Check a configuration file, or describe its form.", epilog=EXIT_CODES)
 
@@ -41,8 +61,9 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
                 served.append(f"{name}: windows in tokens: {windows}")
         # Another section's program learns the windows of its models; else that of the model that
         # answers counts, and where none is named, of the one that writes.
-        name = config.model_name or next(iter(reversed(config.source.models)), "")
+        name = config.model_name or config.source.default_model or ""
         limit = window or (config.window if served else window_of(config, name))
+        on_models = _notes_on_models(config)
     except ConfigError as error:
         if as_json:
             problems = list(error.problems)
@@ -51,10 +72,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
             complain(problem)
         raise typer.Exit(BAD_INPUT) from None
     notes = [*config.source.notes, *config.policy.caveats(limit), *served]
-    for name in filter(None, (config.model_name, *config.fallback_models)):
-        if ":" not in name and name not in config.source.models and not names_embedded(name):
-            fix = "pass it in model_registry=, or write provider:model"
-            notes.append(config.source.hidden(f"the model '{name}' is not under 'models'; {fix}"))
+    notes += on_models
     if not config.enabled:
         fix = "write 'enabled: true'" + " and a trigger" * (not config.trigger)
         notes.insert(0, f"summarisation is switched off; {fix} into the section 'summarization'")
@@ -70,6 +88,42 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     output.print_table(rows)
     for note in notes:
         output.say(f"Note: {note}", fg="yellow")
+
+
+def _notes_on_models(config: SummarizationConfig) -> list[str]:
+    """Say what stands in the way of the models that a configuration writes with.
+
+    Without `models`, a name is one of a registry in Python, which this command does not see.
+
+    Raises:
+        ConfigError: a name has no entry in `models`, or an entry a variable that is not set.
+    """
+    source = config.source
+    notes: list[str] = []
+    mistakes: list[str] = []
+    writer = config.model_name or source.default_model
+    for place, name in enumerate((writer, *config.fallback_models)):
+        if name is None or names_embedded(name):
+            continue
+        where: Location = ("fallback_models", place - 1) if place else ("model_name",)
+        provider, colon, _ = name.partition(":")
+        entry = source.models.get(name)
+        if entry is not None:
+            for missing in source.unset_variables(entry):
+                mistakes.append(source.problem(where, f"the model '{name}' needs a key: {missing}"))
+        elif not colon and source.models:
+            known = did_you_mean(name, source.models) or f" known are {', '.join(source.models)}"
+            text = f"the model '{name}' is not under 'models';{known}"
+            mistakes.append(source.problem(where, text))
+        elif not colon:
+            fix = "pass it in model_registry=, or write provider:model"
+            notes.append(source.hidden(f"the model '{name}' is not under 'models'; {fix}"))
+        elif (key := KEYS.get(provider)) and not os.environ.get(key):
+            fix = "set it where the agent runs"
+            notes.append(f"the model '{name}' needs a key, and {key} is not set here; {fix}")
+    if mistakes and config.enabled:
+        raise ConfigError(tuple(mistakes))
+    return [*notes, *mistakes]
 
 
 @app.command("schema", epilog=EXIT_CODES)

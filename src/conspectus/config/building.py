@@ -50,7 +50,8 @@ def create_summarization_middleware(
             `provider:model` strings, or a function. Default: `models` in the file; a name that is
             not there is a `provider:model` string.
         model: the agent's own model, or its name: its window is managed, and it writes where
-            `model_name` is null or fails. Default: the model of `model_name`.
+            `model_name` is null or fails. Default: the model of `model_name`, else the first of
+            `models` in the file.
         settings: of `SummarizationMiddleware` that no file holds, such as `before_summarization`,
             `tenant` and `on_event`, or that take the place of the file's, such as `archive`.
 
@@ -71,7 +72,7 @@ def create_summarization_middleware(
         return None
     from conspectus.langchain import SummarizationMiddleware
 
-    made = {**settings_of(config), **_models_of(config, model_registry, model)}
+    made = {**settings_of(config), **models_of(config, model_registry, model)}
     made |= {key: value for key, value in settings.items() if value is not None}
     known = signature(SummarizationMiddleware).parameters.keys() | settings
     try:
@@ -125,10 +126,12 @@ def settings_of(config: SummarizationConfig) -> dict[str, Any]:
     return {**made, "token_counter": made["token_counter"] or count_tokens_approximately}
 
 
-def _models_of(
+def models_of(
     config: SummarizationConfig, registry: ModelRegistry | None, model: ChatModel | str | None
 ) -> dict[str, Any]:
     """Return the model that answers, its window, and the models that write, in turn."""
+    if model is None and not config.model_name:
+        model = config.source.default_model
     own = model_of(config, registry, model) if isinstance(model, str) else model
     if own is None and not config.model_name:
         text = "model_name is null, which is the agent's own model: pass it as model=, or name one"

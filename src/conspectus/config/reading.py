@@ -41,10 +41,24 @@ class Source:
 
     @property
     def models(self) -> dict[str, dict[str, Any]]:
-        """The entries of `models` by name; of two with one name the first counts."""
+        """The entries of `models` by name, in order; of two with one name the first counts."""
         listed = self.sections.get("models")
-        named = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        return {str(one["name"]): one for one in reversed(named) if "name" in one}
+        entries: dict[str, dict[str, Any]] = {}
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, dict) and "name" in entry:
+                entries.setdefault(str(entry["name"]), entry)
+        return entries
+
+    @property
+    def default_model(self) -> str | None:
+        """The name of the first entry of `models`, which is the default, as in DeerFlow."""
+        return next(iter(self.models), None)
+
+    def unset_variables(self, value: Any) -> list[str]:
+        """Say which environment variables a value asks for that are not set."""
+        source = Source()
+        source.filled(value)
+        return list(source.missing.values())
 
     def line(self, where: Location) -> int:
         """Return the line of a value, or of what holds it."""

@@ -15,8 +15,8 @@ from types import FunctionType
 from typing import Any
 
 import deepagents.graph as real
+import deepagents.middleware as parts
 from deepagents import __version__ as version
-from deepagents.middleware import UnsupportedContentMiddleware
 from deepagents.middleware.subagents import SubAgentMiddleware as RealSubAgentMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
 from deepagents.middleware.summarization import SummarizationToolMiddleware
@@ -26,6 +26,9 @@ from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import PolicyError, install_command
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.observe import log
+
+# Earlier versions have none; later ones put one last into each subagent that has none.
+UnsupportedContentMiddleware: Any = getattr(parts, "UnsupportedContentMiddleware", None)
 
 ORIGINAL = real.create_deep_agent  # for callers that put ours under its name
 
@@ -124,7 +127,8 @@ def _guarded_spec(spec: Any, template: DeepAgentsSummarization | None) -> Any:
         template.for_model(spec["model"]) if template is not None and one is template else one
         for one in spec.get("middleware", ())
     ]
-    if not any(isinstance(one, UnsupportedContentMiddleware) for one in middleware):
+    last = UnsupportedContentMiddleware
+    if last is not None and not any(isinstance(one, last) for one in middleware):
         # Deep Agents would put it last when it compiles the subagent: after the guard.
-        middleware.append(UnsupportedContentMiddleware())
+        middleware.append(last())
     return {**spec, "middleware": _guarded(middleware)}

@@ -1,0 +1,229 @@
+"""The class that takes the place of DeerFlow's own, with its parameters and what its callers read.
+
+DeerFlow's factory builds the middleware of the lead agent, of subagents and of the command
+`/compact`. It chooses models and hooks; this class takes them, and reads the configuration object
+that DeerFlow was given. Nothing of DeerFlow is imported before it is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from inspect import signature
+from types import SimpleNamespace
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from pydantic import ValidationError
+
+from conspectus._langchain import named
+from conspectus.bridge import arun
+from conspectus.config.building import models_of, settings_of
+from conspectus.config.reading import Source
+from conspectus.config.schema import EARLIER, Size, SummarizationConfig
+from conspectus.engine.settings import Settings
+from conspectus.errors import ConfigError, SummaryError
+from conspectus.langchain import ContextGuard, SummarizationMiddleware
+from conspectus.langchain.channel import Channel
+from conspectus.messages.alternation import alternates
+from conspectus.observe import log
+
+DEERFLOWS = "deerflow.agents.middlewares.summarization_middleware"
+"""The module of DeerFlow's in which this class takes the place of another."""
+
+
+def config_of(app_config: Any) -> SummarizationConfig:
+    """Return the configuration that DeerFlow was given, with the keys of ours that it has kept.
+
+    A configuration without a trigger compacts on demand alone.
+
+    Raises:
+        ConfigError: a key or a value of its section `summarization` is invalid.
+    """
+    given = _plain(getattr(app_config, "summarization", None))
+    section = {key: value for key, value in given.items() if not key.startswith(EARLIER)}
+    section["enabled"] = bool(section.get("trigger"))
+    models = [_plain(model) for model in getattr(app_config, "models", None) or ()]
+    skills = _plain(getattr(app_config, "skills", None))
+    source = Source(sections={"models": models, "skills": skills})
+    try:
+        config = SummarizationConfig.model_validate(section)
+    except ValidationError as error:
+        mistakes = source.mistakes(error, SummarizationConfig, Size)
+        raise ConfigError(source.problems(mistakes)) from error
+    config._source = source
+    return config
+
+
+def _plain(part: Any) -> dict[str, Any]:
+    """Return what was set in a part of DeerFlow's configuration."""
+    if hasattr(part, "model_dump"):
+        return dict(part.model_dump(exclude_unset=True))
+    return dict(part) if isinstance(part, Mapping) else {}
+
+
+def user_of_deerflow(runtime: Any) -> str | None:
+    """Return DeerFlow's user of a run, who is the tenant of the archive."""
+    users = sys.modules.get("deerflow.runtime.user_context")
+    return None if users is None else str(users.resolve_runtime_user_id(runtime))
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCompaction:
+    """What DeerFlow's command `/compact` reads of a compaction.
+
+    The summary is the first of the messages that stay; `summary_text` is empty, so that it is not
+    shown twice. `state` has our private channels.
+    """
+
+    messages_to_summarize: tuple[BaseMessage, ...]
+    preserved_messages: tuple[BaseMessage, ...]
+    total_tokens: int
+    summary_text: str = ""
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+
+class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
+    """Our middleware with the parameters of DeerFlow's class of this name.
+
+    Args:
+        model: the chat model that DeerFlow's factory has built, of the name `anchor_model_name`.
+        trigger, keep, summary_prompt: as in DeerFlow.
+        trim_tokens_to_summarize: not used: where the section sets it, it counts from there.
+        before_summarization: hooks, such as DeerFlow's `memory_flush_hook`.
+        app_config: the configuration that DeerFlow was given.
+        configured_model_name: the model that writes; None for the run's own.
+        run_model_name: the model of the run, whose window is managed.
+        anchor_model_name: the name of `model`.
+        extensions: not used.
+        settings: of `SummarizationMiddleware`, in place of those of the section.
+
+    Raises:
+        ConfigError: the section is invalid.
+        ArchiveError: its archive cannot be opened.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        trigger: Any = None,
+        keep: Any = Settings.keep,
+        trim_tokens_to_summarize: int | None = None,
+        summary_prompt: str | None = None,
+        before_summarization: Sequence[Any] | None = None,
+        app_config: Any = None,
+        configured_model_name: str | None = None,
+        run_model_name: str | None = None,
+        anchor_model_name: str | None = None,
+        extensions: Any = None,
+        **settings: Any,
+    ) -> None:
+        config = config_of(app_config)
+        config = config.model_copy(update={"model_name": configured_model_name})
+        own = run_model_name or config.source.default_model or anchor_model_name
+
+        def registry(name: str) -> Any:
+            if name == (anchor_model_name or own):
+                return model
+            return _create_chat_model(name, app_config)
+
+        known = signature(SummarizationMiddleware).parameters
+        made = {name: part for name, part in settings_of(config).items() if name in known}
+        made |= _models_of(config, registry, own, model)
+        made |= {
+            "trigger": trigger,
+            "keep": keep,
+            "summary_prompt": summary_prompt,
+            "before_summarization": list(before_summarization or ()) or None,
+            "tenant": user_of_deerflow,
+        }
+        if alternates(made.get("alternate_roles", "auto"), named(made["model"])) is None:
+            # DeerFlow's own middleware puts messages of the user in a row into each request.
+            made["alternate_roles"] = "off"
+        super().__init__(**(made | settings))
+
+    @property
+    def guards(self) -> tuple[ContextGuard[Any, Any], ...]:
+        """What stands last among the middleware of the agent: the guard of this one."""
+        return (ContextGuard(self),)
+
+    async def acompact_state(
+        self,
+        state: Any,
+        runtime: Any,
+        *,
+        force: bool = False,
+        raise_on_failure: bool = False,
+    ) -> ContextCompaction | None:
+        """Compact a state outside of a run, as `/compact` asks for it.
+
+        Args:
+            state: with the messages of the thread.
+            runtime: whose context has the `thread_id`.
+            force: compact whatever the trigger says.
+            raise_on_failure: raise DeerFlow's `SummaryGenerationError` where no summary could be
+                made.
+
+        Returns:
+            What stays and what leaves; None if nothing can leave.
+        """
+        setup = self._setup
+        if raise_on_failure:
+            setup = copy(setup)
+            strict = replace(setup.engine.settings, on_failure="raise")
+            setup.engine = replace(setup.engine, settings=strict)
+        channel = Channel(setup, state, _run_of(runtime))
+        if not force and self._is_quiet(channel):
+            return None
+        total_tokens = channel.size_of(state["messages"]).tokens
+        try:
+            update = await arun(self._step(channel, "" if force else None))
+        except SummaryError as error:
+            if not raise_on_failure:
+                raise
+            raise import_module(DEERFLOWS).SummaryGenerationError(str(error)) from error
+        if update is None or "messages" not in update:
+            return None
+        before: list[BaseMessage] = state["messages"]
+        kept = tuple(update["messages"][1:])  # behind the removal of all
+        ids = {message.id for message in kept}
+        return ContextCompaction(
+            messages_to_summarize=tuple(one for one in before if one.id not in ids),
+            preserved_messages=kept,
+            total_tokens=total_tokens,
+            state={name: part for name, part in update.items() if name != "messages"},
+        )
+
+
+def _models_of(
+    config: SummarizationConfig, registry: Any, own: str | None, model: Any
+) -> dict[str, Any]:
+    """Return models and window as a file of ours would; with the given model where that fails."""
+    try:
+        return models_of(config, registry, own or model)
+    except ConfigError as error:
+        said = "%s; the model that DeerFlow has built stands in"
+        log("model_left_out", said, "; ".join(error.problems))
+    return {"model": model, "window": config.window}
+
+
+def _create_chat_model(name: str, app_config: Any) -> Any:
+    """Build a chat model by DeerFlow's function, as its factory does."""
+    create = import_module(DEERFLOWS).create_chat_model
+    return create(name=name, thinking_enabled=False, app_config=app_config, attach_tracing=False)
+
+
+def _run_of(runtime: Any) -> Any:
+    """Return a runtime that names the thread where our middleware looks for it."""
+    context = getattr(runtime, "context", None) or {}
+    info = SimpleNamespace(thread_id=context.get("thread_id"), checkpoint_ns="")
+    return SimpleNamespace(
+        context=context,
+        execution_info=info,
+        store=getattr(runtime, "store", None),
+        stream_writer=None,
+    )

@@ -1,0 +1,156 @@
+"""The class that takes the place of DeerFlow's, built as DeerFlow's factory builds its own."""
+
+import asyncio
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage, RemoveMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from pydantic import BaseModel, ConfigDict
+
+from conspectus.config import ConfigError
+from conspectus.config.deerflow import DEERFLOWS, DeerFlowSummarizationMiddleware, config_of
+from graph_support import look, said, steps, summariser, thread, worked
+from scripted_models import ScriptedChatModel
+
+
+class Section(BaseModel):
+    """A section as DeerFlow's configuration has it, which keeps keys of ours."""
+
+    model_config = ConfigDict(extra="allow")
+    enabled: bool = False
+    trim_tokens_to_summarize: int | None = 4000
+
+
+class NoSummary(RuntimeError):
+    """What DeerFlow's command expects where no summary could be made."""
+
+
+SECTION = {"enabled": True, "trigger": {"type": "messages", "value": 10}, "archive": "memory:"}
+
+
+def app_config(**section: Any) -> Any:
+    models = [{"name": "run", "use": "langchain_openai:ChatOpenAI", "context_window": 50_000}]
+    return SimpleNamespace(
+        summarization=Section(**(SECTION | section)),
+        models=models,
+        skills=SimpleNamespace(container_path="/mnt/skills"),
+    )
+
+
+@pytest.fixture
+def deerflow(monkeypatch):
+    """What of DeerFlow's own modules is used, and the models that it has built, by name."""
+    models: dict[str, Any] = {}
+    middlewares: Any = ModuleType(DEERFLOWS)
+    middlewares.create_chat_model = lambda *, name, **more: models[name]
+    middlewares.SummaryGenerationError = NoSummary
+    users: Any = ModuleType("deerflow.runtime.user_context")
+    users.resolve_runtime_user_id = lambda runtime: "ada"
+    monkeypatch.setitem(sys.modules, DEERFLOWS, middlewares)
+    monkeypatch.setitem(sys.modules, "deerflow.runtime.user_context", users)
+    return models
+
+
+def made(model: Any, **given: Any) -> DeerFlowSummarizationMiddleware:
+    """As DeerFlow's factory calls its class."""
+    usual: dict[str, Any] = {
+        "trigger": ("messages", 10),
+        "keep": ("messages", 4),
+        "trim_tokens_to_summarize": 4000,
+        "app_config": app_config(),
+        "configured_model_name": None,
+        "run_model_name": "run",
+        "anchor_model_name": "run",
+        "extensions": object(),
+    }
+    return DeerFlowSummarizationMiddleware(model, **(usual | given))
+
+
+def test_the_object_that_deerflow_was_given_is_the_configuration(deerflow):
+    own = made(summariser(), app_config=app_config(max_summary_tokens=400))
+
+    assert own.window == 50_000
+    assert own.max_summary_tokens == 400
+    assert own.archive is not None
+    assert own.trim_tokens_to_summarize is None
+    assert own.name == "DeerFlowSummarizationMiddleware"
+
+
+def test_a_wrong_key_of_the_section_is_an_error_with_its_name(deerflow):
+    with pytest.raises(ConfigError, match="archiv"):
+        config_of(app_config(archiv="memory:"))
+
+
+def test_an_agent_runs_with_it_and_its_hook_knows_agent_user_and_thread(deerflow):
+    heard: list[Any] = []
+    own = made(summariser(), before_summarization=[heard.append])
+    model = ScriptedChatModel(answers=steps(24))
+    graph: Any = create_agent(
+        model, [look], middleware=[own, *own.guards], checkpointer=InMemorySaver()
+    )
+    config = thread()
+    config["configurable"]["agent_name"] = "researcher"
+    graph.invoke(said("Look at all modules."), config)
+
+    assert heard
+    assert {(one.tenant, one.agent_name, one.thread_id) for one in heard} == {
+        ("ada", "researcher", "t")
+    }
+    assert all("Look at all modules." in call.text for call in model.calls)
+
+
+def test_the_configured_model_writes_and_the_runs_own_stands_in(deerflow):
+    deerflow["run"] = running = summariser()
+    broken = ScriptedChatModel(answers=lambda messages: ValueError("the key has expired"))
+    own = made(broken, configured_model_name="small", anchor_model_name="small")
+    graph: Any = create_agent(
+        ScriptedChatModel(answers=steps(16)), [look], middleware=[own], checkpointer=InMemorySaver()
+    )
+    state = graph.invoke(said("Look at all modules."), thread())
+
+    assert broken.calls
+    assert running.calls
+    assert "are looked at" in state["messages"][0].text
+
+
+def compacted(own: DeerFlowSummarizationMiddleware, messages: list[Any], **how: Any) -> Any:
+    runtime = SimpleNamespace(context={"thread_id": "t", "user_id": "ada"})
+    return asyncio.run(own.acompact_state({"messages": messages}, runtime, **how))
+
+
+def test_the_command_compacts_a_state_and_the_next_run_goes_on_from_it(deerflow):
+    own = made(summariser())
+    messages = worked(6)
+    result = compacted(own, messages, force=True, raise_on_failure=True)
+
+    kept = [message.id for message in result.preserved_messages]
+    assert kept[0].startswith("summary-")
+    assert kept[-1] == messages[-1].id
+    gone = [message.id for message in result.messages_to_summarize]
+    assert sorted([*gone, *kept[1:]]) == sorted(message.id for message in messages)
+    assert result.summary_text == ""
+    assert result.total_tokens > 0
+
+    model = ScriptedChatModel(answers=steps(12))
+    graph: Any = create_agent(model, [look], middleware=[own], checkpointer=InMemorySaver())
+    new = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *result.preserved_messages]
+    graph.update_state(thread(), {"messages": new})
+    graph.invoke({"messages": [HumanMessage("And the rest?")]}, thread())
+    assert all("And the rest?" in call.text for call in model.calls)
+    assert all("Part 0" in call.text for call in model.calls)
+
+
+def test_the_command_says_where_no_summary_could_be_made(deerflow):
+    broken = ScriptedChatModel(answers=lambda messages: ValueError("the key has expired"))
+    with pytest.raises(NoSummary, match="the key has expired"):
+        compacted(made(broken), worked(6), force=True, raise_on_failure=True)
+
+
+def test_the_command_says_where_nothing_can_leave(deerflow):
+    own = made(summariser())
+    assert compacted(own, worked(1)) is None
