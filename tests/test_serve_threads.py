@@ -180,7 +180,7 @@ def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_old
         history = [one for n in range(4) for one in exchange(n)]
         for sent in (history, history[3:]):
             trail = trail_of(sent, "chat", TokenMeter())
-            whole, short, marks = originals.restored(scope, "", trail)
+            whole, short, marks = originals.restored(scope, "", trail, trail.marks)
             originals.remember(scope, marks, whole)
             assert whole == short == sent
 
@@ -451,5 +451,6 @@ def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
         given.append({"role": "user", "content": "<environment>cwd: /tmp</environment>"})
         assert "48213" in seen(512)[0][-2]["content"], "the question stands before it"
         # Another record is in force, which does not answer for what was chosen.
-        compactor.compact(given[4:], tenant="ann", thread_id="t")
+        edited = [*given[4:12], user("Another question."), *given[13:]]
+        compactor.compact(edited, tenant="ann", thread_id="t")
         assert seen(512)[0] == given[-3:]

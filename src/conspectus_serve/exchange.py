@@ -17,7 +17,7 @@ from conspectus_serve.bodies import Body
 from conspectus_serve.held import Held
 from conspectus_serve.models import Learned, Sizes
 from conspectus_serve.protocols import Route
-from conspectus_serve.threads import Match, scope_of
+from conspectus_serve.threads import Dropped, Match, scope_of
 from conspectus_serve.trails import Mark, Trail
 from conspectus_serve.upstream import Raw, own_headers
 
@@ -50,6 +50,8 @@ class Exchange:
     plain: list[Any] = field(default_factory=list)
     short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
     marks: list[Mark] = field(default_factory=list)  # of the messages of `plain`
+    # what the client has dropped at its beginning, and no record covers
+    dropped: Dropped = field(default_factory=Dropped)
     # its size
     sizes: Sizes = ("", None, None)  # for which its engine is made
     engine: Engine | None = None

@@ -37,10 +37,10 @@ from conspectus_serve.numbers import written
 from conspectus_serve.protocols import RESPONSES, TOO_LONG, Refusal
 from conspectus_serve.recall import Recall
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import TAIL, Match, Originals, Places, hint_of, scope_of
+from conspectus_serve.threads import TAIL, Originals, Places, hint_of, scope_of
 from conspectus_serve.trails import trail_of
 from conspectus_serve.upstream import RefusedByUpstream
-from conspectus_serve.work import UNREADABLE, Work
+from conspectus_serve.work import UNREADABLE, Compacted, Work
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -172,12 +172,13 @@ class Fitter:
         x.beside = x.fixed if window is None or x.room is None else window - x.room.budget
         x.hint = hint_of(x.headers, x.given)
         if x.named:
-            x.match = Match(x.named, self._archive.pointer(scope_of(x.tenant, x.named)) or "")
+            x.match = self.places.named(x.tenant, x.named, x.trail)
         else:
             x.match = self.places.find(x.tenant, x.trail, x.hint)
         self._restore(x)
         thread = Thread(engine, x.scope, budget_of(engine.policy, x.room))
-        quiet = thread.is_quiet(Size(x.tokens, len(x.history)), None)
+        count = len(x.history) + len(x.dropped.messages)
+        quiet = thread.is_quiet(Size(x.tokens + x.dropped.tokens, count), None)
         x.due = bool(x.match.head or x.compacts or not quiet)
         x.body.quiet = not x.due
         if not x.room and all(clause.fraction for clause in engine.policy.trigger):
@@ -190,16 +191,25 @@ class Fitter:
         if x.match.left:
             source = scope_of(x.tenant, x.match.left)
             head = self._archive.pointer(source) or ""
-        x.plain, x.short, x.marks = self._originals.restored(source, head, x.trail)
-        if x.marks is not x.trail.marks:  # calls that are known again are sent with their results
-            pairs = zip(x.trail.marks, x.marks, x.history, x.plain, strict=True)
+        marks = x.trail.marks
+        if not x.compacts and not x.state:
+            marks, x.dropped = self._originals.slid(x.scope, marks)
+        x.plain, x.short, x.marks = self._originals.restored(source, head, x.trail, marks)
+        if x.marks is not marks:  # calls that are known again are sent with their results
+            pairs = zip(marks, x.marks, x.history, x.plain, strict=True)
             x.history = [whole if was.name != now.name else came for now, was, came, whole in pairs]
         if not x.route.counts:
-            self._originals.remember(x.scope, x.marks, x.plain)
+            self._remember(x)
         if x.match.left:
             fitting = fold(self._archive.chain(source), read_messages(x.plain)).chain
             if fitting:
                 x.left, x.match = (source, fitting[-1].id), replace(x.match, head="copied")
+
+    def _remember(self, x: Exchange) -> None:
+        """Remember what the client has sent, and has dropped."""
+        marks = x.dropped.put_back(x.marks, x.dropped.marks)
+        plain = x.dropped.put_back(x.plain, x.dropped.messages)
+        self._originals.remember(x.scope, marks, plain, x.dropped.own)
 
     # Fit
 
@@ -224,8 +234,10 @@ class Fitter:
         room = smaller or budget_of(x.engine.policy, x.room)
         now = smaller is None and x.compacts
         # A client that gives up and sends its request again waits for the compaction under way.
+        gone, goes_on = x.dropped.messages, x.match.goes_on
+        plain, short = (x.dropped.put_back(one, gone) for one in (x.plain, x.short))
         async with self._locks.get_or_make(x.scope, asyncio.Lock):
-            made = await self._work.compact(x.sizes, x.scope, room, x.plain, x.short, now)
+            made = await self._work.compact(x.sizes, x.scope, room, plain, short, now, goes_on)
         result = made.result
         over = room is not None and result.tokens_after > room.budget
         if result.record is not None:
@@ -235,21 +247,49 @@ class Fitter:
             x.note = x.note or f"nothing was compacted: {result.reason}"
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
-        read = x.trail.messages
-        result.messages[:] = [read[one] if isinstance(one, int) else one for one in made.view]
-        view = [x.history[one] if isinstance(one, int) else one for one in made.view]
+        shown = self._shown(x, made)
+        read = x.dropped.put_back(x.trail.messages, gone)
+        came = x.dropped.put_back(x.history, gone)
+        result.messages[:] = [read[one] if isinstance(one, int) else one for one in shown]
+        view = [came[one] if isinstance(one, int) else one for one in shown]
         same = len(view) == len(x.history) and all(map(is_, view, x.history))
-        x.view, x.sent, x.result = None if same else view, result.tokens_after, result
+        x.view, x.result = None if same else view, result
         x.head = made.head
-        x.spare = None if room is None else room.budget - result.tokens_after
+        x.spare = None if room is None else room.budget - x.sent
         x.compactions += result.record is not None
         if x.head and (x.named or x.head != x.match.head):
             await self.in_turn(self._noted, x)
+        self._forget_covered(x, made)
         # What may leave has left, and is known for it when the client comes back.
         if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
             beside = f" (instructions, tools and room for the answer take {x.beside:,})"
             said = f"{result.reason}{beside if x.beside else ''}"
             raise Refusal(400, said, TOO_LONG)
+
+    def _shown(self, x: Exchange, made: Compacted) -> list[Any]:
+        """Return what is sent of a view: of what the client has dropped no more than it sends.
+
+        Before anything is covered, that is nothing: who sends little is to pay for little.
+        """
+        start, count = x.dropped.start, len(x.dropped.messages)
+        again = [one for one in made.view if isinstance(one, int) and 0 <= one - start < count]
+        tokens = sum(x.dropped.marks[one - start].tokens for one in again)
+        x.sent = made.result.tokens_after
+        if not again or (made.head and tokens <= x.tokens):
+            return made.view
+        x.sent -= tokens
+        left_out = {*again}
+        return [one for one in made.view if not (isinstance(one, int) and one in left_out)]
+
+    def _forget_covered(self, x: Exchange, made: Compacted) -> None:
+        """Forget what the client has dropped, as far as records cover it."""
+        start, there = x.dropped.start, {one for one in made.view if isinstance(one, int)}
+        rows = zip(x.dropped.marks, x.dropped.messages, strict=True)
+        left = [row for at, row in enumerate(rows, start) if at in there]
+        if len(left) < len(x.dropped.messages):
+            marks, messages = [row[0] for row in left], [row[1] for row in left]
+            x.dropped = replace(x.dropped, marks=marks, messages=messages)
+            self._remember(x)
 
     # Keep
 
@@ -258,18 +298,23 @@ class Fitter:
 
         The process that has made it may have ended before it said so.
         """
-        self._originals.cover(x.scope, x.head, x.marks, x.plain)
+        marks = x.dropped.put_back(x.marks, x.dropped.marks)
+        plain = x.dropped.put_back(x.plain, x.dropped.messages)
+        self._originals.cover(x.scope, x.head, marks, plain)
         self.settle(x)
         self.places.write()
         add_tenant(self._archive, x.tenant)
 
     def settle(self, x: Exchange) -> bool:
-        """Note how far the thread has come; False if that is known, or the client names it."""
-        if x.trail is None or x.named:
+        """Note how far the thread has come; False if that need not be written."""
+        if x.trail is None or (x.named and not x.head):
             return False
         if (x.match.tail, x.match.head) == (x.trail.answered[-TAIL:], x.head):
             return False
-        self.places.keep(x.tenant, x.match, x.trail, x.head, x.hint)
+        if x.named:
+            self.places.keep_named(x.tenant, x.match, x.trail, x.head)
+        else:
+            self.places.keep(x.tenant, x.match, x.trail, x.head, x.hint)
         return True
 
     def see_usage(self, x: Exchange, reported: int) -> None:

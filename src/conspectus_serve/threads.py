@@ -16,18 +16,19 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from operator import is_, itemgetter
+from operator import attrgetter, is_
 from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
+from conspectus.engine.sliding import MOST_FIRST, joint_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus_serve.cleared import is_left_of
 from conspectus_serve.health import ArchiveHealth
-from conspectus_serve.trails import Mark, Trail, is_random
+from conspectus_serve.trails import Mark, Trail, bare, is_random
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -39,6 +40,10 @@ ALIKE, HINTED = 0.75, 0.5
 """Share of the tail that a history must have to belong to a thread; with a client's hint, less."""
 
 END = 4  # newest messages of a thread that suffice, whatever its client drops or clears before them
+
+LEAST_SHARED, SHARED_SIZE, SHARED_MANY = 4, 400, 8
+"""Messages that a history must share with the end of a thread whose beginning it has not; they have
+so many characters of JSON, or are so many."""
 
 LOOSE = "~"
 HINTS = "x-claude-code-session-id session-id session_id x-parent-session-id x-session-id".split()
@@ -59,6 +64,25 @@ class Match:
     head: str = ""  # id of the record in force, as far as is known
     tail: Sequence[str] = ()  # what had been said there at its last request
     left: str = ""  # the thread that the history has left, with compactions
+    goes_on: bool = False  # the history holds what had been said there last
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Messages that a client has sent before, and sends no more, with their marks."""
+
+    start: int = 0  # where they stood in the history that it sends now
+    marks: list[Mark] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
+    own: int = 0  # messages that the client has put there in the place of others, before `start`
+
+    @property
+    def tokens(self) -> int:
+        return sum(mark.tokens for mark in self.marks)
+
+    def put_back(self, into: Sequence[Any], own: Sequence[Any]) -> list[Any]:
+        """Return a list, as long as the history, with their own at its place."""
+        return [*into[: self.start], *own, *into[self.start :]]
 
 
 class Places:
@@ -91,8 +115,8 @@ class Places:
             for thread in dict.fromkeys(named):
                 if (place := known.get(f"thread {thread}")) is None:  # it was forgotten
                     continue
-                if _goes_on(trail, place, hint):
-                    return Match(thread, place["head"], place["tail"])
+                if _goes_on(trail, place, hint) or _slides(trail, place, hint):
+                    return Match(thread, place["head"], place["tail"], goes_on=True)
                 begun = begun or place["tail"]
                 left = left or (thread if place["head"] else "")
         made = json.dumps([tenant, trail.answered, begun])
@@ -101,6 +125,23 @@ class Places:
         if not hint.startswith(LOOSE) and known.get(f"thread {theirs}", {}).get("hint") == hint:
             new = f"{scope_of(tenant, theirs).thread}/{new}"
         return Match(new, left=left)
+
+    def named(self, tenant: str, thread: str, trail: Trail) -> Match:
+        """Return the thread that a client names. Raises ArchiveError."""
+        head = self._archive.pointer(scope_of(tenant, thread)) or ""
+        # Of a thread that was never compacted, nothing can have been dropped that is missed.
+        name = f"thread {thread}"
+        place = self._notes(tenant, {name}).get(name) if head else None
+        if place is None:
+            return Match(thread, head)
+        goes_on = _goes_on(trail, place, "") or _slides(trail, place, "", least=1)
+        return Match(thread, head, place["tail"], goes_on=goes_on)
+
+    def keep_named(self, tenant: str, match: Match, trail: Trail, head: str) -> None:
+        """Note how far a thread has come that the client names: no history finds it by itself."""
+        place = {"head": head, "tail": trail.answered[-TAIL:], "first": trail.said[0], "hint": ""}
+        with self._lock:
+            self._waiting[tenant, f"thread {match.thread}"] = place
 
     def keep(self, tenant: str, match: Match, trail: Trail, head: str, hint: str = "") -> None:
         """Note how far a thread has come, and let `write` write it."""
@@ -166,6 +207,32 @@ def _goes_on(trail: Trail, place: Mapping[str, Any], hint: str) -> bool:
     return sure and (there >= least or said[max(0, end - END) : end] == tail[-END:])
 
 
+def _slides(trail: Trail, place: Mapping[str, Any], hint: str, least: int = LEAST_SHARED) -> bool:
+    """Return whether a history holds the end of a thread, of whose beginning it has less.
+
+    So it is with clients that send their newest messages only. What both share must be one answer
+    of the model at least, and too long to be said in two conversations, such as a greeting.
+    """
+    if hint and place["hint"] not in ("", hint):
+        return False
+    tail, said = [*map(bare, place["tail"])], [*map(bare, trail.said)]
+    marks = [mark for mark in trail.marks if mark.said]
+    if len(marks) != len(said):
+        return False
+    if (joint := joint_of(tail, said, reaching=len(tail))) is not None:
+        start, shared = joint[0], len(tail) - joint[1]
+    elif len(tail) == TAIL:  # the history has more of it than is noted
+        ends = (at + 1 for at in reversed(range(len(said))) if said[at] == tail[-1])
+        end = next((end for end in ends if said[max(0, end - TAIL) : end] == tail), 0)
+        start, shared = end - TAIL, TAIL if end else 0
+    else:
+        return False
+    both = marks[start : start + shared]
+    size = sum(mark.size for mark in both)
+    long = least == 1 or size >= SHARED_SIZE or shared >= SHARED_MANY
+    return shared >= least and long and any(mark.by_model for mark in both)
+
+
 def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
     """Return the client's name of its session, hashed; empty for none.
 
@@ -181,6 +248,19 @@ def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
     return f"{LOOSE}{digest}" if first and first is key and not is_random(first) else digest
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a client has sent of a thread, whole, with what it has dropped and nothing covers."""
+
+    marks: list[Mark]
+    messages: list[Any]
+    own: int = 0  # messages at the beginning that stand there for others: the client's own summary
+
+    @property
+    def size(self) -> int:
+        return sum(mark.size for mark in self.marks) + EACH * len(self.marks)
+
+
 class Originals:
     """Remember messages whole, and find them again in the archive once they are covered.
 
@@ -190,21 +270,21 @@ class Originals:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._seen = Newest[Scope, tuple[int, list[Mark], list[Any]]](
-            THREADS, CHARACTERS, itemgetter(0)
-        )
+        self._seen = Newest[Scope, Seen](THREADS, CHARACTERS, attrgetter("size"))
         self._covered = Newest[tuple[Scope, str], dict[str, dict[str, Any]]](CHAINS)
 
     def restored(
-        self, scope: Scope, head: str, trail: Trail
+        self, scope: Scope, head: str, trail: Trail, marks: list[Mark]
     ) -> tuple[list[Any], list[Any], list[Mark]]:
         """Return a history with its originals, and their marks; `head` is the record in force.
+
+        `marks` are those of the trail, with the names by which its messages were known first.
 
         Between them is the history with those originals alone that the record knows: it takes as
         much of the window as what the client has sent.
         """
-        marks, messages = trail.marks, trail.messages
-        _, before, kept = self._seen.get(scope) or (0, [], [])
+        messages, known_before = trail.messages, self._seen.get(scope) or Seen([], [])
+        before, kept = known_before.marks, known_before.messages
         about = self._covered_until(scope, head)
         covered, parts = about["messages"], about["parts"]
         if not covered and all(map(is_, before, marks)):  # nothing is another message now
@@ -245,10 +325,35 @@ class Originals:
                 short[at] = message if is_covered else short[at]
         return made, short, whole
 
-    def remember(self, scope: Scope, marks: list[Mark], messages: list[Any]) -> None:
-        """Remember a request's messages, as `restored` returns them."""
-        size = sum(mark.size for mark in marks) + EACH * len(marks)
-        self._seen.put(scope, (size, marks, messages))
+    def slid(self, scope: Scope, marks: list[Mark]) -> tuple[list[Mark], Dropped]:
+        """Return what a client has dropped at the beginning of a history since its last request.
+
+        It is known of what this process has seen, as long as that is remembered. The marks come
+        with it: a message keeps the name that it had when more stood before it.
+        """
+        seen = self._seen.get(scope)
+        if seen is None or _begin_alike(seen.marks, marks):
+            return marks, Dropped()
+        were = [at for at, mark in enumerate(seen.marks) if mark.said]
+        are = [at for at, mark in enumerate(marks) if mark.said]
+        known = [bare(seen.marks[at].name) for at in were]
+        # What stood behind the last answer may have been put in other words.
+        answers = (n for n in reversed(range(len(were))) if seen.marks[were[n]].by_model)
+        reaching = next(answers, -1) + 1
+        joint = joint_of(known, [bare(marks[at].name) for at in are], reaching=reaching)
+        if joint is None:
+            return marks, Dropped()
+        first, at = joint
+        kept_first = bool(first) and known[0] == bare(marks[are[0]].name)
+        begin = were[first] if kept_first else seen.own
+        gone = slice(begin, were[at])
+        own = 0 if kept_first else are[first]
+        dropped = Dropped(are[first], seen.marks[gone], seen.messages[gone], own)
+        return _with_names_of(seen.marks[were[at] :], marks, are[first]), dropped
+
+    def remember(self, scope: Scope, marks: list[Mark], messages: list[Any], own: int = 0) -> None:
+        """Remember a request's messages, as `restored` returns them; see `Seen`."""
+        self._seen.put(scope, Seen(marks, messages, own))
 
     def cover(
         self, scope: Scope, head: str, marks: Sequence[Mark], messages: Sequence[Any]
@@ -290,3 +395,28 @@ class Originals:
                     rows.update(note[kind])
             self._covered.put((scope, head), made)
         return made
+
+
+def _begin_alike(marks: Sequence[Mark], others: Sequence[Mark]) -> bool:
+    """Return whether two histories begin with the same messages."""
+    begin = slice(MOST_FIRST + 1)
+    return [one.name for one in marks[begin]] == [one.name for one in others[begin]]
+
+
+def _with_names_of(known: Sequence[Mark], marks: list[Mark], start: int) -> list[Mark]:
+    """Return marks from a place on with the names of known ones that stand in the same order.
+
+    The number among equal ones, and the name of a result behind an id that comes again, follow from
+    what stood before a message.
+    """
+    named = [*marks]
+    for at, mark in enumerate(known, start):
+        if at >= len(marks):
+            break
+        now = marks[at]
+        same = bare(mark.name) == bare(now.name)
+        if not same and (mark.said or now.said or mark.unique or now.unique):
+            break
+        if mark.name != now.name:
+            named[at] = replace(now, name=mark.name)
+    return named

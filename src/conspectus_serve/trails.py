@@ -148,7 +148,8 @@ def trail_of(
     # How many of them an earlier request may have held.
     ends = [*range(1, answers[0] if answers else len(talk) + 1), *answers] or [1]
     near = [ends[-at] for at in _BACK if at <= len(ends)]
-    names = ["-".join(said[max(0, end - TOGETHER) : end]) for end in near]
+    # Without their numbers, which change where a client drops its oldest messages.
+    names = ["-".join(map(bare, said[max(0, end - TOGETHER) : end])) for end in near]
     return Trail(
         kind=kind,
         history=history,
@@ -164,6 +165,11 @@ def trail_of(
         answered=said[: ends[-1]],
         names=names,
     )
+
+
+def bare(name: str) -> str:
+    """Return a message's name without its number among equal ones."""
+    return name.partition("-")[0]
 
 
 def _key(message: Any) -> int:

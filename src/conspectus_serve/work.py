@@ -82,8 +82,11 @@ class Work:
         plain: Sequence[Any],
         short: Sequence[Any],
         now: bool,
+        goes_on: bool,
     ) -> Compacted:
         """Put a thread's compactions in force, and compact what does not fit.
+
+        `goes_on` says that the history goes on from them, wherever it begins.
 
         The history is taken as the client has cleared it, `short`, while that fits; else whole.
         What does not fit whole, although the rest leaves, may fit as it came.
@@ -91,11 +94,11 @@ class Work:
         engine = self._models.engine(*sizes)
         histories = [plain] if all(map(is_, plain, short)) else [plain, short]
         if len(histories) > 1 and not now:
-            thread = Thread(engine, scope, room)
+            thread = Thread(engine, scope, room, goes_on=goes_on)
             view = await thread.history(read_messages(short))
             histories = [short] if thread.is_quiet(view.size, view.head) else histories
         for history in histories:
-            thread = Thread(engine, scope, room)
+            thread = Thread(engine, scope, room, goes_on=goes_on)
             result = await compact(thread, history, now)
             over = room is not None and result.tokens_after > room.budget
             if not (over or result.outcome == "stuck"):

@@ -127,6 +127,10 @@ class Record:
             ended at a limit that was set for its model, then at least 1; 0 if it is whole.
         order: keys in the order of the conversation: those that left, and those before the last of
             them that stay and that no earlier record names; empty if none stays.
+        stayed: keys of what stayed behind the last that left, in order; by these a history is known
+            whose client sends its beginning no more.
+        apart: keys of those that left which the client had put in the place of others, such as a
+            summary of its own, and which it replaces.
         request: `"cached"` if the summary was asked for by an instruction after the agent's last
             request, `"smallest"` by a request of its own; empty without one.
         foreign: it covers a summary whose originals the archive does not hold, as of another
@@ -155,6 +159,8 @@ class Record:
     redacted: Mapping[str, int] = field(default_factory=dict)
     cut: int = 0
     order: tuple[str, ...] = ()
+    stayed: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
     request: str = ""
     foreign: bool = False
     alternates: bool = False

@@ -17,6 +17,7 @@ from conspectus.engine.fitting import fitting
 from conspectus.engine.hooks import Refused, approved, call_hooks
 from conspectus.engine.material import Material, collect, confirm
 from conspectus.engine.result import CompactionResult, as_before, remember
+from conspectus.engine.sliding import RECENT
 from conspectus.engine.thread import FailedSummary, Thread
 from conspectus.engine.view import History, behind_summary, history_of, view_after
 from conspectus.engine.writing import in_less_room, write
@@ -212,6 +213,8 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         request=made.request,
         redacted=dict(material.redacted),
         order=_order(material),
+        stayed=_stayed(material),
+        apart=tuple(key for key in material.keys if key in material.history.apart),
         foreign=bool(material.foreign),
         alternates=material.history.alternates,
         joined=_joined(material),
@@ -246,6 +249,15 @@ def _order(material: Material) -> tuple[str, ...]:
         if item.key in leaving or not (item.summary or item.role == "system" or item.key in known)
     )
     return () if leaving.issuperset(order) else order
+
+
+def _stayed(material: Material) -> tuple[str, ...]:
+    """Return the keys of what stays behind the last message that leaves."""
+    history, leaving = material.history, set(material.keys)
+    items = history.items
+    last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
+    behind = (item for item in items[last + 1 :] if not item.summary and item.role != "system")
+    return tuple(item.key for item in behind if item.key not in history.apart)[:RECENT]
 
 
 # What is reported

@@ -25,6 +25,7 @@ from conspectus.core.items import Compact, Keep, Plan, Size, Window, highest
 from conspectus.core.plan import BELOW, foreseen, plan
 from conspectus.core.policy import REARM, grown, keep_tokens
 from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
+from conspectus.engine.sliding import RECENT, answered, contents_of, goes_on_from
 from conspectus.engine.view import History, fold, history_of, may_be_summaries
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import SUMMARY_LINE, Message
@@ -125,6 +126,7 @@ class SessionMemory:
     failed: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered: int = 0  # number of its requests that were
+    recent: Sequence[str] = ()  # the contents of the history that was read last, by their keys
 
     def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest failure, if it is of the history as it is now.
@@ -193,6 +195,8 @@ class Thread:
     last: Size | None = None  # the size that the latest compaction reached, counted likewise
     # the correction of the estimate by reports of usage, if the caller knows it
     ratio: float | None = None
+    # the caller knows that the history goes on from the record in force, wherever it begins
+    goes_on: bool = False
     draft_only: bool = False  # drafts are made in the background, and nothing is put in force
     # the record that the archive's pointer named at the last look; empty for none
     pointer: str = ""
@@ -308,7 +312,11 @@ class Thread:
     async def history(self, entries: list[Message]) -> History:
         """Return a history with the records that belong to it, which are put in force."""
         engine, archive, known = self.engine, self.engine.archive, await self.chain()
-        history = history_of(engine, entries, known)
+        memory = engine.memory.of(self.scope)
+        contents = contents_of(entries) if known else []
+        # In a state that is kept, each history has its own record, and says so.
+        goes_on = self.goes_on or (self.head is None and goes_on_from(memory.recent, contents))
+        history = history_of(engine, entries, known, goes_on=goes_on)
         if archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
             return history_of(engine, entries, ())
@@ -336,8 +344,10 @@ class Thread:
             # An earlier one may still have the summary that stands in the history.
             both = zip(whole, history.chain, strict=False)
             merged = tuple(one if one.summary else before for one, before in both)
-            history = history_of(engine, entries, merged or history.chain)
+            history = history_of(engine, entries, merged or history.chain, goes_on=goes_on)
         chain = history.chain
+        # What comes behind the last answer may be asked in other words, or not at all.
+        memory.recent = contents[: answered(entries)][-RECENT:]
         if chain != tuple(known) and self.head is None and not self.draft_only:
             if not chain:
                 log("another_history", ANOTHER, self.scope.thread)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from conspectus._langchain import is_ai_message
 from conspectus.core.items import Clip, Compact, Item, Size, newest_user
 from conspectus.core.records import Chain, ClipMark, Record
+from conspectus.engine.sliding import begun_later, content_of
 from conspectus.messages import (
     SUMMARY_LINE,
     Message,
@@ -81,14 +82,18 @@ class Folded(NamedTuple):
     remaining: list[Remaining]
     dropped: int  # messages that were left out because the records cover them
     came: tuple[Came, ...] = ()  # those that came joined
+    # keys of messages that the client has put in the place of others, such as its own summary
+    apart: frozenset[str] = frozenset()
 
 
-def fold(chain: Chain, entries: list[Message]) -> Folded:
+def fold(chain: Chain, entries: list[Message], *, goes_on: bool = False) -> Folded:
     """Return the view of a history, given the records of its thread; messages get their keys.
 
-    What drops a record: it comes after a summary message that came back. In a whole history, its
-    messages are not all there, unchanged and in order, or it covers the user's newest message,
-    which a client has gone back to, to ask it again.
+    The history may begin later than the records do; see `sliding`, also for `goes_on`.
+
+    What drops a record: it comes after a summary message that came back. In a history without one,
+    its messages are not there from some place on, unchanged and in order, or it covers the user's
+    newest message, which a client has gone back to, to ask it again.
     """
     if not chain:
         whole = (Remaining(i, entry.key, None, False) for i, entry in enumerate(entries))
@@ -98,8 +103,9 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
     clips = _clips(entries, chain, summaries)
     keys = [clips[i][1] if i in clips else entry.key for i, entry in enumerate(entries)]
     number = summaries[max(summaries)] if summaries else None
+    apart = frozenset[str]()
     if number is None:
-        live = _fitting(chain, entries, keys)
+        live, entries, keys, apart = _fitting_or_begun_later(chain, entries, keys, goes_on)
     else:
         behind = max(summaries) + 1
         newer = _fitting(chain[number + 1 :], entries[behind:], keys[behind:])
@@ -117,7 +123,7 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
             dropped += 1
         else:
             remaining.append(Remaining(index, key, marks.get(key), came_back))
-    return Folded(live, entries, remaining, dropped, came)
+    return Folded(live, entries, remaining, dropped, came, apart)
 
 
 def _parted(entries: list[Message], chain: Chain) -> tuple[list[Message], tuple[Came, ...]]:
@@ -145,6 +151,32 @@ def _parted(entries: list[Message], chain: Chain) -> tuple[list[Message], tuple[
         return entries, ()
     name_entries(parted)
     return parted, tuple(came)
+
+
+def _fitting_or_begun_later(
+    chain: Chain, entries: list[Message], keys: list[str], goes_on: bool
+) -> tuple[Chain, list[Message], list[str], frozenset[str]]:
+    """Return the leading records that fit a history without a summary, its messages, their keys.
+
+    The last are the keys of those that the client has put in the place of others. Where the history
+    begins later than the records, equal messages are counted on from those that are missing, so
+    that repeated words are another message.
+    """
+    live = _fitting(chain, entries, keys)
+    contents = [content_of(key) for key in keys]
+    for count in range(len(chain), len(live), -1):
+        begun = begun_later(chain[:count], entries, contents, goes_on=goes_on)
+        if begun is None:
+            continue
+        start, missing, own = begun
+        behind = entries[start:]
+        before = occurrences([*keys[:start], *missing])
+        name_entries(behind, before, {0: missing})
+        clipped = {at for at, key in enumerate(keys) if key != entries[at].key}
+        renamed = [*entries[:start], *behind]
+        named = [keys[at] if at in clipped else one.key for at, one in enumerate(renamed)]
+        return chain[:count], renamed, named, frozenset(named[at] for at in own)
+    return live, entries, keys, frozenset()
 
 
 def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> Chain:
@@ -323,6 +355,7 @@ class History:
     # no model has answered two messages of the user in a row in it
     alternates: bool = False
     joins: bool = False  # so views have none either
+    apart: frozenset[str] = frozenset()  # as in `Folded`
     head: Record | None = field(init=False)
     head_id: str | None = field(init=False)
     sources: list[Source] = field(init=False)
@@ -380,10 +413,12 @@ class History:
         return shared
 
 
-def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
-    """Fold the records of a thread over a history, and measure the view."""
+def history_of(
+    engine: Engine, entries: list[Message], chain: Chain, *, goes_on: bool = False
+) -> History:
+    """Fold the records of a thread over a history, and measure the view; see `fold`."""
     alternates = chain[-1].alternates if chain else not took_two_in_a_row(entries)
-    folded = fold(chain, entries)
+    folded = fold(chain, entries, goes_on=goes_on)
     entries = folded.entries
     meter, keep_count, pin = engine.meter, engine.keep_count, engine.pin
     like = dict if any(isinstance(entry.source, dict) for entry in entries) else object
@@ -435,7 +470,7 @@ def history_of(engine: Engine, entries: list[Message], chain: Chain) -> History:
     noted = next((record for record in reversed(folded.chain) if record.summary), None)
     if noted is not None:
         _put_summary(items, noted, engine, like)
-    folds: Any = {"came": folded.came, "alternates": alternates}
+    folds: Any = {"came": folded.came, "alternates": alternates, "apart": folded.apart}
     view = History(tuple(items), folded.chain, folded.dropped, like, engine, **folds)
     view.joins = joins(engine, view, compacted=bool(view.chain))
     return view

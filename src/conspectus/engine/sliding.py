@@ -1,0 +1,152 @@
+"""Know a history that begins later than its records do.
+
+Many clients send their newest messages only: the last twenty, or as many as some tokens hold. What
+they have dropped at the beginning is covered by records, which go on standing for it. Some keep the
+first messages, or put a summary of their own there. A history is known so if it goes on, message by
+message, from what a record has left in view; what a client has changed or deleted elsewhere fits no
+record, as before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Sequence
+from typing import NamedTuple
+
+from conspectus.core.records import Chain
+from conspectus.messages import SUMMARY_LINE, Message
+
+MOST_FIRST = 2  # messages that a client keeps at the beginning, or puts there, such as a summary
+LEAST_SHARED = 2  # messages in a row that a history must share with the end of what is known
+MANY_SHARED = 8  # the same with what is known, where it goes on in another way before its end
+ASKED_ANEW = 2  # messages at the end of what is known that a client may put in other words
+LEAST_DROPPED = 2  # messages that are missing behind those that a client keeps
+RECENT = 1_000  # newest messages of a history by which the next one is known
+
+
+class BegunLater(NamedTuple):
+    """A history whose client sends its beginning no more."""
+
+    start: int  # where in it what is known goes on
+    missing: tuple[str, ...]  # keys of the messages that stood before that
+    # places of messages before that, which the client has put there in the place of others
+    own: tuple[int, ...] = ()
+
+
+def content_of(key: str) -> str:
+    """Return the part of a message's key that is the same wherever it stands."""
+    return key.partition("-")[0]
+
+
+def contents_of(entries: Sequence[Message]) -> list[str]:
+    """Return `content_of` for each message that is no system message."""
+    return [content_of(entry.key) for entry in entries if entry.role != "system"]
+
+
+def answered(entries: Sequence[Message]) -> int:
+    """Return how many of these messages there are up to the last answer of the model."""
+    roles = [entry.role for entry in entries if entry.role != "system"]
+    return next((at for at in range(len(roles), 0, -1) if roles[at - 1] == "assistant"), 0)
+
+
+def begun_later(
+    chain: Chain, entries: Sequence[Message], contents: Sequence[str], *, goes_on: bool
+) -> BegunLater | None:
+    """Return where a history joins the messages that a chain knows; None if it does not.
+
+    Args:
+        chain: records, the oldest first.
+        entries: the history.
+        contents: what `content_of` gives for the key of each message.
+        goes_on: the history is known to go on from the chain, even if the client has dropped all
+            that was in view at its last record.
+    """
+    if not chain:
+        return None
+    covered = {key for record in chain for key in record.covers}
+    apart = {key for record in chain for key in record.apart}
+    placed = dict.fromkeys(key for one in chain for key in one.order or one.covers)
+    left = tuple(key for key in placed if key not in apart)
+    there = {*left}
+    keys = (*left, *(key for key in chain[-1].stayed if key not in there))
+    known = [content_of(key) for key in keys]
+    said = [at for at, entry in enumerate(entries) if entry.role != "system"]
+    if any(entries[at].text.startswith(SUMMARY_LINE) for at in said[: MOST_FIRST + 1]):
+        return None  # a view that was given back, of another branch
+    texts = [contents[at] for at in said]
+    joint = joint_of(known, texts, max(len(left), len(known) - ASKED_ANEW))
+    joint = joint or joint_of(known, texts, len(left), least=MANY_SHARED)
+    if joint is None:
+        often = Counter(known)
+        said_once = {content for key in covered if often[content := content_of(key)] == 1}
+        if not goes_on or not said_once.isdisjoint(texts[MOST_FIRST:]):
+            return None
+        first = min(MOST_FIRST, _run(known, 0, texts, 0))
+        return BegunLater([*said, len(entries)][first], keys)
+    first, at = joint
+    newest = next((n for n in reversed(said) if entries[n].role == "user"), None)
+    if newest is not None:
+        # A client that has gone back to a covered question asks it again.
+        place = at + said.index(newest) - first
+        if place < len(keys) and keys[place] in covered and contents[newest] == known[place]:
+            return None
+    own = () if texts[:first] == known[:first] else tuple(said[:first])
+    return BegunLater(said[first], keys[:at], own)
+
+
+def goes_on_from(recent: Sequence[str], contents: Sequence[str]) -> bool:
+    """Return whether a history holds the end of another one, of whose beginning it may have less.
+
+    `recent` and `contents` are of messages that are no system messages.
+    """
+    return bool(recent) and joint_of(recent, contents, len(recent)) is not None
+
+
+def joint_of(
+    known: Sequence[str], said: Sequence[str], reaching: int, *, least: int = LEAST_SHARED
+) -> tuple[int, int] | None:
+    """Return where a history that begins later goes on from what is known, and its place there.
+
+    All that is known from there up to the place `reaching` must be in it, in a row, and `least`
+    messages at least, one of which was said once: short answers are said again and again. None if
+    it does not go on, or begins where what is known begins.
+    """
+    if _run(known, 0, said, 0) > MOST_FIRST:
+        return None  # it begins where what is known begins
+    places: dict[str, list[int]] = {}
+    for at, content in enumerate(known):
+        places.setdefault(content, []).append(at)
+    for first in range(min(MOST_FIRST + 1, len(said))):
+        for at in places.get(said[first], ()):
+            if not _may_stand_first(known, said[:first], at, places.keys()):
+                continue
+            shared = _run(known, at, said, first)
+            if shared < least or at + shared < reaching:
+                continue
+            if any(len(places[content]) == 1 for content in known[at : at + shared]):
+                return first, at
+    return None
+
+
+def _may_stand_first(
+    known: Sequence[str], first: Sequence[str], at: int, contents: Container[str]
+) -> bool:
+    """Return whether these messages may stand before a history that begins at a place.
+
+    They are the first ones that are known, or the client's own in the place of more others. Where
+    one message is missing behind the former, somebody has deleted it; one in the place of one is an
+    edit.
+    """
+    if list(first) == list(known[: len(first)]):
+        return at >= len(first) + (LEAST_DROPPED if first else 1)
+    return at > len(first) and not any(one in contents for one in first)
+
+
+def _run(known: Sequence[str], at: int, said: Sequence[str], first: int) -> int:
+    """Return how many messages are alike from two places on."""
+    count = 0
+    for one, other in zip(known[at:], said[first:], strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

@@ -1,0 +1,263 @@
+"""Clients that send their newest messages only, through the real endpoint."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic import Anthropic
+from openai import OpenAI
+
+from conspectus.archive import Archive, Scope
+from fault_server import FaultServer
+from histories import assistant, tool, user
+from serve_support import METER, SECRET, Serving, serving
+
+WINDOW = 3_000
+PORT = "The relay of Oslo answers on port 48213."
+NAMED = {"x-conspectus-thread": "mine"}
+Turns = list[list[dict[str, Any]]]
+
+
+def plain(number: int) -> list[dict[str, Any]]:
+    said = f"Step {number}. {PORT if number == 3 else ''} " + "Think well. " * 30
+    return [user(said), assistant(f"Step {number} is done. " + "So. " * 20)]
+
+
+def with_short_words(number: int) -> list[dict[str, Any]]:
+    return [*plain(number), user("ok"), assistant("yes")]
+
+
+def with_calls(number: int) -> list[dict[str, Any]]:
+    """A turn whose call has the id that each turn's call has."""
+    asked, done = plain(number)
+    call = assistant("", ("call_0", f"{number}"))
+    return [asked, call, tool("call_0", f"RESULT-{number:03} " + "data. " * 60), done]
+
+
+def all_of(turns: Turns) -> list[Any]:
+    return [one for part in turns for one in part]
+
+
+def newest(count: int) -> Callable[[Turns], list[Any]]:
+    return lambda turns: all_of(turns[-count:])
+
+
+def of_tokens(turns: Turns) -> list[Any]:
+    kept: Turns = []
+    while len(kept) < len(turns):
+        more = [turns[-len(kept) - 1], *kept]
+        if METER.messages(all_of(more)) > 2_400:
+            break
+        kept = more
+    return all_of(kept)
+
+
+def oldest_pair_by_pair(turns: Turns) -> list[Any]:
+    sent = all_of(turns)
+    while METER.messages(sent) > 2_300:
+        del sent[:2]
+    return sent
+
+
+def with_a_system_prompt(turns: Turns) -> list[Any]:
+    return [{"role": "system", "content": "You are kind."}, *all_of(turns[-14:])]
+
+
+def first_and_newest(turns: Turns) -> list[Any]:
+    return all_of([turns[0][:1], *turns[-14:]] if len(turns) > 14 else turns)
+
+
+def own_summary(turns: Turns) -> list[Any]:
+    if len(turns) <= 14:
+        return all_of(turns)
+    return [user(f"In short: {len(turns) - 14} steps went well. " * 3), *all_of(turns[-14:])]
+
+
+def results_cleared(turns: Turns) -> list[Any]:
+    sent = json.loads(json.dumps(turns[-12:]))
+    for part in sent[:-3]:
+        for one in part:
+            if one["role"] == "tool":
+                one["content"] = "[Old tool result content cleared]"
+    return all_of(sent)
+
+
+class Talk:
+    """A conversation through an endpoint, of which only a part is sent each time."""
+
+    def __init__(self, upstream: FaultServer, endpoint: Serving, archive: Path) -> None:
+        self.upstream, self.endpoint, self.archive = upstream, endpoint, archive
+        self.threads, self.records = set[str](), set[str]()
+
+    def run(
+        self,
+        pick: Callable[[Turns], list[Any]],
+        turn: Callable[[int], list[Any]] = plain,
+        count: int = 40,
+        headers: dict[str, str] | None = None,
+    ) -> "Talk":
+        client = OpenAI(base_url=self.endpoint.openai_url, api_key="k", max_retries=0)
+        turns: Turns = []
+        for number in range(count):
+            turns.append(turn(number))
+            sent = [*pick(turns), user(f"Go on behind {number}.")]
+            answer = client.chat.completions.with_raw_response.create(
+                model="m", messages=sent, extra_headers=headers
+            )
+            self.threads.add(answer.headers["x-conspectus-thread"])
+            if answer.headers["x-conspectus-compacted"] == "true":
+                self.records |= {answer.headers.get("x-conspectus-record", "")}
+            assert int(answer.headers["x-conspectus-tokens-after"]) <= WINDOW
+        return self
+
+    @property
+    def archived(self) -> str:
+        [thread] = self.threads
+        with Archive.open(self.archive) as archive:
+            return json.dumps(archive.export(Scope(SECRET.tenant("k"), thread)))
+
+    @property
+    def sent_last(self) -> str:
+        return json.dumps(self.upstream.requests[-1].messages)
+
+
+@contextmanager
+def talking(folder: Path, **settings: Any) -> Iterator[Talk]:
+    archive = folder / "a.db"
+    with (
+        FaultServer(lambda request: "fine") as upstream,
+        serving(
+            upstream.anthropic_url, archive, window=WINDOW, recall="off", **settings
+        ) as endpoint,
+    ):
+        yield Talk(upstream, endpoint, archive)
+
+
+SLIDING: dict[str, Any] = {
+    "newest 16": (newest(16), plain),
+    "newest 8, which always fit": (newest(8), plain),
+    "newest 4, which always fit": (newest(4), plain),
+    "newest by tokens": (of_tokens, plain),
+    "oldest pair by pair": (oldest_pair_by_pair, plain),
+    "the system prompt stays": (with_a_system_prompt, plain),
+    "the first message stays": (first_and_newest, plain),
+    "a summary of its own": (own_summary, plain),
+    "short words in each turn": (newest(12), with_short_words),
+    "equal ids of calls": (newest(10), with_calls),
+    "results are cleared": (results_cleared, with_calls),
+}
+
+
+@pytest.mark.parametrize("headers", [None, NAMED], ids=["found", "named"])
+@pytest.mark.parametrize(("pick", "turn"), SLIDING.values(), ids=SLIDING)
+def test_a_client_that_slides_has_one_history_that_is_compacted_as_the_whole(
+    tmp_path, pick, turn, headers
+):
+    (tmp_path / "whole").mkdir()
+    with talking(tmp_path / "whole") as whole:
+        whole.run(all_of, turn, headers=headers)
+    with talking(tmp_path) as talk:
+        talk.run(pick, turn, headers=headers)
+        assert len(talk.threads) == 1
+        assert 3 <= len(talk.records) <= len(whole.records) + 1
+        kept = talk.archived
+        assert PORT in kept
+        # What the client has dropped was sent and archived before, and nothing is lost between.
+        assert all(f"Step {n}." in kept + talk.sent_last for n in range(40))
+        if turn is with_calls:
+            there = [n for n in range(36) if f"RESULT-{n:03}" in kept + talk.sent_last]
+            assert there == [*range(36)]
+
+
+@pytest.mark.parametrize("headers", [{}, NAMED], ids=["found", "named"])
+def test_after_a_restart_the_next_request_goes_on_from_the_notes(tmp_path, headers):
+    turns: Turns = []
+    records, threads = set[str](), set[str]()
+    for _ in range(8):
+        with talking(tmp_path) as talk:
+            for _ in range(5):
+                turns.append(plain(len(turns)))
+                sent = [*all_of(turns[-16:]), user("Go on.")]
+                thread, record = ask(talk.endpoint, sent, **headers)
+                threads.add(thread)
+                records |= {record} - {""}
+    assert len(threads) == 1
+    assert 3 <= len(records) <= 8
+
+
+def test_a_client_of_anthropic_slides_as_well(tmp_path):
+    turns: Turns = []
+    with talking(tmp_path) as talk:
+        client = Anthropic(base_url=talk.endpoint.anthropic_url, api_key="k", max_retries=0)
+        for number in range(40):
+            turns.append(plain(number))
+            answer = client.messages.with_raw_response.create(
+                model="m", max_tokens=9, messages=[*all_of(turns[-16:]), user("Go on.")]
+            )
+            talk.threads.add(answer.headers["x-conspectus-thread"])
+            talk.records.add(answer.headers.get("x-conspectus-record", ""))
+        assert len(talk.threads) == 1
+        assert len(talk.records - {""}) <= 8
+        assert PORT in talk.archived
+
+
+def ask(endpoint: Serving, sent: list[Any], key: str = "k", **headers: str) -> tuple[str, str]:
+    """Ask; gives the thread, and the record in force, empty for none."""
+    client = OpenAI(base_url=endpoint.openai_url, api_key=key, max_retries=0)
+    answer = client.chat.completions.with_raw_response.create(
+        model="m", messages=sent, extra_headers={k.replace("_", "-"): v for k, v in headers.items()}
+    )
+    return answer.headers["x-conspectus-thread"], answer.headers.get("x-conspectus-record", "")
+
+
+SHORT = [user("Hello."), assistant("Hi! How can I help you?")]
+
+
+def test_walls_stand_where_little_or_another_tenants_is_shared(tmp_path):
+    turns = [plain(number) for number in range(20)]
+    secret = [user("My secret is a heron."), assistant("It is safe. " + "So. " * 30)]
+    begin = [*secret, *all_of(turns), *SHORT]
+    with talking(tmp_path) as talk:
+        mine, record = ask(talk.endpoint, [*begin, user("Go on.")])
+        assert record
+        others = {
+            "a greeting": [*SHORT, user("Another matter.")],
+            "a greeting behind other words": [user("I am new."), *SHORT, user("And so?")],
+            "one long turn": [*turns[-1], user("Another matter.")],
+            "its middle": [*all_of(turns[4:12]), user("Another matter.")],
+        }
+        for sent in others.values():
+            thread, _ = ask(talk.endpoint, sent)
+            assert thread != mine
+            assert "heron" not in talk.sent_last
+        # The same words with another key.
+        slid = [*all_of(turns[-8:]), *SHORT, user("And now?")]
+        ask(talk.endpoint, slid, key="another")
+        assert "heron" not in talk.sent_last
+        again = ask(talk.endpoint, slid)
+        assert again == (mine, record)
+        assert "heron" in talk.sent_last
+
+
+def test_another_session_of_a_client_does_not_slide_into_a_history(tmp_path):
+    turns = [plain(number) for number in range(20)]
+    with talking(tmp_path) as talk:
+        first, _ = ask(talk.endpoint, [*all_of(turns), user("Go on.")], x_session_id="one")
+        slid = [*all_of(turns[-8:]), user("And now?")]
+        second, _ = ask(talk.endpoint, slid, x_session_id="two")
+        third, _ = ask(talk.endpoint, [*all_of(turns[-10:]), user("And now?")], x_session_id="one")
+    assert second != first
+    assert third == first
+
+
+def test_a_request_that_fits_is_not_filled_with_what_its_client_has_dropped(tmp_path):
+    turns: Turns = []
+    with talking(tmp_path) as talk:
+        for number in range(8):  # all of them fit
+            turns.append(plain(number))
+            sent = [*all_of(turns[-3:]), user("Go on.")]
+            ask(talk.endpoint, sent)
+            assert talk.upstream.requests[-1].messages == sent

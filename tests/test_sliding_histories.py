@@ -1,0 +1,165 @@
+"""Callers that drop the beginning of a history, as a sliding window does."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conspectus import Archive, Compactor
+from conspectus.archive import Scope
+from conspectus_sdk import Fitter
+from histories import assistant, user
+
+WINDOW = 3_000
+PORT = "The relay of Oslo answers on port 48213."
+Turns = list[list[dict[str, Any]]]
+Pick = Callable[[Turns], Turns]
+
+
+def turn(number: int, **ids: str) -> list[dict[str, Any]]:
+    """A turn whose last words are said in each turn alike."""
+    said = f"Step {number}. {PORT if number == 3 else ''} " + "Think well. " * 30
+    made = [user(said), assistant(f"Step {number} is done. " + "So. " * 20)]
+    return [*made, user("ok"), assistant("yes")]
+
+
+def with_ids(turns: Turns) -> Turns:
+    return [
+        [{**one, "id": f"m{number}-{at}"} for at, one in enumerate(part)]
+        for number, part in enumerate(turns)
+    ]
+
+
+def whole(turns: Turns) -> Turns:
+    return turns
+
+
+def newest(turns: Turns) -> Turns:
+    return turns[-14:]
+
+
+def first_and_newest(turns: Turns) -> Turns:
+    return [turns[0][:2], *turns[-14:]] if len(turns) > 15 else turns
+
+
+def own_summary_and_newest(turns: Turns) -> Turns:
+    if len(turns) <= 12:
+        return turns
+    return [[user(f"In short: {len(turns) - 12} steps went well. " * 3)], *turns[-12:]]
+
+
+class Caller:
+    """Call for a view after each turn, and keep what came of it."""
+
+    def __init__(self, pick: Pick, *, ids: bool = False, fitter: bool = False) -> None:
+        self.archive = Archive.open("memory:")
+        self.pick, self.ids, self.fitter = pick, ids, fitter
+        self.records = list[str]()
+        self.turns: Turns = []
+        self.view = list[Any]()
+        self._new()
+
+    def _new(self) -> None:
+        if self.fitter:
+            self._engine: Any = Fitter(archive=self.archive, window=WINDOW)
+        else:
+            self._engine = Compactor(archive=self.archive, window=WINDOW)
+
+    def run(self, turns: int, *, restart: bool = False) -> None:
+        for number in range(turns):
+            if restart:
+                self._new()
+            self.turns.append(turn(number))
+            turns_sent = with_ids(self.turns) if self.ids else self.turns
+            sent = [one for part in self.pick(turns_sent) for one in part]
+            self.sent = [*sent, user(f"Go on behind {number}.")]
+            model = {"model": "m"} if self.fitter else {}
+            result = self._engine.compact if not self.fitter else self._engine.fit
+            made = result(self.sent, thread_id="t", **model)
+            assert made.tokens_after <= WINDOW
+            self.view = list(made.messages)
+            if made.record is not None:
+                self.records.append(made.record.id)
+
+    @property
+    def archived(self) -> list[str]:
+        rows = self.archive.export(Scope("local", "t"))
+        return [str(row["message"]["content"]) for row in rows]
+
+
+@pytest.mark.parametrize("fitter", [False, True])
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("pick", [newest, first_and_newest])
+def test_a_history_without_its_beginning_is_compacted_as_the_whole(pick, ids, fitter):
+    callers = [Caller(one, ids=ids, fitter=fitter) for one in (whole, pick)]
+    for caller in callers:
+        caller.run(40)
+    assert callers[0].records
+    assert len(callers[1].records) == len(callers[0].records)
+    assert [one["content"] for one in callers[1].view] == [
+        one["content"] for one in callers[0].view
+    ]
+    assert callers[1].archived == callers[0].archived
+
+
+@pytest.mark.parametrize("pick", [newest, first_and_newest, own_summary_and_newest])
+def test_a_new_process_goes_on_with_a_history_that_begins_later(pick):
+    caller = Caller(pick)
+    caller.run(40, restart=True)
+    assert len(caller.archive.chain(Scope("local", "t"))) == len(caller.records) > 4
+    assert any(PORT in text for text in caller.archived)
+    view = " ".join(str(one["content"]) for one in caller.view)
+    assert all(
+        f"Step {n}." in view or any(f"Step {n}." in t for t in caller.archived) for n in range(40)
+    )
+
+
+def test_words_that_were_said_before_are_another_message_in_the_view():
+    caller = Caller(newest)
+    caller.run(40)
+    said = [str(one["content"]) for one in caller.view]
+    # Each turn in view has its own short words, although equal ones have left.
+    assert said.count("ok") == sum(text.startswith("Step") and "done" in text for text in said) > 2
+
+
+def test_a_caller_that_drops_all_that_was_in_view_goes_on():
+    compactor, turns = Compactor(archive="memory:", window=WINDOW), [turn(n) for n in range(60)]
+    for end in range(1, 21):
+        sent = [one for part in turns[:end] for one in part]
+        compactor.compact([*sent, user("Go on.")], thread_id="t")
+    for end in range(21, 41):  # the newest three fit by far
+        sent = [one for part in turns[end - 3 : end] for one in part]
+        result = compactor.compact([*sent, user("Go on.")], thread_id="t")
+    assert result.summary in str(result.messages[0]["content"])
+    texts = [one["content"] for one in (*sent, user("Go on."))]
+    assert [one["content"] for one in result.messages][-len(texts) + 1 :] == texts[1:]
+    assert "48213" in compactor.recall("relay of Oslo port", thread_id="t").text
+
+
+def history(numbers: Any) -> list[dict[str, Any]]:
+    return [one for number in numbers for one in turn(number)]
+
+
+WHOLE = history(range(20))
+OTHERS = {
+    "another conversation": [user("Hello."), assistant("Hi."), user("What is new?")],
+    "one message in common": [WHOLE[-1], user("Another matter.")],
+    "an edit of the first message": [user("Edited."), *WHOLE[1:]],
+    "a deleted message": [WHOLE[0], *WHOLE[2:]],
+    "a deleted turn in the middle": [*WHOLE[:12], *WHOLE[16:]],
+    "a question that is asked again": WHOLE[8:13],
+    "another order": [*WHOLE[8:16], *WHOLE[:8], *WHOLE[16:]],
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_what_does_not_go_on_from_a_record_gets_no_summary_of_it(other):
+    with tempfile.TemporaryDirectory() as folder:
+        archive = str(Path(folder) / "a.db")
+        first = Compactor(archive=archive, window=WINDOW).compact(WHOLE, thread_id="t")
+        assert first.record is not None
+        again = Compactor(archive=archive, window=100_000).compact(other, thread_id="t")
+    assert again.summary == ""
+    assert list(again.messages) == other
