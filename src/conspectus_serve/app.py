@@ -10,6 +10,7 @@ import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
@@ -26,6 +27,7 @@ from conspectus_serve.operation import LEFT, Operation
 from conspectus_serve.protocols import COMPACT, HISTORIES, NO_HISTORY, Refusal, Route
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import (
+    ENDED,
     Raw,
     Upstream,
     UpstreamAnswer,
@@ -43,6 +45,8 @@ RETRIES = 6  # maximum further requests for one that the upstream refuses
 NEEDED = 2_000  # tokens of a history from which an upstream is asked for the window of its model
 MOMENT = 0.05  # seconds for which it may wait to be written how far threads have come
 PATIENCE = 3.0  # seconds that it has for that
+
+GONE = (404, 410)  # statuses of what an upstream holds no more
 
 EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 NOT_READ = "histories at this path are not read; the request went on as it came"
@@ -194,6 +198,11 @@ class Endpoint:
             own = own_headers(note=reply.note)
         headers = to_upstream(request.headers.raw)
         answer = await self._upstream.send(request.method, *_where(request), headers, raw)
+        named = protocols.response_at(request.scope["path"]) if request.method == "DELETE" else ""
+        if named and (200 <= answer.status < 300 or answer.status in GONE):
+            tenant = self._secret.tenant_of(request, self._settings.by)
+            drop = self._fitter.delete_response
+            await self._to_its_end(asyncio.to_thread(drop, tenant, named))
         await self._relay(answer, reply, own)
 
     def _to_its_end(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
@@ -206,6 +215,8 @@ class Endpoint:
     async def _answer(self, request: Request, x: Exchange, reply: Reply) -> None:
         """Answer a request with a history."""
         await self._read(x)
+        if x.pending and await self._completed(request, x):
+            await self._read(x)
         unknown = x.trail is not None and x.room is None and x.tokens >= NEEDED
         if unknown and await self._learned_window(request, x):
             await self._read(x)
@@ -303,6 +314,30 @@ class Endpoint:
         x.learned.listed = window_in(listed, x.model) or x.learned.listed
         return x.learned.listed is not None
 
+    async def _completed(self, request: Request, x: Exchange) -> bool:
+        """Ask the upstream for a response that it has made in the background; False without it."""
+        headers = to_upstream(request.headers.raw, (b"content-type", b"idempotency-key"))
+        path, query = _where(request)
+        path = f"{protocols.cleaned(path)}/{quote(x.pending, safe='')}"
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                answer = await self._upstream.send("GET", path, query, headers)
+                try:
+                    body = json.loads(await answer.whole()) if answer.status == 200 else {}
+                    ended, output = body.get("status") in ENDED, body.get("output")
+                finally:
+                    answer.close()
+        except (Refusal, TimeoutError, ValueError, AttributeError, RecursionError):
+            return False
+        if answer.status in GONE:
+            drop = self._fitter.delete_response
+            await self._to_its_end(asyncio.to_thread(drop, x.tenant, x.pending))
+        if not (ended and isinstance(output, list)):
+            return False
+        keep = self._fitter.complete_response
+        await self._to_its_end(asyncio.to_thread(keep, x.tenant, x.pending, output))
+        return True
+
     async def _sent(self, request: Request, x: Exchange) -> UpstreamAnswer:
         """Send what a request has become."""
         headers = to_upstream(request.headers.raw, (b"content-encoding", b"anthropic-beta"))
@@ -324,23 +359,35 @@ class Endpoint:
     ) -> None:
         """Pass an answer on as it comes, and learn from it."""
         head, held = to_client(answer.headers) + own, list[bytes]()
+        good = x is not None and x.trail is not None and answer.status == 200
+        pending = x is not None and good and x.given.get("background") is True
         try:
             async for piece in answer.pieces():
                 # The end is held back until the response is kept: a client that has it may
                 # continue at once.
                 if answer.closing:
                     held.append(piece)
-                else:
-                    await reply.send(answer.status, head, piece)
+                    continue
+                # A client that has its id may leave, and come back for the rest.
+                if pending and (named := answer.pending()):
+                    pending = False
+                    await self._keep_pending(x, named)
+                await reply.send(answer.status, head, piece)
         finally:
             answer.close()
         # With the end of the answer its client may go, and what is under way then is cancelled.
-        if x is not None and x.trail is not None and answer.status == 200:
+        if good and x is not None:
             if (reported := answer.reported()) is not None:
                 self._fitter.see_usage(x, reported)
             if self._fitter.keeps(x) and (ended := answer.response()) is not None:
                 await self._to_its_end(asyncio.to_thread(self._fitter.keep_response, x, *ended))
+            elif pending and (named := answer.pending()):
+                await self._keep_pending(x, named)
         await reply.send(answer.status, head, b"".join(held), more=False)
+
+    async def _keep_pending(self, x: Exchange | None, name: str) -> None:
+        if x is not None and self._fitter.keeps(x):
+            await self._to_its_end(asyncio.to_thread(self._fitter.keep_pending, x, name))
 
 
 def _where(request: Request) -> tuple[str, str]:

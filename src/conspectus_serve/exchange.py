@@ -40,6 +40,7 @@ class Exchange:
     # the history
     history: Sequence[Any] = ()  # whole
     held: Held = field(default_factory=Held)  # the part up to the response that the client names
+    pending: str = ""  # the response that the client names, if its output is not there yet
     state: str = ""  # which server holds the history, if the client leaves it to one
     named: str = ""  # the thread that the client, an item or a response names
     hint: str = ""  # the client's name of its session

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -136,8 +136,11 @@ class Fitter:
             parent, of_item = body.get("previous_response_id"), ""
             if isinstance(parent, str) and parent and protocol is RESPONSES:
                 held = self._held.find(x.tenant, parent) if self._holds else None
+                x.pending = ""
                 if held is None:
                     x.state = "upstream"
+                    if self._holds and self._held.is_pending(x.tenant, parent):
+                        x.pending = parent
                     return
                 x.state, x.held, x.named = "held", held, held.thread
                 x.given = {k: v for k, v in x.given.items() if k != "previous_response_id"}
@@ -333,12 +336,37 @@ class Fitter:
 
     def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
         """Keep a response that a later request may name."""
+        self._keep(x, response, [*x.route.protocol.history(x.given), *output])
+
+    def keep_pending(self, x: Exchange, response: str) -> None:
+        """Keep a response that its upstream makes in the background, without its output."""
+        self._keep(x, response, x.route.protocol.history(x.given), pending=True)
+
+    def _keep(
+        self, x: Exchange, response: str, new: Sequence[Any], *, pending: bool = False
+    ) -> None:
+        held = replace(x.held, thread=x.match.thread)
+        with self._logging("a response could not be kept"):
+            self._held.keep(x.tenant, held, response, new, pending=pending)
+
+    def complete_response(self, tenant: str, response: str, output: list[Any]) -> None:
+        """Keep the output of a response that was made in the background."""
+        with self._logging("a response could not be kept"):
+            self._held.complete(tenant, response, output)
+
+    def delete_response(self, tenant: str, response: str) -> None:
+        """Drop what is held of a response that its upstream holds no more."""
+        with self._logging("a deleted response could not be dropped"):
+            self._held.delete(tenant, response)
+
+    @contextmanager
+    def _logging(self, what: str) -> Iterator[None]:
+        """Log a failure of the archive: the answer of the upstream stands all the same."""
         try:
-            new = [*x.route.protocol.history(x.given), *output]
-            self._held.keep(x.tenant, replace(x.held, thread=x.match.thread), response, new)
+            yield
         except ArchiveError as error:
             self.health.note_failure()
-            logger.warning("a response could not be kept: %s", error)
+            logger.warning("%s: %s", what, error)
 
     # Write
 

@@ -97,6 +97,9 @@ MESSAGES = Protocol(
     b'event: ping\ndata: {"type": "ping"}\n\n',
 )
 
+_RESPONSE = re.compile(r"/responses/([^/]+)\Z")
+"""End of the path of one response."""
+
 PROTOCOLS = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 COMPACT = "responses/compact"
 
@@ -149,6 +152,12 @@ def route_of(path: str) -> Route | None:
         return None
     model = _DEPLOYMENT.search(plain)
     return Route(end[1], PROTOCOLS[end[1].partition("/")[0]], model[1] if model else "")
+
+
+def response_at(path: str) -> str:
+    """Return the id of the response at a path; empty for another path."""
+    named = _RESPONSE.search(cleaned(path))
+    return named[1] if named and named[1] not in ("compact", "input_tokens") else ""
 
 
 def cleaned(path: str) -> str:

@@ -48,6 +48,7 @@ LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider'
 LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
 DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
 ENDED = ("completed", "incomplete", None)  # statuses of a response; in the background it has others
+UNDER_WAY = ("queued", "in_progress")
 ITEM_DONE = b'"response.output_item.done"'
 HEAD, TAIL = 8_192, 16_384  # bytes at both ends of an answer in which usage is looked for
 
@@ -263,6 +264,23 @@ class UpstreamAnswer:
             return None
         named = status in ENDED and isinstance(name, str) and isinstance(output, list)
         return (name, output) if named else None
+
+    def pending(self) -> str:
+        """Return the id of a response that is made in the background; empty for another one.
+
+        A stream names it in its first event.
+        """
+        try:
+            raw = bytes(self._raw)
+            if self._streamed:
+                events = (json.loads(one) for one in _data(raw[: raw.rindex(b"\n") + 1]))
+                body = next(one["response"] for one in events if "response" in one)
+            else:
+                body = json.loads(raw)
+            name, status = body["id"], body["status"]
+        except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
+            return ""
+        return name if status in UNDER_WAY and isinstance(name, str) else ""
 
     def close(self) -> None:
         """Close the connection."""
