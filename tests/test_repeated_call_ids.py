@@ -202,7 +202,7 @@ def as_objects(history: list[dict[str, Any]]) -> list[Any]:
 @given(naming=NAMED, talk=TALKS)
 def test_a_compactor_archives_or_sends_each_result(form, naming, talk):
     with Archive.open("memory:") as archive:
-        compactor = Compactor(archive=archive, window=1_500)
+        compactor = Compactor(archive=archive, window=1_500, alternate_roles="off")
         for now in grown(*talk):
             history: list[Any] = now.messages(NAMINGS[naming])
             history = as_objects(history) if form == "objects" else history

@@ -194,7 +194,7 @@ def test_what_is_no_number_goes_on_as_it_came_or_is_refused(tmp_path):
 
 
 def test_what_is_not_touched_goes_on_byte_for_byte(tmp_path):
-    begin = b'{"a": 1, "a": 2, "model": "m", "x": "\\ud800", "messages": '
+    begin = b'{"a": 1, "a": 2, "model": "gpt-4o", "x": "\\ud800", "messages": '
     raw = (
         begin + b'[{"role": "user", "role": "user", "content": "\\udfff \\u00e9"}] , "b": [ 1.50 ]}'
     )

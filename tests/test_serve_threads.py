@@ -375,8 +375,14 @@ def history(asked: str = ASKED, turns: int = 30) -> list[Any]:
     return [*made, user(asked)]
 
 
-def sent(endpoint: Serving, messages: list[Any], path: str = "/v1/messages", **more: Any) -> Any:
-    body = {"model": "m", "messages": messages, "max_tokens": 100}
+def sent(
+    endpoint: Serving,
+    messages: list[Any],
+    path: str = "/v1/messages",
+    model: str = "m",
+    **more: Any,
+) -> Any:
+    body = {"model": model, "messages": messages, "max_tokens": 100}
     answer = post(endpoint, path, body, **more)
     assert answer.status_code == 200, answer.text
     return answer.headers
@@ -385,7 +391,7 @@ def sent(endpoint: Serving, messages: list[Any], path: str = "/v1/messages", **m
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 def test_what_the_newest_message_needs_stands_before_it(tmp_path, path):
     with between(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
-        own = sent(endpoint, history(), path)
+        own = sent(endpoint, history(), path, model="gpt-4o")
         *_, recalled, question = upstream.requests[-1].messages
         assert question == history()[-1]
         assert recalled["role"] == "user"

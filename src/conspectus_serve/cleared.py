@@ -40,8 +40,10 @@ _NOTICE = re.compile(
 )
 """All of a text that says that another one stood in its place, such as `[Cleared]`."""
 
-_CUT = re.compile(rf"(?is)\W*?(?:{_BEGIN}.*{_VERB}.*{_END}|\.\.\.|…)\W*")
-"""What stands in a text for the part that was cut out."""
+_CUT_BEGINS = re.compile(_BEGIN)
+_CUT_ENDS = re.compile(_END)
+_ELLIPSIS = re.compile(r"\.\.\.|…")
+_SAYS_CUT = re.compile(_VERB, re.IGNORECASE)
 
 
 def is_left_of(message: Any, original: Any) -> bool:
@@ -92,7 +94,18 @@ def _is_rest(result: tuple[str, bool], known: tuple[str, bool]) -> bool:
     begin = _alike(text, whole)
     end = _alike(text[: begin - 1 : -1], whole[: begin - 1 : -1]) if begin else 0
     middle = text[begin : len(text) - end]
-    return begin >= HEAD and len(middle) <= NOTICE and _CUT.fullmatch(middle) is not None
+    return begin >= HEAD and len(middle) <= NOTICE and _is_cut(middle)
+
+
+def _is_cut(middle: str) -> bool:
+    """Tell whether a text in the middle of another one says that something was cut out there."""
+    letters = [index for index, sign in enumerate(middle) if sign.isalnum() or sign == "_"]
+    if not letters:
+        return _ELLIPSIS.search(middle) is not None
+    signs_before = middle[: letters[0]]
+    signs_after = middle[letters[-1] + 1 :]
+    is_framed = _CUT_BEGINS.search(signs_before) and _CUT_ENDS.search(signs_after)
+    return bool(is_framed and _SAYS_CUT.search(middle))
 
 
 def _alike(first: Iterable[str], second: Iterable[str]) -> int:

@@ -175,14 +175,16 @@ _ANYWHERE = "。！？｡؟۔।॥։።፧፨။។៕།༎᠃᠉꘎꛳"
 _BEFORE_SPACE = ".!?…‼⁇⁈⁉｡"
 _CLOSING = "\"'”’»›」』）)】］\\]》〉*_`"
 _SOURCES = r"(?:[ \t]*[\[【][^\[\]【】\n]{1,200}[\]】][.。]?)*"
+# A run of signs is tried once, from its beginning, so that a long one costs no more than its length.
 _SENTENCE_END = re.compile(
-    rf"(?:[{_ANYWHERE}]+[{_CLOSING}]*|[{_BEFORE_SPACE}]+[{_CLOSING}]*(?=\s|\Z)){_SOURCES}"
+    rf"(?:[{_ANYWHERE}]++[{_CLOSING}]*+"
+    rf"|(?<![{_BEFORE_SPACE}])[{_BEFORE_SPACE}]++[{_CLOSING}]*+(?=\s|\Z)){_SOURCES}"
 )
 _LINE_END = re.compile(r"\n\s*")
 _ITEM = re.compile(r"(?:[-*•+–—#|>]|\d{1,3}[.)]|[^\W\d_][.)])\s")
 _HEADING = re.compile(r"\s*(?:#.*|\*\*[^*\n]*\*\*:?|[-*•+–—]|\d{1,3}[.)])\s*")
 _LETTER = re.compile(r"(?:^|[\s(.])[^\W\d_]$")  # before the full stop of "z. B." and "J. S. Bach"
-_NUMBER = re.compile(r"(?:^|\n)\s*\d{1,3}$")  # before the full stop of an item
+_NUMBER = re.compile(r"(?:^|\n)[^\S\n]*\d{1,3}$")  # before the full stop of an item
 _CLAUSES = "，、；,;:：،؛"
 
 
