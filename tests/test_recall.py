@@ -415,3 +415,49 @@ def test_in_little_room_a_passage_begins_where_the_words_are(tokens):
     for n in range(0, 400, 57):
         found = one.recall(f"p{n}", thread_id="t", tokens=tokens).text
         assert f"parameter p{n} " in found
+
+
+def late_history(found: str) -> list[dict[str, Any]]:
+    """A call whose result comes a second time, after the agent has spoken."""
+    call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    talk = [
+        message
+        for n in range(12)
+        for message in (
+            {"role": "user", "content": f"Question {n}: " + "why " * 60, "id": f"q{n}"},
+            {"role": "assistant", "content": f"Answer {n}: " + "so " * 60, "id": f"a{n}"},
+        )
+    ]
+    return [
+        *talk,
+        {"role": "user", "content": "Run the tests.", "id": "run"},
+        {"role": "assistant", "content": None, "tool_calls": [call], "id": "call"},
+        {"role": "tool", "tool_call_id": "c1", "content": "still running", "id": "first"},
+        {"role": "assistant", "content": "They are running.", "id": "said"},
+        {"role": "tool", "tool_call_id": "c1", "content": found, "id": "late"},
+    ]
+
+
+def test_a_late_result_that_is_in_view_and_archived_is_found():
+    lines = [f"line {n} of the log is fine" for n in range(1_200)]
+    history = late_history("\n".join([*lines[:800], "the port is 5433", *lines[800:]]))
+    compactor = Compactor(window=6_000, keep=("messages", 4), archive="memory:")
+    result = compactor.compact(history, thread_id="t", force=True)
+    assert result.clipped == 1
+    assert any(one.get("id") == "late" for one in result.messages)
+    for asked in ({"query": "port 5433"}, {"id": "late"}):
+        found = compactor.recall(thread_id="t", tokens=400, **asked)
+        assert [hit.id for hit in found.hits] == ["late"]
+    assert "5433" in compactor.recall("port 5433", id="late", thread_id="t", tokens=400).text
+
+
+def test_the_id_of_a_call_names_its_late_result_too():
+    history = late_history("3 tests failed")
+    again = [{**one, "id": f"{one['id']}-2"} for one in history[-5:-2]]  # the call's id begins anew
+    history += [{"role": "assistant", "content": "So they fail.", "id": "end"}, *again]
+    history += [{"role": "assistant", "content": "Fine.", "id": "x"}]
+    history += [{"role": "user", "content": "And now?", "id": "now"}]
+    compactor = Compactor(window=6_000, keep=("messages", 1), archive="memory:")
+    compactor.compact(history, thread_id="t", force=True)
+    found = compactor.recall(id="call", thread_id="t", tokens=1_000)
+    assert [hit.id for hit in found.hits] == ["call", "first", "late"]

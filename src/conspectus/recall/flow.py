@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import takewhile
 
 from conspectus.archive.passages import PASSAGE, SHORT, one_line, plain, spans, words
 from conspectus.archive.store import Archive
@@ -21,6 +20,7 @@ WHOLE_UP_TO = int(SHORT * PASSAGE)  # Bytes up to which a message is shown whole
 AT_ONCE = 10  # Messages read at a time, as the last of them seldom fit
 _PARTS = re.compile(r"(?<=\n)|(?<=[.!?] )|(?<=[。！？])")  # Lines and sentences
 ROUND = 100  # Messages after a call among which its results are looked for
+NEWEST = 20  # newest messages among which they are looked for, too: a result may come late
 
 
 async def recall_flow(
@@ -209,7 +209,10 @@ class _Search:
             self._within(read[last], name, query)
             return
         if not at and not call and read[last].calls:
-            after = range(last + 1, last + 1 + ROUND)
+            # What is truncated in view and archived comes last, behind all that has left.
+            end = len(self._rows.order)
+            near = range(last + 1, min(end, last + 1 + ROUND))
+            after = [*near, *range(max(near.stop, end - NEWEST), end)]
             self._rows.read(after)
             read |= self._results(read[last], after)
         self._room.reads_on = at > 0
@@ -232,11 +235,22 @@ class _Search:
                 self._room.offer(hit_of(one, span), self._room.tokens)
 
     def _results(self, one: Archived, after: Iterable[int], call: str = "") -> dict[int, Archived]:
-        """Return those of the messages after one that are results of its calls, or of one."""
+        """Return those of the messages after one that are results of its calls, or of one.
+
+        A result may come late, behind what was said meanwhile. An id that a later call bears is
+        that call's from there on.
+        """
         made = {one_line(each.id) for each in one.calls if call in ("", each.id)}
-        rows = self._rows
-        beside = takewhile(lambda at: rows[at].act in "rx", (at for at in after if at in rows))
-        return self._find(at for at in beside if made.intersection(rows[at].links))
+        results: list[int] = []
+        for at in after:
+            row = self._rows.get(at)
+            if row is None:
+                continue
+            if row.act == "c":
+                made -= row.calls.keys()
+            elif made.intersection(row.links):
+                results.append(at)
+        return self._find(results)
 
     def _stretch(self, ends: tuple[str, str]) -> tuple[int, int]:
         """Return the places of the first and the last message of a range."""
