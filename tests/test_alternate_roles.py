@@ -8,16 +8,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    convert_to_messages,
+)
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus import SUMMARY_LINE, Compactor, PolicyError
 from conspectus.archive import Scope
-from conspectus.deep_agents import DeepAgentsSummarization
+from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import ContextGuard
 from conspectus.messages import read_messages
 from conspectus.short_term import summarize_messages
 from conspectus_sdk import Fitter
-from graph_support import agent, middleware, said, steps, thread
+from graph_support import agent, look, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
 
 SCOPE = Scope("local", "t", "main")
@@ -348,6 +357,61 @@ def test_a_fitter_goes_by_the_name_of_the_model():
 
 def test_a_guard_by_itself_and_deep_agents_take_the_setting():
     assert ContextGuard(alternate_roles="on").summarization.alternate_roles == "on"
-    made = DeepAgentsSummarization(ScriptedChatModel(answers=[]), alternate_roles="off")
+    made = summarization_middleware(ScriptedChatModel(answers=[]), alternate_roles="off")
     assert made.alternate_roles == "off"
     assert made.for_model(ScriptedChatModel(answers=[])).alternate_roles == "off"
+
+
+def test_results_of_tools_in_the_users_name_begin_no_joined_message():
+    """Anthropic's results stand first in their message, behind their call."""
+    compactor = own(keep=("messages", 4))
+    view: list[Any] = []
+    for number in range(30):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "look", "input": {}}
+        found = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "seen " * 50}
+        for new in (
+            [{"role": "user", "content": f"Look at part {number}: {LONG}"}],
+            [{"role": "assistant", "content": [use]}, {"role": "user", "content": [found]}],
+        ):
+            result = compactor.compact([*view, *new], thread_id="t")
+            roles = [one["role"] for one in result.messages]
+            assert all(one != other for one, other in pairwise(roles))
+            view = through_json(result.messages)
+        view.append({"role": "assistant", "content": "Seen."})
+    chain = compactor.archive.chain(SCOPE)
+    assert len(chain) > 3
+    assert [one.parent for one in chain[1:]] == [one.id for one in chain[:-1]]
+
+
+def test_a_node_that_replaces_its_state_by_the_result_goes_on_with_its_chain():
+    compactor = own(keep=("messages", 1))
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        result = compactor.compact(state["messages"], thread_id="t")
+        assert not refused(result.messages)
+        answered = AIMessage(f"Answer: {LONG}")
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *result.messages, answered]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    built = graph.compile(checkpointer=InMemorySaver())
+    for number in range(30):
+        out = built.invoke(said(f"Question {number}: {LONG}"), thread())
+    chain = compactor.archive.chain(SCOPE)
+    assert [one.parent for one in chain[1:]] == [one.id for one in chain[:-1]]
+    covered = {key for record in chain for key in record.covers}
+    shown = sum(one.type != "system" for one in out["messages"])
+    assert len(chain) > 2
+    assert len(covered) + shown == 60
+
+
+def test_deep_agents_send_no_two_in_a_row():
+    model = Strict(steps(25))
+    answering = ScriptedChatModel(answers=model, profile={"max_input_tokens": 20_000})
+    settings: Any = {"trigger": ("messages", 10), "keep": ("messages", 4), "archive": "memory:"}
+    summarization = summarization_middleware(answering, summarizer="embedded", **settings)
+    graph = create_deep_agent(answering, tools=[look], middleware=[summarization])
+    graph.invoke(said("Look at all modules."), thread())
+    assert model.refusals == 0
+    assert any(SUMMARY_LINE in call.text for call in answering.calls)

@@ -299,3 +299,22 @@ def test_a_model_that_cannot_be_reached_is_exit_code_4(history, tmp_path, more, 
     else:  # there is room, so the history may stay as it is
         assert "kept" in result.stdout
         assert json.loads(out.read_text(encoding="utf-8")) == talk()
+
+
+@pytest.mark.parametrize(
+    ("model", "roles"), [("mistral-small", ["user"]), ("gpt-4o", ["user"] * 2)]
+)
+def test_the_model_of_a_file_decides_whether_the_users_messages_are_joined(tmp_path, model, roles):
+    turns = [
+        message
+        for n in range(14)
+        for message in (
+            {"role": "user", "content": f"Question {n}: " + "why " * 40},
+            {"role": "assistant", "content": f"Answer {n}: " + "so " * 40},
+        )
+    ]
+    path, out = tmp_path / "in.json", tmp_path / "out.json"
+    path.write_text(json.dumps({"model": model, "messages": turns[:-1]}))
+    data = report(path, "--force", "--keep", "messages:1", "-o", out)
+    assert data["outcome"] == "compacted"
+    assert [one["role"] for one in json.loads(out.read_text())["messages"]] == roles

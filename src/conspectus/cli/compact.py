@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from typer import Exit, Option
 
@@ -20,6 +20,7 @@ from conspectus.cli.output import STDOUT
 from conspectus.core.policy import names_embedded
 from conspectus.engine import Compactor
 from conspectus.errors import InputError
+from conspectus.messages.alternation import AlternateRoles, alternates
 from conspectus.model import windows
 from conspectus.transcripts import mend, read_history, write_history
 
@@ -85,6 +86,7 @@ def compact(
         mended = mend(history.messages)
         window = window or history.window or windows.profile_of(history.model)
         name = history.thread_hint if thread is None else thread
+        roles = cast("AlternateRoles", alternate_roles)
         settings: dict[str, Any] = {
             "summarizer": model,
             "trigger": triggers,
@@ -96,7 +98,8 @@ def compact(
             "max_summary_tokens": max_summary_tokens,
             "on_failure": on_failure,
             "redact": redact,
-            "alternate_roles": alternate_roles,
+            # A file's model of an unknown tokenizer still tells by its name.
+            "alternate_roles": "on" if alternates(roles, history.model or "") else roles,
         }
         with Compactor(**settings) as compactor:
             kept = compactor.archive

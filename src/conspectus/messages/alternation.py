@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import KeyedRef
 
 from conspectus._langchain import is_message
+from conspectus._newest import Newest
 from conspectus.messages.framing import summary_message, summary_text
 from conspectus.messages.message import Message, Source, as_text, decode
 from conspectus.messages.reading import read_message
@@ -68,6 +69,27 @@ MOST_READ = 4_000  # characters of an error that are searched
 
 _PARTS: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}
 """By the identity of a joined LangChain message: itself, weakly, and the messages it is made of."""
+
+
+HUMAN = ("human", "HumanMessageChunk")
+MOST_JOINED = 16  # joined messages that are kept: an agent sends the same one at each step
+
+
+class Joined(NamedTuple):
+    """A joined LangChain message, the messages that it was made of, and what they held."""
+
+    whole: Any
+    parts: tuple[Any, ...]
+    contents: tuple[Any, ...]
+
+    def is_of(self, run: Sequence[Any]) -> bool:
+        """Tell whether it was made of these messages as they are now."""
+        contents = [one.content for one in run]
+        return all(map(is_, self.parts, run)) and all(map(is_, self.contents, contents))
+
+
+_JOINED: Newest[tuple[int, ...], Joined] = Newest(MOST_JOINED)
+"""By the identities of its parts: the newest joined messages."""
 
 
 # Who needs it
@@ -173,11 +195,14 @@ def alternating(view: Sequence[Any], came: Sequence[Came] = ()) -> list[Any]:
         [{'role': 'user', 'content': 'Notes.\\n\\nHi.'}]
     """
     sent: list[Any] = []
-    for run in _runs(view):
+    at = 0
+    for start, end in _runs(view):
+        sent += view[at:start]
+        run = view[start:end]
         known = next((one.whole for one in came if one.stands_in(run)), None)
-        if known is None:
-            known = run[0] if len(run) == 1 else _joined(run)
-        sent.append(known)
+        sent.append(_joined(run) if known is None else known)
+        at = end
+    sent += view[at:]
     return sent
 
 
@@ -192,29 +217,40 @@ def as_it_came(view: Sequence[Any], came: Sequence[Came]) -> list[Any]:
     return sent
 
 
-def _runs(view: Sequence[Any]) -> Iterator[list[Any]]:
-    """Divide a view into messages that become one, and single ones."""
-    run: list[Any] = []
-    for message in view:
-        if run and not (_is_users(run[-1]) and _is_users(message) and not brings_results(message)):
-            yield run
-            run = []
-        run.append(message)
-    if run:
-        yield run
+def _runs(view: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """Yield where messages begin and end that become one."""
+    start: int | None = None  # of the user's messages before this one
+    for at, message in enumerate(view):
+        # Most messages are an agent's, which their type tells without a call.
+        kind = None if type(message) is dict else getattr(message, "type", None)
+        of_user = _is_users(message) if kind is None else kind in HUMAN
+        goes_on = of_user and start is not None and not brings_results(message)
+        if goes_on:
+            continue
+        if start is not None and at - start > 1:
+            yield start, at
+        start = at if of_user else None
+    if start is not None and len(view) - start > 1:
+        yield start, len(view)
 
 
 def _is_users(message: Any) -> bool:
     """Tell whether a message has the user's role and a content that can be joined."""
     if is_message(message):
-        return message.type in ("human", "HumanMessageChunk")
-    content = message.get("content", message)
-    return message.get("role") == "user" and isinstance(content, (str, list, type(None)))
+        return message.type in HUMAN
+    if message.get("role") != "user":
+        return False
+    return isinstance(message.get("content", message), (str, list, type(None)))
 
 
 def _joined(run: Sequence[Any]) -> Any:
     """Make one message; but for its content it is the last one."""
     last = run[-1]
+    if is_message(last):
+        names = tuple(map(id, run))
+        known = _JOINED.get(names)
+        if known is not None and known.is_of(run):
+            return known.whole
     contents = [one.content if is_message(one) else one["content"] for one in run]
     content = _contents([one for one in contents if one])
     if not is_message(last):
@@ -223,6 +259,7 @@ def _joined(run: Sequence[Any]) -> Any:
     more["conspectus"] = {**(more.get("conspectus") or {}), JOINED: len(run)}
     made = last.model_copy(update={"content": content, "additional_kwargs": more})
     _PARTS[id(made)] = KeyedRef(made, _forget, id(made)), tuple(run)
+    _JOINED.put(names, Joined(made, tuple(run), tuple(contents)))
     return made
 
 
