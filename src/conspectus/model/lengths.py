@@ -175,7 +175,7 @@ _ANYWHERE = "。！？｡؟۔।॥։።፧፨။។៕།༎᠃᠉꘎꛳"
 _BEFORE_SPACE = ".!?…‼⁇⁈⁉｡"
 _CLOSING = "\"'”’»›」』）)】］\\]》〉*_`"
 _SOURCES = r"(?:[ \t]*[\[【][^\[\]【】\n]{1,200}[\]】][.。]?)*"
-# A run of signs is tried once, from its beginning, so that a long one costs no more than its length.
+# A run of signs is tried once, from its beginning: a long one costs no more than its length.
 _SENTENCE_END = re.compile(
     rf"(?:[{_ANYWHERE}]++[{_CLOSING}]*+"
     rf"|(?<![{_BEFORE_SPACE}])[{_BEFORE_SPACE}]++[{_CLOSING}]*+(?=\s|\Z)){_SOURCES}"
