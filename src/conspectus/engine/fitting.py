@@ -34,23 +34,28 @@ def fitting(thread: Thread, history: History, planned: Planning, *, force: bool 
         return plan
     tighter = 0
     aim = budget - min(MARGIN, budget // 64)
+    barely: Compact | None = None
     for _ in range(TRIES):
         if plan.stuck is not None:
             break
         excess = _size_with_summary(thread, history, plan) - aim
         if excess <= 0:
             return replace(plan, budget=budget)
+        if excess <= budget - aim:
+            barely = barely or replace(plan, budget=budget)
         tighter += excess
         again = planned(tighter)
         if not isinstance(again, Compact):
             break
         plan = replace(again, cause=plan.cause)
+    if barely is not None:
+        return barely
     smallest = planned(thread.room.limit if thread.room else budget)
     if not isinstance(smallest, Compact):
         return _stuck(history, history.size.tokens, budget)
     smallest = replace(smallest, cause=plan.cause, budget=budget, stuck=None)
     size = _size_with_summary(thread, history, smallest)
-    if size <= aim:
+    if size <= budget:
         return smallest
     stuck = _stuck(history, size, budget)
     reached = thread.stuck_at(history)
