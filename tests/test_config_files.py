@@ -254,4 +254,4 @@ def test_a_setting_has_the_same_default_wherever_it_is_set():
     file = {name: one.default for name, one in SummarizationConfig.model_fields.items()}
     both = file.keys() & middleware
     differ = {name for name in both if (file[name] or None) != (middleware[name] or None)}
-    assert differ == {"keep", "token_counter"}
+    assert differ == {"keep", "summary_prompt", "token_counter"}

@@ -19,7 +19,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     import difflib
 
     words = {one.lower(): one for one in known}
-    similar = difflib.get_close_matches(word.lower().replace("-", "_"), words, n=1)
+    similar = difflib.get_close_matches(word.lower().replace("-", "_"), words, n=1, cutoff=0.7)
     return f" did you mean '{words[similar[0]]}'?" if similar else ""
 
 
