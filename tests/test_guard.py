@@ -237,7 +237,9 @@ def test_what_was_taken_is_remembered_and_is_no_wall():
     assert len(request["learned"]) == 1
     [most], overhead = request["learned"].values(), request["overhead"]
     assert LIMIT / 4 < most - overhead < LIMIT
-    said = "Look at this: " + ROWS[: 85 * 48]  # more than was taken, and less than would be refused
+    said = (
+        "Look at this: " + ROWS[: 100 * 48]
+    )  # more than was taken, and less than would be refused
     assert most - overhead < METER.message(HumanMessage(said)) < LIMIT
     refused = bench.refused
     with contextlib.suppress(StuckError):

@@ -58,25 +58,25 @@ def text(update: Any) -> str:
 
 
 def test_the_counter_the_model_and_who_summarises():
-    own, other = made(trigger=("tokens", 700)), writer("- by the other one")
+    own, other = made(trigger=("tokens", 1_500)), writer("- by the other one")
     other.profile = {"max_input_tokens": 4_000}
-    assert step(own) is None
+    assert step(own, 16) is None
     own.token_counter = lambda messages: 100 * len(list(messages))
-    assert kept(step(own)) == 3
+    assert kept(step(own, 16)) == 3
     own.keep = ("tokens", 400)
-    assert kept(step(own)) == 4
+    assert kept(step(own, 16)) == 4
     own.model = other
-    assert "by the other one" in text(step(own))
+    assert "by the other one" in text(step(own, 16))
     own.summary_prompt = "As a haiku, of: {messages}"
-    step(own)
+    step(own, 16)
     assert "As a haiku, of: " in other.calls[-1].text
     own.trigger, own.window = ("fraction", 0.01), 400_000
     assert step(own) is None
     own.window = None
     own.summarizer = lambda messages: f"- {len(messages)} messages"
-    assert "- 4 messages" in text(step(own))
+    assert "- 12 messages" in text(step(own, 16))
     own.summarizer = None
-    assert "by the other one" in text(step(own))
+    assert "by the other one" in text(step(own, 16))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_subclass_a_subscript_and_traces_as_langchains():
     other = copy.deepcopy(own)
     assert other.label == ["a"]
     assert other.label is not own.label
-    assert kept(step(other)) == 2
+    assert kept(step(other, 20)) == 2
     assert len(LangChains.__parameters__) == len(SummarizationMiddleware.__parameters__)
     assert SummarizationMiddleware[Any, dict](None)  # type: ignore[type-arg]
     assert ContextGuard[Any, Any]()

@@ -170,7 +170,7 @@ SHELL = [
 def test_what_a_block_holds_is_counted_and_can_be_recalled(said, tokens, noted):
     role = "assistant" if said is RUNS else "user"
     turn = said if said is SHELL else [{"role": role, "content": said}]
-    history = [user("Look."), *turn, user("Go on.")]
+    history = [user("Look at the coast. " * 40), *turn, user("Go on.")]
     compactor = Compactor(keep=("messages", 1), archive="memory:")
     result = compactor.compact(history, thread_id="t", force=True)
     assert result.outcome == "compacted"

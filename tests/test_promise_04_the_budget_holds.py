@@ -105,11 +105,11 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop():
     assert len(scripted.requests) < 10
 
 
-@pytest.mark.parametrize(("size", "kept"), [(250, 20), (300, 5)])
+@pytest.mark.parametrize(("size", "kept"), [(95, 20), (250, 8)])
 def test_a_keep_of_a_callers_own_gives_way_only_where_it_leaves_no_room(size, kept):
-    own, usual = engine(window=8_000, keep=("messages", 20)), engine(window=8_000, keep=None)
-    assert compacted(talk(60, size), own).kept == kept
-    assert compacted(talk(60, size), usual).kept < 7
+    own = compacted(talk(60, size), engine(window=8_000, keep=("messages", 20)))
+    assert own.kept == kept
+    assert own.tokens_after <= 0.6 * 0.85 * 8_000, "two fifths of the trigger's size are free"
 
 
 def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
@@ -222,7 +222,7 @@ def test_a_report_that_leaves_out_thoughts_does_not_lower_the_estimate_of_words(
 
 
 def test_a_pasted_summary_stays_among_the_users_words_in_dicts_too():
-    pasted = f"{SUMMARY_LINE}\n\nThe relay listens on port 48213."
+    pasted = f"{SUMMARY_LINE}\n\nThe relay listens on port 48213. {'It is in rack 7. ' * 40}"
     history = [{"role": "user", "content": text} for text in ("Hello.", pasted, "And now?")]
     result = Compactor(keep=("messages", 1)).compact(history, thread_id="t", force=True)
     assert "port 48213" in result.summary

@@ -43,7 +43,8 @@ def test_a_message_that_is_said_again_is_another_message(named):
     history: list[Any] = []
     evicted = 0
     for n in range(4):
-        history += [user("yes", **named), assistant("done"), user(f"round {n}"), assistant("ok")]
+        answer = assistant("it is done, and all of its tests pass " * 12)
+        history += [user("yes", **named), answer, user(f"round {n}"), assistant("ok")]
         result = compacted(history, compactor, force=True)
         history, evicted = list(result.messages), evicted + result.evicted
     rows = compactor.archive.export(SCOPE)

@@ -71,10 +71,11 @@ def test_hooks_are_told_the_same():
     middle = SummarizationMiddleware(
         None, trigger=("messages", 6), keep=("messages", 2), before_summarization=listen
     )
-    state = {"messages": [HumanMessage(f"part {n}", id=f"m{n}") for n in range(6)]}
+    said = [f"part {n} " + "is sound " * 40 for n in range(6)]
+    state = {"messages": [HumanMessage(text, id=f"m{n}") for n, text in enumerate(said)]}
     middle.before_model(dict(state), Runtime())
     asyncio.run(middle.abefore_model(dict(state), Runtime()))
-    assert heard == [[f"part {n}" for n in range(4)]] * 2
+    assert heard == [said[:4]] * 2
 
 
 class OtherDriver:

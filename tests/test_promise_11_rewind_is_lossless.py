@@ -225,7 +225,7 @@ def test_going_back_before_the_first_compaction_leaves_nothing_to_recall():
 def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers():
     state: dict[str, Any] = {"messages": []}
     for n in range(24):
-        state["messages"].append(HumanMessage(f"part {n}", id=f"m{n}"))
+        state["messages"].append(HumanMessage(f"part {n} " + "is sound " * 40, id=f"m{n}"))
         # A new one each time, as in a process of its own: what is in force stands in the state.
         own = SummarizationMiddleware(
             None, trigger=("messages", 8), keep=("messages", 3), history="preserve"

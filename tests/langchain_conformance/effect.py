@@ -92,8 +92,6 @@ add(
 @behaviour(
     STATE,
     "`keep` of 38 messages, and 40 of 80 words each: a summary is made",
-    "no step repeats without progress: one that frees less than a tenth of a history would be "
-    "asked for again at once",
 )
 def _(side: Side) -> Any:
     history = talk(40)

@@ -110,6 +110,11 @@ class Compact:
     # fits and replaces more
     summary_cap: int | None = None
     stuck: Stuck | None = None  # why even this, the smallest view that is legal, does not fit
+    # tokens within which the result was planned: two fifths of the window are free beside them,
+    # or less where what must stay forbids that; None for no such size
+    room: int | None = None
+    # which setting leaves too little free, with its numbers; empty for none
+    tight: str = ""
 
 
 @dataclass(frozen=True, slots=True)

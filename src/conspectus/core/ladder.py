@@ -7,46 +7,54 @@ from dataclasses import KW_ONLY, dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
-from conspectus.core.items import Clip, Compact, Item, Keep, exchanges, highest, leading, must_stay
+from conspectus.core.items import Clip, Compact, Item, Keep, exchanges, highest, must_stay
 from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window
 
-# Share of the budget, less leading system messages, that a compaction tries to get below, so
-# that the next message does not ask for the next compaction.
-AIM = 0.62
+# A compaction leaves this share of the budget free, or of the size at which the trigger fires, so
+# that the next one is far away.
+FREE = 0.4
+# Where what must stay takes more than a fifth of it, this share of the rest may be taken: notes on
+# histories with long instructions are worth more than a later compaction.
+BESIDE = 0.5
 CLIP_TO = 200  # Tokens of a stale result that is clipped
-# A message of more than one part in four of the budget is a giant. One part in sixteen is the
-# least that is shown of a large message so that more may stay in view.
-GIANT, SHORT = 4, 16
+# A message of more than one part in four of the budget is a giant, of more than one part in eight a
+# large one. One part in sixteen is the least that is shown of a message so that more may stay in
+# view.
+GIANT, LARGE, SHORT = 4, 8, 16
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One way to fit."""
 
-    # the room: the aim, the budget with room to grow, most of that, or all of it
-    within: Literal["aim", "roomy", "tight", "budget"]
+    # the room: the aim, the budget with room to grow, or all of it
+    within: Literal["aim", "roomy", "budget"]
     # the part of its largest size that the summary gets at least; at 0 its least size
     summary: float
     # where `keep` asks, at the first later cut that fits, or at the last
     cut: Literal["keep", "later", "last"]
-    clips: Literal["none", "giants", "all"] = "giants"  # what may be clipped
+    clips: Literal["none", "giants", "large", "all"] = "giants"  # what may be clipped
     whole: bool = False  # messages of the user that no cut can remove stay whole
 
 
 LADDER = (
     Step("aim", 1, "later", whole=True),  # less is kept
-    Step("roomy", 0.5, "last", whole=True),  # the summary gets half of its room, or more
+    Step("aim", 1, "later", "large", whole=True),  # large results are shown short
+    Step("aim", 0.5, "later", whole=True),  # the summary gets half of its room, or more
+    Step("aim", 0, "later", "large", whole=True),  # the summary gets the least
+    Step("roomy", 0.5, "last", whole=True),  # less is free than a compaction aims at
     Step("aim", 0.5, "later"),  # the user's newest message and pinned ones are clipped
-    Step("roomy", 0, "last"),  # the summary gets the least
+    Step("roomy", 0, "last"),
     Step("budget", 0, "later"),  # no room is left to grow
     Step("budget", 0, "last", "all"),  # all that may be clipped is
 )
 """The order in which things give way: the first step that fits is the plan."""
 
-# The same where the size of `keep` is a caller's own choice.
-LADDER_BY_KEEP = (Step("roomy", 0, "keep"), Step("tight", 0, "keep"), *LADDER)
+# The same where the size of `keep` is a caller's own choice: it gives way for what is to be free
+# after a compaction, and not where even that is of no avail.
+LADDER_BY_KEEP = (Step("aim", 0.25, "keep"), *LADDER[:4], Step("roomy", 0, "keep"), *LADDER[4:])
 
 
 # LangMem's order: the oldest part leaves, and nothing is clipped as long as that is enough.
@@ -73,6 +81,12 @@ class Ladder:
     free: int = LARGEST_SUMMARY  # tokens that the summary may take of more than half of what leaves
     clip_users: bool = True  # messages of the user may be clipped
     base: int = 0  # tokens that any list of messages takes beside them
+    fires_at: int | None = None  # tokens at which the trigger fires; None if it counts none
+    expected: int = 0  # tokens that will come until the plan takes effect
+    # the most of the room beside what stays that the summary takes
+    notes_share: float = 1
+    never_larger: bool = False  # the summary must be smaller than what it replaces, in any case
+    least_frame: int = 0  # tokens of a summary message below which it says nothing
 
     def __post_init__(self) -> None:
         items, budget = self.items, BOUNDLESS if self.limit is None else self.limit
@@ -91,14 +105,17 @@ class Ladder:
         self.tokens = self.base + sum(item.tokens for item in items)
         # tokens of summaries, which the next one replaces
         self.standing = sum(item.tokens for item in items if item.summary)
-        instructions = self.base + sum(item.tokens for item in items[: leading(items)])
         free = (i for i, m in enumerate(items) if not m.summary and i not in self.fixed)
         self.first = next(free, len(items))  # that may leave
         self.first_cut = 0 if self.ex.orphans else self.first + 1  # at which something leaves
         self.kept = self.sizes()
-        aim, roomy = instructions + int((budget - instructions) * AIM), int(budget / REARM)
-        tight = (3 * budget + roomy) // 4
-        self.rooms = {"aim": min(budget, aim), "roomy": roomy, "tight": tight, "budget": budget}
+        self.basis = min(budget, self.fires_at or budget)
+        aim = int(self.basis * (1 - FREE)) - self.expected
+        must_stay_tokens = self.base + sum(items[i].tokens for i in self.fixed)
+        if must_stay_tokens < self.basis:
+            beside = int((self.basis - must_stay_tokens) * BESIDE)
+            aim = max(aim, must_stay_tokens + beside - self.expected)
+        self.rooms = {"aim": min(budget, aim), "roomy": int(budget / REARM), "budget": budget}
 
     def divide(self, cut: int) -> tuple[list[int], list[int]]:
         """Return the items that leave at a cut, and those that stay.
@@ -160,7 +177,11 @@ class Ladder:
         keep = [wanted] if wanted >= self.first_cut else []
         cuts = {"keep": keep, "later": later, "last": later[-1:]}
         giant = self.budget // GIANT if clip else BOUNDLESS
-        lasting, levels = self.theirs & self.fixed, {"none": BOUNDLESS, "giants": giant, "all": 1}
+        large = self.budget // LARGE if clip else BOUNDLESS
+        lasting, levels = (
+            self.theirs & self.fixed,
+            {"none": BOUNDLESS, "giants": giant, "large": large, "all": 1},
+        )
         for step in steps:
             if step.clips == "all" and not clip:
                 break
@@ -168,23 +189,32 @@ class Ladder:
             spared = lasting if step.whole else frozenset[int]()
             room, sizes = self.rooms[step.within], self.sizes(level, spared)
             for cut in cuts[step.cut]:
-                share = self._share(cut, room - sizes[cut], step.summary)
+                share = self._share(cut, sizes[cut], room, step.summary)
                 if share is None:
                     continue
                 plan = self.fit(self.divide(cut), share, room, level, spared)
+                if isinstance(plan, Compact) and room < BOUNDLESS // 2:
+                    plan = replace(plan, room=room)
                 if isinstance(plan, Compact) and clip and step.within == "aim":
                     return self._reaching_back(plan, wanted)
                 if plan is not None:
                     return plan
         return None
 
-    def _share(self, cut: int, left: int, part: float) -> int | None:
-        """Return the tokens of the summary at a cut; 0 for a standing one; None for too few."""
+    def _share(self, cut: int, staying: int, room: int, part: float) -> int | None:
+        """Return the tokens of the summary at a cut; 0 for a standing one; None for too few.
+
+        `staying` are the tokens of what stays, clipped as it may be.
+        """
+        left = room - staying
         if cut >= self.first_cut:
             replaced = self.tokens - self.kept[cut]
             if self.gain:  # half of what leaves stays free until the next compaction, if it is much
                 replaced = max(replaced // 2, min(self.free, replaced - self.gain))
-            most = min(self.longest, max(self.floor, replaced))
+            most = min(self.longest, replaced if self.never_larger else max(self.floor, replaced))
+            if staying < self.basis < BOUNDLESS:
+                beside = int((self.basis - staying) * self.notes_share)
+                most = min(most, max(self.floor, beside))
         elif self.standing <= left:
             return 0
         elif self.tokens <= self.budget:
@@ -192,6 +222,8 @@ class Ladder:
         else:
             most = self.longest
         share = min(most, left)
+        if self.never_larger and share < self.least_frame:
+            return None
         least = max(self.floor, int((self.asked or self.longest) * part))
         return share if share >= min(most, least) else None
 
@@ -259,5 +291,5 @@ class Ladder:
             return plan
         leave, stay = self.divide(leaving[more - 1])
         share = plan.summary_tokens if leave else 0
-        wider = self.plan_for(leave, stay, (*plan.clips, *clips), share)
+        wider = replace(self.plan_for(leave, stay, (*plan.clips, *clips), share), room=plan.room)
         return wider if wider.tokens - wider.at_most >= self.gain else plan

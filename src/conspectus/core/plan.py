@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 from conspectus.core.items import (
     Clip,
@@ -24,7 +25,15 @@ from conspectus.core.items import (
     leading,
     must_stay,
 )
-from conspectus.core.ladder import CLIP_TO, LADDER, LADDER_BY_KEEP, OLDEST_FIRST, Ladder
+from conspectus.core.ladder import (
+    BOUNDLESS,
+    CLIP_TO,
+    FREE,
+    LADDER,
+    LADDER_BY_KEEP,
+    OLDEST_FIRST,
+    Ladder,
+)
 from conspectus.core.policy import (
     LARGEST_SUMMARY,
     REARM,
@@ -42,12 +51,23 @@ GAIN = 10
 # Where messages alone are counted, tokens that stay ask for no compaction: the part of a window of
 # which notes need not be less than half of what they replace, and the most tokens of that.
 ROOMY, MOST_FREE = 16, 4 * LARGEST_SUMMARY
+# Where a caller has set `keep`, the summary takes this share of the room beside what stays, so that
+# the summariser is asked hardly more often than by a middleware that writes a short one.
+NOTES_BESIDE_KEEP = 0.25
+# A trigger from this share of the window on is taken for the window itself, unless a caller has set
+# `keep`: notes that are half as long cost more answers than a later compaction saves.
+NEAR_WINDOW = 0.8
+LEAST_TEXT = 24  # Tokens of a summary below which it says nothing
 # Clips alone are enough when they bring a history to one part in this many of its trigger.
 RELIEF = 2
 STUCK = (
     "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
     "with a larger window (without one, a higher trigger), reserve less of it, pin less, or "
     "shorten the system prompt or the newest message, its images and files included"
+)
+TIGHT = (
+    "two fifths of the window, or of the trigger's size, are to be free after a compaction: {}; "
+    "{}, or raise the window or the trigger"
 )
 HELD_BACK = (
     "the history takes {needed:,} tokens of {budget:,}, and its latest summary failed or was "
@@ -76,6 +96,8 @@ def plan(
     clip: bool = True,
     clip_users: bool = True,
     floor: int = SMALLEST_SUMMARY,
+    never_larger: bool = False,
+    coming: float = 0,
 ) -> Plan:
     """Decide what to do with one history; deterministic.
 
@@ -95,59 +117,128 @@ def plan(
         clip: whether messages may be clipped, which needs a place for their originals.
         clip_users: whether those of the user may be, too; else only results and the agent's own.
         floor: the smallest useful summary message, in tokens, its frame included.
+        never_larger: whether the summary must be smaller than what it replaces, in any case.
+        coming: the share of the trigger's size that will have come until the plan takes effect.
     """
     tokens = base + sum(item.tokens for item in items)
-    limit, budget = (None, None) if window is None else (window.limit, window.budget)
+    limit = None if window is None else window.limit
     size = trigger_size or Size(tokens, len(items))
     fired = policy.fired(size, limit, last)
-    over = budget is not None and tokens > budget
-    decided: Plan = Keep(BELOW, tokens, due=False)
-    if force or fired or over:
-        gain = math.ceil(tokens / GAIN)
-        if force or over or gain < floor:  # sizes of small histories mean little
-            gain = 0
-        elif fired and fired.tokens is None and fired.fraction is None:
-            gain = 1  # it counts messages alone
-        instructions = base + sum(item.tokens for item in items[: leading(items)])
-        longest, cap = policy.summary_limit(budget, instructions)
-        counted, free = {(one.tokens, one.fraction) for one in policy.trigger}, LARGEST_SUMMARY
-        if budget is not None and counted <= {(None, None)}:  # messages alone
-            free = max(free, min(budget // ROOMY, MOST_FREE))
-        ladder = Ladder(
-            items,
-            budget,
-            longest=longest,
-            floor=floor,
-            gain=gain,
-            free=free,
-            cap=cap,
-            clip_users=clip_users,
-            base=base,
-        )
-        # The latest legal cut that keeps what `keep` asks for, and one message.
-        sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
-        place = cut_for(policy.keep, sizes, limit) if cut is None else cut
-        place = min(place, len(items) - 1)
-        wanted = max(cut for cut in ladder.legal if cut <= max(0, place))
-        waits_for = fired.threshold(limit) if fired else budget
-        if waits_for is not None and fired and size.tokens:
-            waits_for = waits_for * tokens // size.tokens  # the caller may count in its own way
-        relief = _clip_stale(ladder, policy, wanted, waits_for) if clip and not force else None
-        if relief is None and over and not force and failed and not grown(tokens, failed):
-            reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
-            return Stuck(reason, tokens, tokens, ladder.budget)
-        decided = relief or _climb(ladder, policy, wanted, clip)
-        if isinstance(decided, Stuck):
-            if window is not None and window.budget <= 0:
-                reserved = f"{window.reserved:,} of the window's {window.limit:,} tokens"
-                reason = f"{reserved} are reserved: {decided.reason}"
-                decided = replace(decided, reason=reason)
-            waits = stuck_at is not None and not grown(tokens, stuck_at) and not force
-            decided = decided if waits else _made_smaller(ladder, decided, clip=clip)
-        if isinstance(decided, Compact):
-            cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
-            decided = replace(decided, cause=cause)
+    over = window is not None and tokens > window.budget
+    if not (force or fired or over):
+        return Keep(BELOW, tokens, due=False)
+    # The caller may count in its own way.
+    scale = tokens / size.tokens if size.tokens else 1.0
+    gain = math.ceil(tokens / GAIN)
+    if force or over or gain < floor:  # sizes of small histories mean little
+        gain = 0
+    elif fired and fired.tokens is None and fired.fraction is None:
+        gain = 1  # it counts messages alone
+    sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
+    place = cut_for(policy.keep, sizes, limit) if cut is None else cut
+    place = max(0, min(place, len(items) - 1))
+    ladder = _ladder(
+        items,
+        policy,
+        window,
+        scale,
+        kept=len(items) - place,
+        base=base,
+        floor=floor,
+        gain=gain,
+        clip_users=clip_users,
+        never_larger=never_larger,
+        coming=coming,
+    )
+    # The latest legal cut that keeps what `keep` asks for, and one message.
+    wanted = max(legal for legal in ladder.legal if legal <= place)
+    relief: Plan | None = None
+    if clip and not force:
+        waits_for = fired.threshold(limit) if fired else ladder.budget
+        if waits_for is not None and fired:
+            waits_for = int(waits_for * scale)
+        relief = _clip_stale(ladder, policy, wanted, waits_for)
+    if relief is None and over and not force and failed and not grown(tokens, failed):
+        reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
+        return Stuck(reason, tokens, tokens, ladder.budget)
+    decided = relief or _climb(ladder, policy, wanted, clip)
+    if isinstance(decided, Stuck):
+        if window is not None and window.budget <= 0:
+            reserved = f"{window.reserved:,} of the window's {window.limit:,} tokens"
+            reason = f"{reserved} are reserved: {decided.reason}"
+            decided = replace(decided, reason=reason)
+        waits = stuck_at is not None and not grown(tokens, stuck_at) and not force
+        decided = decided if waits else _made_smaller(ladder, decided, clip=clip)
+    if isinstance(decided, Compact):
+        cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
+        tight = too_tight(ladder, policy, wanted, decided)
+        decided = replace(decided, cause=cause, tight=tight)
     return decided
+
+
+def _ladder(
+    items: Sequence[Item],
+    policy: Policy,
+    window: Window | None,
+    scale: float,
+    *,
+    kept: int,
+    base: int,
+    coming: float,
+    **how: Any,
+) -> Ladder:
+    """Return the ladder of a policy that keeps so many messages.
+
+    `scale` turns the caller's tokens into those of the items.
+    """
+    budget = None if window is None else window.budget
+    limit = None if window is None else window.limit
+    instructions = base + sum(item.tokens for item in items[: leading(items)])
+    longest, cap = policy.summary_limit(budget, instructions)
+    free = LARGEST_SUMMARY
+    counts_messages_alone = all(c.tokens is None and c.fraction is None for c in policy.trigger)
+    if budget is not None and counts_messages_alone:
+        free = max(free, min(budget // ROOMY, MOST_FREE))
+    fires_at = policy.fires_at(limit, int(kept / (1 - FREE)))
+    if fires_at is not None:
+        fires_at = max(1, int(fires_at * scale))
+    expected = 0
+    if coming:
+        sizes = [size for size in (budget, fires_at) if size is not None]
+        expected = int(coming * min(sizes, default=0))
+    if not policy.keep_is_set and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
+        fires_at = None  # two fifths of the window are free, of which notes are worth the more
+    return Ladder(
+        items,
+        budget,
+        longest=longest,
+        cap=cap,
+        free=free,
+        base=base,
+        fires_at=fires_at,
+        expected=expected,
+        notes_share=NOTES_BESIDE_KEEP if policy.keep_is_set and cap is None else 1,
+        least_frame=policy.summary_frame + LEAST_TEXT,
+        **how,
+    )
+
+
+def too_tight(ladder: Ladder, policy: Policy, wanted: int, made: Compact) -> str:
+    """Say which setting leaves less than two fifths free, or gave way for them; empty if none."""
+    basis = ladder.basis
+    if basis >= BOUNDLESS or basis <= 0 or made.stuck is not None:
+        return ""
+    enough = int(basis * (1 - FREE))
+    kind, amount = policy.keep
+    kept = ladder.kept[wanted]
+    asked = f'keep=("{kind}", {amount:g}) holds {kept:,} of {basis:,} tokens'
+    if made.at_most > enough:
+        fixed = ladder.base + sum(ladder.items[i].tokens for i in ladder.fixed)
+        what = "what must stay (instructions, the newest request, open calls, what is pinned)"
+        return TIGHT.format(f"{what} holds {fixed:,} of {basis:,} tokens", "shorten or pin less")
+    if policy.keep_is_set and wanted >= ladder.first_cut and kept + ladder.floor > enough:
+        return TIGHT.format(f"{asked}, so that less is kept", "lower keep")
+    return ""
 
 
 def _clip_stale(
@@ -169,7 +260,7 @@ def _clip_stale(
     if how.least is not None:
         enough = int(waits_for / REARM)  # else the same trigger would count again at once
     freed = plan.tokens - plan.at_most
-    fits = plan.at_most <= min(enough, ladder.rooms["aim"])
+    fits = plan.at_most <= min(enough, int(ladder.budget * (1 - FREE)))
     return plan if clips and fits and freed >= (how.least or 0) else None
 
 
@@ -178,6 +269,9 @@ def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
     by_keep, tokens = policy.keep_is_set, ladder.tokens
     if wanted < ladder.first_cut and tokens <= ladder.rooms["budget" if by_keep else "aim"]:
         return Keep("everything is within keep, so lower keep to let more leave", tokens)
+    replaced = tokens - ladder.kept[wanted]
+    if ladder.never_larger and replaced < ladder.least_frame and tokens <= ladder.rooms["aim"]:
+        return Keep("a summary would not make it smaller", tokens)
     plan = ladder.climb(LADDER_BY_KEEP if by_keep else LADDER, wanted, clip=clip)
     if plan is not None:
         return plan

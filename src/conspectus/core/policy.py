@@ -224,6 +224,12 @@ class Policy:
         alone = (c.tokens for c in self.trigger if c.messages is None and c.tokens is not None)
         return min(alone, default=None)
 
+    def fires_at(self, limit: int | None, messages: int) -> int | None:
+        """Return the tokens at which the first clause fires in a history of so many messages."""
+        met = (clause for clause in self.trigger if (clause.messages or 0) <= messages)
+        tokens = (clause.threshold(limit) for clause in met)
+        return min((size for size in tokens if size is not None), default=None)
+
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
     ) -> TriggerClause | None:

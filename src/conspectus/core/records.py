@@ -139,6 +139,8 @@ class Record:
             views have none either.
         joined: the messages of the user behind the summary, which become one message with it where
             views have no two in a row: the size of each and, of several, what it holds beside.
+        corrections: the factor of the estimate by which its sizes were counted, by the family of
+            the tokenizer; empty for none.
         bill: its costs beside tokens: `seconds` in all, those that the caller `waited`, and, with
             known prices, `money` in US dollars. Records are compared without it.
     """
@@ -165,6 +167,7 @@ class Record:
     foreign: bool = False
     alternates: bool = False
     joined: tuple[Mapping[str, Any], ...] = ()
+    corrections: Mapping[str, float] = field(default_factory=dict)
     bill: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:

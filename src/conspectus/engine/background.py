@@ -277,7 +277,7 @@ async def _draft(
     """Write the draft that is foreseen; return how many messages it read, or why there is none."""
     if not isinstance(history, History):
         history = await thread.history(history)
-        corrected = thread.corrected(history.reports())
+        corrected = thread.corrected(history.reports(), history.head)
         if corrected is not thread:
             thread, history = corrected, history.measured_by(corrected.engine)
     job.head, job.size = history.head_id or "", thread.trigger_size or history.size

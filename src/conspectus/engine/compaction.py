@@ -67,7 +67,7 @@ async def _compact(
         history = await thread.history(entries)
         # In a retry: once this chain has grown, another worker has done what was forced.
         force = force and before in (None, history.chain)
-        corrected = thread.corrected(history.reports())
+        corrected = thread.corrected(history.reports(), history.head)
         view = history if corrected is thread else history.measured_by(corrected.engine)
         if force or corrected.nears(view.size) or corrected.asks(view.size):
             corrected, view = corrected.shared_out(view)
@@ -190,6 +190,7 @@ def _made(material: Material, draft: Draft | None, started: float) -> tuple[Reco
 def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
     """Make the record, without the size of the view after it, which bears its id."""
     plan, made = material.plan, draft or Draft(material.standing, by="", read=())
+    meter = material.thread.engine.meter
     bill: dict[str, Any] = {"seconds": round(seconds, 3)}
     bill["waited"] = round(seconds + material.waited, 3)
     if material.ready is not None:
@@ -218,6 +219,7 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         foreign=bool(material.foreign),
         alternates=material.history.alternates,
         joined=_joined(material),
+        corrections=meter.correction,
         bill=bill,
     )
 
@@ -349,6 +351,7 @@ async def _done(material: Material, record: Record, after: History, seen: Any) -
         seen.add(redacted=sum(record.redacted.values()))
     await material.tell("end", **facts)
     stuck = plan.budget is not None and after.size.tokens > plan.budget
+    thread.tell_too_tight(plan)
     seen.add(
         outcome="passing" if engine.passing else "stuck" if stuck else "compacted",
         messages=len(material.leaving),

@@ -11,7 +11,7 @@ from typing import Any
 
 from conspectus._turns import waiting
 from conspectus.core.items import Compact
-from conspectus.core.policy import LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
+from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
 from conspectus.core.records import Chain, Cost, Draft, mark_of
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, ViewItem, clipped, sent_with, staying
@@ -57,14 +57,23 @@ class Material:
     redacted: Mapping[str, int] = field(default_factory=dict)
     tokens: int = 0  # tokens of the view beside the summary
     replaced: int = 0  # tokens of what the summary replaces
-    # lengths of the summary message in tokens: the one that is asked for; the one above which a
-    # shorter one is asked for, so that the budget keeps room; the largest
+    # lengths of the summary message in tokens: the one that is asked for; the one up to which two
+    # fifths of the window stay free; the one above which a shorter one is asked for, so that the
+    # budget keeps room; the largest
     wanted: int = 0
+    paying: int = 0
     fine: int = 0
     most: int = 0
     # what tries of this compaction cost, and those that failed, in words
     spent: Cost = field(default_factory=Cost)
     failures: tuple[str, ...] = ()
+
+    def largest_by(self, by: str) -> int:
+        """Return the most tokens of a summary by what it replaces.
+
+        One that a caller has asked a model for may take a few more than a tiny history.
+        """
+        return self.replaced if by == EMBEDDED else max(self.replaced, ALWAYS)
 
     def size(self, body: str) -> int:
         """Return the tokens of the message that shows a summary.
@@ -171,6 +180,8 @@ async def collect(material: Material) -> None:
     material.most = max(1, most)
     material.wanted = min(plan.summary_tokens, material.most)
     material.fine = max(material.wanted, fine)
+    paying = material.most if plan.room is None else plan.room - material.tokens
+    material.paying = min(material.most, max(material.wanted, paying))
 
 
 async def _find_originals(material: Material) -> None:

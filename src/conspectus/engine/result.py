@@ -182,7 +182,7 @@ async def as_before(
     if now.counted is None and thread.engine.meter.counts_lists:
         now = replace(now, counted=thread.engine.counted(now.result.messages))
     memory.histories.put(thread.scope, now)
-    corrected = thread.corrected(now.reports or ())
+    corrected = thread.corrected(now.reports or (), now.head)
     tokens = _tokens(corrected, now)
     if not corrected.is_quiet(Size(tokens, len(now.sizes)), now.head):
         return None

@@ -23,7 +23,7 @@ from conspectus.archive import Scope
 from conspectus.bridge import home, is_held, pause
 from conspectus.core.items import Compact, Keep, Plan, Size, Window, highest
 from conspectus.core.plan import BELOW, foreseen, plan
-from conspectus.core.policy import REARM, grown, keep_tokens
+from conspectus.core.policy import EMBEDDED, REARM, grown, keep_tokens
 from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
 from conspectus.engine.sliding import RECENT, answered, contents_of, goes_on_from
 from conspectus.engine.view import History, fold, history_of, may_be_summaries
@@ -127,6 +127,7 @@ class SessionMemory:
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered: int = 0  # number of its requests that were
     recent: Sequence[str] = ()  # the contents of the history that was read last, by their keys
+    told: set[object] = field(default_factory=set)  # settings that were said to be too tight
 
     def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest failure, if it is of the history as it is now.
@@ -204,6 +205,14 @@ class Thread:
     @property
     def budget(self) -> int | None:
         return None if self.room is None else self.room.budget
+
+    def tell_too_tight(self, plan: Compact) -> None:
+        """Log once which setting leaves too little room after a compaction."""
+        policy, told = self.engine.policy, self.engine.memory.of(self.scope).told
+        setting = (policy.keep, policy.trigger, self.room and self.room.limit)
+        if plan.tight and setting not in told:
+            told.add(setting)
+            log("too_tight", "%s", plan.tight)
 
     def over(self, size: Size) -> bool:
         return self.room is not None and size.tokens > self.room.budget
@@ -381,13 +390,21 @@ class Thread:
             history_of(engine, entries, longest) if len(longest) > len(history.chain) else history
         )
 
-    def corrected(self, reports: Sequence[Report]) -> Thread:
-        """Return the thread with an estimate that is corrected by reports of models."""
-        ratio, room = self.ratio, self.room
-        if self.engine.meter.exact or (ratio is None and not reports):
+    def corrected(self, reports: Sequence[Report], head: Record | None) -> Thread:
+        """Return the thread with an estimate that is corrected by reports of models.
+
+        Until there are reports since the record in force, its own correction holds: otherwise the
+        same view would have another size, and be compacted again with nothing new in it.
+        """
+        ratio = self.ratio
+        corrections = head.corrections if head else {}
+        if self.engine.meter.exact or (ratio is None and not reports and not corrections):
             return self
         if ratio is None:
-            ratio = correction(reports, *((room.reserved, room.limit) if room else ()))
+            room = self.room
+            overhead, limit = (room.reserved, room.limit) if room else (0, None)
+            known = self.engine.meter.known_ratio(corrections)
+            ratio = correction(reports, overhead, limit, known=known)
         meter = self.engine.meter.scaled(ratio)
         if meter is self.engine.meter:
             return self
@@ -472,6 +489,8 @@ class Thread:
             clip=engine.where is not None,
             clip_users=engine.archive is not None,
             floor=engine.frame + self._least_text(),
+            never_larger=[*engine.writers] == [EMBEDDED],
+            coming=1 - PREPARE if ahead else 0,
         )
         if not (failed and isinstance(decided, Keep)) or decided.due:
             return decided

@@ -17,7 +17,7 @@ from conspectus.core.plan import foreseen
 from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
-from conspectus.engine.material import ALWAYS, Material, body_of
+from conspectus.engine.material import Material, body_of
 from conspectus.engine.thread import alone
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages import Message
@@ -243,7 +243,8 @@ def checked(material: Material, draft: Draft) -> Draft:
     with observing("step", name="check", by=draft.by) as seen:
         text = body_of(draft.text)
         tokens = material.size(text)
-        wrong = problems(draft, material.to_read, tokens, material.replaced, material.most)
+        replaced = material.largest_by(draft.by)
+        wrong = problems(draft, material.to_read, tokens, replaced, material.most)
         outcome = "refused" if wrong else "ok"
         seen.add(problems=len(wrong), tokens_after=tokens, outcome=outcome)
     if wrong:
@@ -256,8 +257,8 @@ def problems(
 ) -> list[str]:
     """Say why a draft cannot be used, a sentence for each reason; empty if it can.
 
-    All of `entries` must have been read. `tokens` is the size of its message, and `replaced` that
-    of all that it replaces.
+    All of `entries` must have been read. `tokens` is the size of its message, `replaced` the most
+    by what it replaces, and `limit` the most by the room for it.
     """
     if not draft.text.strip():
         return ["it is empty"]
@@ -265,7 +266,7 @@ def problems(
     wrong = [f"{len(unread)} of {len(entries)} messages were not read"] if unread else []
     if tokens > limit:
         wrong.append(f"{takes} and {limit:,} (by max_summary_tokens or the window) are allowed")
-    if tokens > max(replaced, ALWAYS):
+    if tokens > replaced:
         wrong.append(f"{takes} and what it replaces only {replaced:,}")
     return wrong
 
@@ -294,9 +295,11 @@ def _in_notes(material: Material, draft: Draft, request: SummaryRequest) -> Draf
         )
     if not engine.settings.notes:
         return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
-    if reasons := problems(draft, (), material.size(draft.text), material.replaced, most):
+    replaced = material.largest_by(draft.by)
+    if reasons := problems(draft, (), material.size(draft.text), replaced, most):
         raise _refused(draft, reasons)
-    room = max(1, min(material.text_within(most), max(room, count(text) + HEADINGS)))
+    # A longer text has the room of the lines beside it, and no more than leaves two fifths free.
+    room = max(1, room, min(material.text_within(material.paying), count(text) + HEADINGS))
     if request.form == "whole":
         return _with_notes(material, draft, text, None, room)
     return _with_notes(material, draft, "", answer_of(draft.text, request), room, request.anew)
@@ -350,7 +353,7 @@ def _with_notes(
         below = f"{came} came before {last}the last message noted above"
         segment = replace(segment, ahead=f"{' and '.join(names)} {below}")
     notes = Notes([material.notes, segment])
-    most = min(material.most, max(material.replaced, ALWAYS))
+    most = min(material.most, material.largest_by(draft.by))
     for _ in range(TRIES):
         text = notes.render(room, count, archived=archived)
         over = material.size(body_of(text)) - most  # a message may count for more than its text

@@ -214,7 +214,8 @@ class GuardedCall:
         recalled = 0 if self._recalled is None else meter.message(self._recalled)
         reports = sizes.reports(self._first.messages_after, 0)
         beside = self._requested.overhead + recalled
-        self._ratio = 1.0 if meter.exact else correction(reports, beside, window)
+        known_ratio = meter.known_ratio(self._first.corrections)
+        self._ratio = 1.0 if meter.exact else correction(reports, beside, window, known=known_ratio)
         self._size = math.ceil(sizes.total() * self._ratio)
 
     def _tokens_of(self, messages: Sequence[BaseMessage]) -> int:

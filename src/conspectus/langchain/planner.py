@@ -138,7 +138,9 @@ class Step:
             beside = setup.room_to_recall(channel.state, setup.recalled)
             room = replace(room, reserved=room.reserved + beside)
             if metered:
-                self._ratio = correction(sizes.reports(self._since, 1), room.reserved, room.limit)
+                known = meter.known_ratio(self._held.corrections)
+                reports = sizes.reports(self._since, 1)
+                self._ratio = correction(reports, room.reserved, room.limit, known=known)
                 self._tokens = math.ceil(sizes.total(1) * self._ratio)
             self._over = self._tokens > room.budget
         self._room = room

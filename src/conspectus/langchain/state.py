@@ -137,6 +137,7 @@ class HeadState(Stored):
     failed: dict[str, Any] | None = None
     # no model has answered two messages of the user in a row in this history
     alternates: bool = False
+    corrections: dict[str, float] = field(default_factory=dict)  # as for `Record`
 
     @property
     def records(self) -> Chain:
@@ -161,6 +162,7 @@ class HeadState(Stored):
         """Put records in force; those before the newest notes only if the channel is `whole`."""
         known: Any = {"after": after, "pending": pending, "failed": None}
         known["alternates"] = bool(chain) and chain[-1].alternates
+        known["corrections"] = dict(chain[-1].corrections) if chain else {}
         if chain and chain[-1].archived:
             return replace(self, head=chain[-1].id, **known)
         # The newest notes hold all, as no archive has the earlier ones.

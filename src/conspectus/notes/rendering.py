@@ -48,6 +48,8 @@ LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)  # The characters of a line, step 
 WORDS_CUT, TELLING_CUT, ENDS_CUT = 300, 600, (150, 75, 40)
 TELLING = 4  # Times the average of rare words a character, from which a message says much
 FEW_WORDS = 3  # Words that are added to those of a message: one of a few words is no rare one
+# The characters of the first and the newest words where nothing else fits.
+LEAST_LEVELS = (2_400, 1_200, 600, 300, 150, 75, 40)
 LEAST_LINE = 120  # Characters below which a line is not cut, but counted
 # Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age /
 # RECENT).
@@ -206,12 +208,20 @@ def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Part
 
 
 def _least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> str:
-    """Return the user's first and newest words in a room that not even counted lines fit."""
+    """Return the user's first and newest words in a room that not even counted lines fit.
+
+    Each is cut by itself: no text may begin with one message and end with another.
+    """
     words = [line for line in lines if line.kind == "said" and not line.times]
-    ends = [*words[:1], *words[1:][-1:]]
-    rest = f"({sum(line.times or 1 for line in lines) - len(ends)} lines left out)"
-    said = section(HEADINGS["said"], [shown(line, room, archived) for line in ends])
-    return _within("\n".join(["# Part 1", *said, f"- {rest}"]), room, count)
+    everything = sum(line.times or 1 for line in lines)
+    for ends in ([*words[:1], *words[1:][-1:]], words[-1:], []):
+        gone = f"- ({everything - len(ends)} lines left out)"
+        for characters in LEAST_LEVELS:
+            said = section(HEADINGS["said"], [shown(one, characters, archived) for one in ends])
+            text = "\n".join(["# Part 1", *said, gone])
+            if count(text) <= room:
+                return text
+    return _within(gone, room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:

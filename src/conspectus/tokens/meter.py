@@ -57,8 +57,14 @@ class Report(NamedTuple):
     thinks: bool = False  # it, or an answer before it, has thoughts: many are not counted again
 
 
-def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
-    """Return the factor for the estimate: 0.5 to 2, and 1 without usable reports.
+def correction(
+    reports: Sequence[Report],
+    overhead: int = 0,
+    limit: int | None = None,
+    *,
+    known: float = 1.0,
+) -> float:
+    """Return the factor for the estimate: 0.5 to 2, and `known` without usable reports.
 
     The growth from the first to the last report is that of the messages alone, as the rest of a
     request stays the same. A single one counts less the known overhead; beyond that it can only
@@ -78,7 +84,7 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         and r.reported <= MOST_RATIO * max(r.estimated + overhead, limit or math.inf)
     ]
     if not usable:
-        return 1.0
+        return known
     first, last = usable[0], usable[-1]
     growth, ratio = last.estimated - first.estimated, last.reported / last.estimated
     if growth >= LEAST_GROWTH and last.reported > first.reported:
@@ -210,6 +216,15 @@ class TokenMeter:
             raise PolicyError(f"tools must be a list of tools, not {tools!r}")
         prompt = TOOL_PROMPT.get(self.family, 0) if tools else 0
         return prompt + sum(PER_TOOL + self.text(_schema(tool)) for tool in tools or ())
+
+    @property
+    def correction(self) -> dict[str, float]:
+        """The factor of the estimate by the family of its tokenizer, for `known_ratio`."""
+        return {} if self.exact or self.ratio == 1.0 else {self.family: self.ratio}
+
+    def known_ratio(self, corrections: Mapping[str, float]) -> float:
+        """Return the factor that was known for this tokenizer; 1 for another, or a counter."""
+        return 1.0 if self.exact else corrections.get(self.family, 1.0)
 
     def scaled(self, ratio: float) -> TokenMeter:
         """Return this meter with counts of messages and texts times a ratio.

@@ -1,0 +1,210 @@
+"""A compaction pays: it leaves room for what comes, and nothing is compacted twice for nothing."""
+
+import json
+import logging
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    messages_from_dict,
+    messages_to_dict,
+)
+from langgraph.checkpoint.memory import InMemorySaver
+
+from conspectus import Compactor, ContextGuard, SummarizationMiddleware
+from conspectus.tokens import TokenMeter
+from engine import Scripted
+from histories import assistant, tool, user
+from scripted_models import ScriptedChatModel
+
+TEXTS = {
+    "prose": "the ferry leaves at noon and nobody on the pier has asked why ",
+    "digits": "48213-7 99102-4 10377-1 ",
+    "code": "    return [value for value in rows if value.size > limit]\n",
+    "Chinese": "渡轮中午出发，码头上没有人问为什么。",
+}
+
+
+def turns(text: str, count: int) -> Iterator[list[dict[str, Any]]]:
+    """Requests and answers, with a call and its result in each third turn."""
+    rnd = random.Random(count)
+    for n in range(count):
+        yield [user(f"Request {n}: {text * rnd.randint(1, 6)}")]
+        if n % 3 == 0:
+            yield [assistant("", (f"c{n}", "{}")), tool(f"c{n}", text * rnd.randint(4, 20))]
+        yield [assistant(f"Answer {n}: {text * rnd.randint(1, 6)}")]
+
+
+def written(words: int) -> Any:
+    """A summariser that writes so many words."""
+    return lambda _: "- " + " ".join(f"part {n} was found sound [m{n}]" for n in range(words // 5))
+
+
+SETTINGS: list[tuple[dict[str, Any], int]] = [
+    ({"window": 8_000}, 8_000),
+    ({"window": 8_000, "keep": ("messages", 20)}, 6_800),
+    ({"window": 16_000, "keep": ("fraction", 0.3)}, 13_600),
+    ({"window": 16_000, "trigger": ("tokens", 5_000)}, 5_000),
+    ({"window": 16_000, "trigger": ("tokens", 5_000), "keep": ("tokens", 4_500)}, 5_000),
+    ({"window": 8_000, "trigger": [("messages", 900), {"tokens": 4_000, "messages": 5}]}, 4_000),
+    ({"trigger": ("tokens", 4_000), "keep": ("messages", 30)}, 4_000),
+    ({"window": 9_000, "reserved_tokens": 3_000, "trigger": ("messages", 24)}, 6_000),
+]
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("words", [None, 30, 300, 1_500])
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize(("settings", "size"), SETTINGS)
+def test_two_fifths_are_free_after_each_compaction(settings, size, text, words):
+    summarizer = None if words is None else Scripted(written(words))
+    compactor = Compactor(summarizer=summarizer, archive="memory:", **settings)
+    view: list[Any] = []
+    compactions = 0
+    for step in turns(TEXTS[text], 120):
+        result = compactor.compact([*view, *step], thread_id="t")
+        view = list(result.messages)
+        if result.outcome == "compacted":
+            compactions += 1
+            assert result.tokens_after <= 0.6 * size, result
+    assert compactions > 1
+
+
+def test_what_must_stay_may_take_more_and_the_notes_get_half_of_the_rest():
+    rules = {"role": "system", "content": "Rule: " + "be careful with the boats. " * 600}
+    compactor = Compactor(window=8_000, archive="memory:")
+    view: list[Any] = [rules]
+    fixed = TokenMeter().message(rules)
+    assert fixed > 0.4 * 8_000
+    for step in turns(TEXTS["prose"], 80):
+        result = compactor.compact([*view, *step], thread_id="t")
+        view = list(result.messages)
+        if result.outcome == "compacted":
+            request = [one for one in view if one["role"] == "user"][-1]
+            must_stay = fixed + TokenMeter().message(request)
+            assert result.tokens_after <= must_stay + (8_000 - must_stay) / 2
+            assert "Said by the user" in result.summary
+    assert view[0] == rules
+
+
+def talk_with_usage(ratio: float, size: int) -> Iterator[list[Any]]:
+    """Turns whose answers report this share of the estimated tokens."""
+    meter = TokenMeter()
+    sent: list[Any] = []
+    for n in range(400):
+        new: list[Any] = [HumanMessage(f"q{n} " + "word " * size, id=f"u{n}")]
+        used = int(ratio * meter.messages([*sent, *new]))
+        usage: Any = {"input_tokens": used, "output_tokens": 9, "total_tokens": used + 9}
+        new.append(AIMessage(f"a{n} " + "word " * size, id=f"a{n}", usage_metadata=usage))
+        sent += new
+        yield [*new, HumanMessage("go on", id=f"g{n}")]
+
+
+WAYS: dict[str, Any] = {
+    "the same objects": lambda view: view,
+    "through JSON": lambda view: messages_from_dict(json.loads(json.dumps(messages_to_dict(view)))),
+    "without usage": lambda view: [
+        one.model_copy(update={"usage_metadata": None}) if one.type == "ai" else one for one in view
+    ],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("keep", [None, ("messages", 20), ("fraction", 0.6)])
+@pytest.mark.parametrize("ratio", [0.5, 0.6, 0.8, 1.4, 1.9, 40.0])
+def test_what_comes_back_with_nothing_new_is_kept_whatever_was_reported(ratio, keep, way):
+    compactor = Compactor(window=8_000, archive="memory:", keep=keep)
+    view: list[Any] = []
+    for step in talk_with_usage(ratio, 40):
+        result = compactor.compact([*view, *step], thread_id="t")
+        view = list(result.messages)
+        if result.outcome == "compacted":
+            break
+    assert result.outcome == "compacted"
+    for _ in range(3):
+        again = compactor.compact(WAYS[way](view), thread_id="t")
+        assert (again.outcome, again.evicted) == ("kept", 0), again
+        view = list(again.messages)
+
+
+def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
+    meter = TokenMeter()
+
+    def answer(messages: list[Any]) -> AIMessage:
+        used = int(0.5 * meter.messages(messages))
+        usage: Any = {"input_tokens": used, "output_tokens": 9, "total_tokens": used + 9}
+        return AIMessage("it is sound " * 40, usage_metadata=usage)
+
+    asked: list[int] = []
+
+    def summarise(messages: list[Any]) -> str:
+        asked.append(len(messages))
+        return "All parts were looked at, and each of them was found sound. " * 4
+
+    middle = SummarizationMiddleware(
+        ScriptedChatModel(answers=answer),
+        trigger=("tokens", 9_000),
+        keep=("fraction", 0.6),
+        window=8_000,
+        summarizer=summarise,
+    )
+    agent = create_agent(
+        ScriptedChatModel(answers=answer),
+        [],
+        middleware=[middle, ContextGuard(middle, window=8_000)],
+        checkpointer=InMemorySaver(),
+    )
+    sizes: list[int] = []
+    for n in range(120):
+        said = HumanMessage(f"Look at part {n}. " + "please look at it with care " * 12)
+        state = agent.invoke({"messages": [said]}, {"configurable": {"thread_id": "t"}})
+        sizes.append(len(state["messages"]))
+        if len(asked) > 1:
+            break
+    assert len(asked) <= 1 or sizes[-1] > sizes[-2] - 40
+    compactions = [n for n in range(1, len(sizes)) if sizes[n] < sizes[n - 1]]
+    assert compactions
+    assert len(asked) == len(compactions), "one summary for each of them"
+
+
+def test_the_log_names_once_the_setting_that_is_too_tight(caplog):
+    caplog.set_level(logging.WARNING, "conspectus")
+    compactor = Compactor(window=8_000, archive="memory:", keep=("messages", 60))
+    for thread in ("a", "b"):
+        view: list[Any] = []
+        for step in turns(TEXTS["prose"], 120):
+            view = list(compactor.compact([*view, *step], thread_id=thread).messages)
+    said = [one for one in caplog.records if one.conspectus["event"] == "too_tight"]
+    assert len(said) == 2, "once for each history"
+    assert 'keep=("messages", 60) holds' in said[0].getMessage()
+    assert "of 6,800 tokens" in said[0].getMessage()
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("archive", [None, "memory:"])
+@pytest.mark.filterwarnings("ignore:keep")
+def test_the_embedded_summariser_never_makes_a_history_larger(archive, force):
+    rnd = random.Random(7)
+    compacted = 0
+    for n in range(300):
+        keep, trigger = ("messages", rnd.randint(1, 3)), ("messages", rnd.randint(1, 4))
+        compactor = Compactor(trigger=trigger, keep=keep, archive=archive)
+        history = [
+            {"role": "user" if at % 2 == 0 else "assistant", "content": "word " * rnd.choice(SIZES)}
+            for at in range(rnd.randint(1, 8))
+        ]
+        for _ in range(3):
+            result = compactor.compact(history, thread_id=f"t{n}", force=force)
+            assert result.tokens_after <= result.tokens_before, result
+            assert TokenMeter().messages(result.messages) <= TokenMeter().messages(history)
+            compacted += result.outcome == "compacted"
+            history = list(result.messages)
+    assert compacted > 20
+
+
+SIZES = (1, 2, 5, 20, 60, 200)
