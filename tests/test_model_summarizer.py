@@ -67,7 +67,7 @@ def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode):
     model = ScriptedChatModel(answers=noted)
     asked = request(messages)
     summary = summarised(ChatModelSummarizer(model, trim_tokens_to_summarize=1_000), asked, mode)
-    readings = [call for call in model.calls if kind_of(call.messages) == "notes"]
+    readings = model.calls  # the last piece is read with the notes on the others
     read = words_read(readings)
     assert set(read) == words_of(" ".join(str(m.text) for m in messages))
     assert len(read) == len(set(read))
@@ -341,3 +341,14 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
     assert 150 < estimate(result.summary) <= 300
     assert result.record.cut == estimate(LONG) - estimate(result.summary)
     assert Record.from_json(result.record.to_json()) == result.record
+
+
+@pytest.mark.parametrize("count", [14, 23, 41])
+def test_as_few_readings_as_fit_and_of_like_size(count):
+    model = ScriptedChatModel(answers=noted)
+    asked = request(turns(count))
+    whole = sum(estimate(entry.reading) for entry in asked.entries)
+    summarised(ChatModelSummarizer(model, trim_tokens_to_summarize=1_500), asked, "sync")
+    sizes = [estimate(call.text.rpartition("<messages>")[2]) for call in model.calls]
+    assert len(sizes) <= whole // 1_000 + 1
+    assert min(sizes) >= 0.4 * max(sizes)

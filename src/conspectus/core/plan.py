@@ -53,7 +53,7 @@ GAIN = 10
 ROOMY, MOST_FREE = 16, 4 * LARGEST_SUMMARY
 # Where a caller has set `keep`, the summary takes this share of the room beside what stays, so that
 # the summariser is asked hardly more often than by a middleware that writes a short one.
-NOTES_BESIDE_KEEP = 0.25
+NOTES_BESIDE_KEEP = 0.2
 # A trigger from this share of the window on is taken for the window itself, unless a caller has set
 # `keep`: notes that are half as long cost more answers than a later compaction saves.
 NEAR_WINDOW = 0.8

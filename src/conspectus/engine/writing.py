@@ -37,9 +37,9 @@ RETRY_AFTER, LONGEST_WAIT = (0.5, 2.0), 20.0
 """Seconds before the second and the third try of one summariser, and at most on its provider's
 request; if that asks for more, the summariser is not tried again."""
 
-LARGEST, CONTEXT = 4_096, 2_000
-"""Tokens that a model is asked for at most, and that it is shown of earlier notes, beside findings
-that it writes anew."""
+LARGEST, CONTEXT, BRIEF = 4_096, 2_000, 300
+"""Tokens that a model is asked for at most; that it is shown of earlier notes, beside findings that
+it writes anew; and of these where all messages are then read at once."""
 
 ASKED, LEAST, OUTGROWN = 0.42, 0.15, 0.4
 """Shares of the notes' room: what a model is asked for at most and at least; and of its findings so
@@ -234,8 +234,12 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
     text = notes.render(CONTEXT + 2 * size, count, archived=True, calls=False)
     ahead = _ahead(material)
     words = [f"{cut(as_notes(ahead.own), AHEAD)} [{ahead.cite}]"] if ahead else []
-    text = "\n".join(filter(None, (text, *section(IN_VIEW, words), foreign * beside)))
-    return replace(request, notes=text, form="findings", anew=anew).within(most)
+    brief = notes.render(BRIEF + 2 * size, count, archived=True, calls=False)
+    text, brief = (
+        "\n".join(filter(None, (one, *section(IN_VIEW, words), foreign * beside)))
+        for one in (text, brief)
+    )
+    return replace(request, notes=text, brief=brief, form="findings", anew=anew).within(most)
 
 
 def checked(material: Material, draft: Draft) -> Draft:

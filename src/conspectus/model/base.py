@@ -57,6 +57,8 @@ class SummaryRequest:
     ahead: int = 0  # how many of `kept` were said before the last message that leaves
     fine: int | None = None  # tokens up to which a text is used as it is; None for `limit`
     archived: bool = True  # originals can be recalled
+    # `notes` in less room, for a reading that would not take all entries beside these; or empty
+    brief: str = ""
     last: LastRequest | None = None  # it shows `entries` and `notes`, and is to be asked again
     last_tokens: int = 0  # of that request
     tokens: int = 0  # of `entries`, where they were counted

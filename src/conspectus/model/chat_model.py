@@ -33,6 +33,8 @@ DEFAULT_WINDOW = 32_000
 LEAST_READING = 200  # tokens of messages in one reading; below that, frames are most of it
 LEAST_NOTES = 50  # tokens that notes on one piece may take at least
 ANSWER = 3  # An answer takes at most one part in so many of the window, the rest is for reading
+# Notes on the earlier pieces take one part in so many of the reading of the last piece.
+NOTES_SHARE = 3
 SMALLEST_READING = 500  # tokens down to which all is read again in halves after an overflow
 
 
@@ -158,6 +160,16 @@ class _Reading:
     """The reading of one span; `SummarizerOverflow` where the window is too small for any."""
 
     def __init__(self, own: ChatModelSummarizer, request: SummaryRequest, caller: Caller) -> None:
+        self._set_up(own, request, caller)
+        texts = [(entry, entry.reading) for entry in request.entries]
+        self.parts = [Part(entry, text, self._size(entry, text)) for entry, text in texts]
+        total = sum(part.size for part in self.parts)
+        if request.brief and self.room < total <= (own._trim or total):
+            saved = request.count(request.notes) - request.count(request.brief)
+            if total <= self.room + saved:
+                self._set_up(own, replace(request, notes=request.brief), caller)
+
+    def _set_up(self, own: ChatModelSummarizer, request: SummaryRequest, caller: Caller) -> None:
         request = replace(request, limit=min(request.limit, own._window // ANSWER))
         self.request, self.caller, self.concurrency = request, caller, own._concurrency
         self.prompt = partial(prompts.prompt, own._template, request)
@@ -175,13 +187,12 @@ class _Reading:
             )
 
     async def text(self) -> str:
-        texts = [(entry, entry.reading) for entry in self.request.entries]
-        parts = [Part(entry, text, self._size(entry, text)) for entry, text in texts]
         while True:
             try:
-                return await self._once(parts)
+                return await self._once(self.parts)
             except SummarizerOverflow as error:
-                self.room = min(self.room, self.trim, sum(part.size for part in parts)) // 2
+                total = sum(part.size for part in self.parts)
+                self.room = min(self.room, self.trim, total) // 2
                 if self.room < min(SMALLEST_READING, self.trim):
                     advice = "give `window` the real input limit of the model, or use a larger one"
                     raise SummarizerOverflow(f"{error}; {advice}") from error
@@ -193,16 +204,40 @@ class _Reading:
             material, size = _framed(parts), self.base + sum(part.size for part in parts)
         else:
             frame = request.count(prompts.framed("notes", "-", "999 of 999")) + 1
-            share = room // (len(pieces) + 1) - frame  # so that all fit one reading
+            pieces, last = self._with_last(parts, pieces, frame)
+            for_notes = room - sum(part.size for part in last)
+            share = for_notes // (len(pieces) + (not last)) - frame  # so that all fit one reading
             limit = max(LEAST_NOTES, min(request.limit, share))
             notes = await gather(partial(self._notes_on, limit=limit), pieces, self.concurrency)
-            if sum(count(text) + frame for text in notes) > room:
-                share = max(1, room // len(notes) - frame)
+            if sum(count(text) + frame for text in notes) > for_notes:
+                share = max(1, for_notes // len(notes) - frame)
                 notes = [shortened(text, share, count) for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
-            material = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
+            framed = [prompts.framed("notes", text, label) for label, text in labelled]
+            material = "\n".join([*framed, *([_framed(last)] if last else [])])
         check, most = partial(self.check, request=request), request.fine or request.limit
         return await self.caller.ask(self.prompt(material), check, most=most, size=size)
+
+    def _with_last(
+        self, parts: Sequence[Part], pieces: list[list[Part]], frame: int
+    ) -> tuple[list[list[Part]], list[Part]]:
+        """Return the pieces to take notes on, and the one that is read with these notes.
+
+        So as many readings do as there are pieces. Where notes on the others would take more than
+        half of a reading, all pieces are taken notes on, and the last one is empty.
+        """
+        fewest = len(pieces)
+        for number in (fewest, fewest + 1):
+            others = number - 1
+            share = self.room // (NOTES_SHARE * others) - frame
+            notes = others * (max(LEAST_NOTES, min(self.request.limit, share)) + frame)
+            if notes > self.room // 2:
+                break
+            room = min(self.room - notes, self.trim)
+            smaller = divide(parts, room, self._count, self._size)
+            if len(smaller) <= number:
+                return smaller[:-1], smaller[-1]
+        return pieces, []
 
     async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:
         entries = [*{part.entry.key: part.entry for part in piece}.values()]

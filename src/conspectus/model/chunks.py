@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from conspectus.core.items import highest
 from conspectus.messages import Message
 
 # Ends of lines, sentences and words, the best first
@@ -26,27 +27,39 @@ def divide(
 ) -> list[list[Part]]:
     """Return pieces of at most `room` tokens that together are all of the parts.
 
-    A call and the results right behind it stay in one piece if they fit one, and so does a
-    message; a longer one is divided at line or sentence ends. Only a single character in its frame
-    may exceed the room. `frame` tells the tokens of a message without its text.
+    They are as few as fit, and of like size. A call and the results right behind it stay in one
+    piece if they fit one, and so does a message; a longer one is divided at line or sentence ends.
+    Only a single character in its frame may exceed the room. `frame` tells the tokens of a message
+    without its text.
     """
     groups = list[list[Part]]()
     for part in parts:
         if part.entry.role != "tool" or not groups:
             groups.append([])
         groups[-1].append(part)
-    pieces, left = list[list[Part]](), 0
+    units = list[list[Part]]()
     for group in groups:
-        units = [group]
-        if sum(part.size for part in group) > room:
-            units = [[part] for one in group for part in _fitting(one, room, count, frame)]
-        for unit in units:
-            size = sum(part.size for part in unit)
-            if not pieces or size > left:
-                pieces.append([])
-                left = room
-            pieces[-1] += unit
-            left -= size
+        if sum(part.size for part in group) <= room:
+            units.append(group)
+        else:
+            units += [[part] for one in group for part in _fitting(one, room, count, frame)]
+    fewest = len(_filled(units, room))
+    # The smallest room in which they are no more is that in which they are most alike.
+    smaller = highest(0, room - 1, lambda less: len(_filled(units, room - less)) <= fewest)
+    return _filled(units, room - smaller)
+
+
+def _filled(units: Sequence[Sequence[Part]], room: int) -> list[list[Part]]:
+    """Return pieces, each of as many units as its room takes, and of one at least."""
+    pieces = list[list[Part]]()
+    left = 0
+    for unit in units:
+        size = sum(part.size for part in unit)
+        if not pieces or size > left:
+            pieces.append([])
+            left = room
+        pieces[-1] += unit
+        left -= size
     return pieces
 
 
