@@ -95,7 +95,7 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
 
 @pytest.mark.parametrize(
     ("window", "tokens", "share"),
-    [(None, 100, 2_999), (16_000, 100, 2_999), (128_000, 100, 2_999), (128_000, 1_000, 15_000)],
+    [(None, 100, 2_999), (16_000, 100, 2_800), (128_000, 100, 2_999), (128_000, 1_000, 15_000)],
 )
 def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, tokens, share):
     """Of much; of little they may take all but the gain."""
