@@ -47,8 +47,8 @@ def written(words: int) -> Any:
 
 SETTINGS: list[tuple[dict[str, Any], int]] = [
     ({"window": 8_000}, 8_000),
-    ({"window": 8_000, "keep": ("messages", 20)}, 6_800),
-    ({"window": 16_000, "keep": ("fraction", 0.3)}, 13_600),
+    ({"window": 8_000, "keep": ("messages", 20)}, 8_000),
+    ({"window": 16_000, "keep": ("fraction", 0.3)}, 16_000),
     ({"window": 16_000, "trigger": ("tokens", 5_000)}, 5_000),
     ({"window": 16_000, "trigger": ("tokens", 5_000), "keep": ("tokens", 4_500)}, 5_000),
     ({"window": 8_000, "trigger": [("messages", 900), {"tokens": 4_000, "messages": 5}]}, 4_000),
@@ -182,7 +182,7 @@ def test_the_log_names_once_the_setting_that_is_too_tight(caplog):
     said = [one for one in caplog.records if one.conspectus["event"] == "too_tight"]
     assert len(said) == 2, "once for each history"
     assert 'keep=("messages", 60) holds' in said[0].getMessage()
-    assert "of 6,800 tokens" in said[0].getMessage()
+    assert "of 8,000 tokens" in said[0].getMessage()
 
 
 @pytest.mark.parametrize("force", [True, False])

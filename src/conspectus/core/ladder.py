@@ -54,7 +54,7 @@ LADDER = (
 
 # The same where the size of `keep` is a caller's own choice: it gives way for what is to be free
 # after a compaction, and not where even that is of no avail.
-LADDER_BY_KEEP = (Step("aim", 0.25, "keep"), *LADDER[:4], Step("roomy", 0, "keep"), *LADDER[4:])
+LADDER_BY_KEEP = (Step("aim", 0.5, "keep"), *LADDER[:4], Step("roomy", 0, "keep"), *LADDER[4:])
 
 
 # LangMem's order: the oldest part leaves, and nothing is clipped as long as that is enough.

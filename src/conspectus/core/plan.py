@@ -206,8 +206,11 @@ def _ladder(
     if coming:
         sizes = [size for size in (budget, fires_at) if size is not None]
         expected = int(coming * min(sizes, default=0))
-    if not policy.keep_is_set and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
+    wide = not policy.keep_is_set or how["never_larger"]
+    if wide and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
         fires_at = None  # two fifths of the window are free, of which notes are worth the more
+    # What the embedded summariser writes costs no call, so that its notes may be long.
+    short = policy.keep_is_set and cap is None and not how["never_larger"]
     return Ladder(
         items,
         budget,
@@ -217,7 +220,7 @@ def _ladder(
         base=base,
         fires_at=fires_at,
         expected=expected,
-        notes_share=NOTES_BESIDE_KEEP if policy.keep_is_set and cap is None else 1,
+        notes_share=NOTES_BESIDE_KEEP if short else 1,
         least_frame=policy.summary_frame + LEAST_TEXT,
         **how,
     )
