@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_archive
+import speed_hostile
 import speed_serve
 import speed_tokens
 from agent_steps import NEVER, Steps, fresh, loop, ours, theirs
@@ -244,6 +245,7 @@ GROUPS: dict[str, Callable[[bool], Rows]] = {
     "tokens": speed_tokens.rows,
     "memory": memory,
     "endpoint": speed_serve.rows,
+    "hostile": speed_hostile.rows,
     **speed_archive.GROUPS,
 }
 

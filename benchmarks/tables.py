@@ -25,6 +25,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(ROOT / "tests"))
 from fault_server import FaultServer as FaultServer  # noqa: E402
 from fault_server import faults as faults  # noqa: E402
+from hostile_kinds import KINDS as KINDS  # noqa: E402
+from hostile_kinds import prose as prose  # noqa: E402
 from odd_counters import COUNTERS as COUNTERS  # noqa: E402
 from scripted_models import ScriptedChatModel as ScriptedChatModel  # noqa: E402
 

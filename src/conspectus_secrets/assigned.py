@@ -9,7 +9,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conspectus_secrets.values import LABELS, Secret, Written, can_be, named_kind, secret_kind
+from conspectus_secrets.values import (
+    LABELS,
+    Secret,
+    Written,
+    can_be,
+    may_name,
+    named_kind,
+    secret_kind,
+)
 
 _LABELS = "|".join(
     sorted((re.escape(label) for labels in LABELS.values() for label in labels), reverse=True)
@@ -34,10 +42,12 @@ class Writing:
     pattern: re.Pattern[str]  # has the group `name`, and ends where the value begins
     written: Written | None = "bare"  # how a value without quotes stands there; None if none can
     quoted: Written = "quoted"  # how one in quotes stands there
+    closes: bool = False  # the pattern has the group `close`
 
 
 def _writing(pattern: str, written: Written | None = "bare", quoted: Written = "quoted") -> Writing:
-    return Writing(re.compile(pattern, re.MULTILINE), written, quoted)
+    made = re.compile(pattern, re.MULTILINE)
+    return Writing(made, written, quoted, "close" in made.groupindex)
 
 
 ASSIGNED = _writing(
@@ -115,6 +125,9 @@ JUDGED = 512
 
 WIDE = re.compile(f"{_WIDE}{{1,{JUDGED}}}+"), re.compile(f"{_WIDE}*+")
 NARROW = re.compile(f"{_NARROW}{{1,{JUDGED}}}+"), re.compile(f"{_NARROW}*+")
+_MARKED = re.compile(rf"[\"'`]?{_MARK}(?=[\s\"'`]|\Z)")
+"""A value that was replaced before, whole."""
+
 _LINE_BEGINS = re.compile(r"(?:\A|\n|\bexport |\bset |-e |--env[= ])[ \t-]{0,40}\Z")
 _LINE_ENDS = re.compile(r"[,;]?[ \t]{0,8}(?:\n|\\{0,64}+\"|\Z)")
 _NUMBER = re.compile(r"\d{4,64}+(?=\s{0,8}[,}\n])")
@@ -129,7 +142,9 @@ def named_secrets(text: str, lower: str) -> Iterator[Secret]:
     for writing in WRITINGS:
         at = 0
         while (match := writing.pattern.search(text, at)) is not None:
-            secret = _secret(text, match, writing, json)
+            secret = None
+            if may_name(match["name"]):
+                secret = _secret(text, match, writing, json)
             if secret is not None:
                 yield secret
             at = max(secret.end if secret is not None else match.end("name"), match.start() + 1)
@@ -138,31 +153,32 @@ def named_secrets(text: str, lower: str) -> Iterator[Secret]:
 def _secret(text: str, match: re.Match[str], writing: Writing, json: bool) -> Secret | None:
     """Return the secret at the end of a match, if its value is one."""
     name, at = match["name"], match.end()
+    if _MARKED.match(text, at):
+        return None
     quoted = _quoted(text, at, json)
-    written: Written | None = writing.written
-    compared, wide = False, written == "shell"
-    close = match.groupdict().get("close")
+    close = match["close"] if writing.closes else None
     if close is not None and quoted is None:
         number = _NUMBER.match(text, at) if named_kind(name) == "password" else None
         return Secret(at, number.end(), "password", close) if number else None
-    if writing is ASSIGNED:
-        sign, begin = match["sign"] or "", match.start("name")
-        compared = sign.startswith("==")
-        tight = sign in ("=", "%3D", "%3d") and not match["gap"] and not match["after"]
-        option = name.startswith("--") or text[max(0, begin - 1) : begin] in ("?", "&", ";")
-        begins_line = _LINE_BEGINS.search(text, max(0, begin - 48), begin) is not None
-        if tight and (option or name.isupper()):
-            written = "shell"
-        wide = begins_line and (sign == ":" or written == "shell")
     if quoted is not None:
         value = text[quoted[0] : quoted[1]]
         if writing is ASSIGNED and name.isupper() and named_kind(name) == "password":
             value = value.replace(" ", "-")  # several words are a passphrase there
         kind = secret_kind(name, value, writing.quoted)
         return Secret(*quoted, kind) if kind else None
-    if written is None or compared:
-        return None
-    return _bare(text, at, name, written, wide)
+    written: Written | None = writing.written
+    wide = written == "shell"
+    if writing is ASSIGNED:
+        sign, begin = match["sign"] or "", match.start("name")
+        if sign.startswith("=="):
+            return None
+        tight = sign in ("=", "%3D", "%3d") and not match["gap"] and not match["after"]
+        option = name.startswith("--") or text[max(0, begin - 1) : begin] in ("?", "&", ";")
+        if tight and (option or name.isupper()):
+            written = "shell"
+        may_be_wide = sign == ":" or written == "shell"
+        wide = may_be_wide and bool(_LINE_BEGINS.search(text, max(0, begin - 48), begin))
+    return None if written is None else _bare(text, at, name, written, wide)
 
 
 def _quoted(text: str, at: int, json: bool) -> tuple[int, int] | None:

@@ -106,8 +106,6 @@ Where a pattern has a group `value`, the rest stays.
 _WORD = r"""\\{0,4}["']?(?P<value>[^\s"'\\;|&<>()\[\]]++)"""
 """A word of a command, in quotes or bare."""
 
-_IN_COMMAND = r"(?:[^\n|;&]|&(?![&\s])|(?<=\\)\n){0,240}?\s"
-
 PLACES = {
     "aws-secret-key: secret": (
         r"(?i:\baws[\W_]{0,3}secret(?:[\W_]{0,3}access)?(?:[\W_]{0,3}key)?|SecretAccessKey)"
@@ -132,21 +130,35 @@ PLACES = {
         r"\bmachine\s{1,8}\S{1,200}\s{1,8}(?:login\s{1,8}\S{1,200}\s{1,8})?password\s{1,8}" + _WORD
     ),
     "password: sshpass": r"\bsshpass\s{1,4}-p\s{0,4}" + _WORD,
-    "password: mysql mariadb": rf"\b(?:mysql\w{{0,8}}|mariadb)\b{_IN_COMMAND}-p" + _WORD,
-    "password: login": rf"\b(?:docker|podman|az|oc) login\b{_IN_COMMAND}-p[ =]" + _WORD,
-    "password: mongo redis-cli sqlcmd ldap": (
-        rf"\b(?:mongo\w{{0,8}}|redis-cli|sqlcmd|ldap\w{{3,8}})\b{_IN_COMMAND}-[apwP] " + _WORD
-    ),
-    "password: curl http": (
-        rf"\b(?:curl|https?)\b{_IN_COMMAND}(?:-[A-Za-z]{{0,6}}u[ =]?|--(?:proxy-)?user[ =])"
-        r"\\{0,4}[\"']?[^\s:\"'\\]{1,128}:(?P<value>[^\s\"'\\]{3,}+)"
-    ),
     "password: stdin with-token sudo": (
         rf"\b(?:echo|printf)\s{{1,4}}(?:-[ne]\s{{1,4}})?{_WORD}\\{{0,4}}[\"']?\s{{0,4}}\|\s{{0,4}}"
         r"(?:[^\n|;&]{0,160}?\s--(?:password-stdin|with-token)\b|sudo\s[^\n|;&]{0,40}?-S\b)"
     ),
 }
 """Values at a fixed place, in addresses, headers, SQL and commands: kind and hints, and pattern."""
+
+_REACH = 260  # characters between a command and an option of it
+_ENDS_COMMAND = r"(?P<end>(?<!\\)\n|[|;]|&(?=[&\s]))"
+
+
+def _command(names: str, option: str) -> re.Pattern[str]:
+    """Return a pattern of a command's names, of an option with its value, and of what ends it."""
+    return re.compile(rf"(?P<command>{names})|(?<=\s){option}|{_ENDS_COMMAND}")
+
+
+COMMANDS = {
+    "mysql mariadb": _command(r"\b(?:mysql\w{0,8}|mariadb)\b", "-p" + _WORD),
+    "login": _command(r"\b(?:docker|podman|az|oc) login\b", "-p[ =]" + _WORD),
+    "mongo redis-cli sqlcmd ldap": _command(
+        r"\b(?:mongo\w{0,8}|redis-cli|sqlcmd|ldap\w{3,8})\b", "-[apwP] " + _WORD
+    ),
+    "curl http": _command(
+        r"\b(?:curl|https?)\b",
+        r"(?:-[A-Za-z]{0,6}u[ =]?|--(?:proxy-)?user[ =])\\{0,4}[\"']?[^\s:\"'\\]{1,128}:"
+        r"(?P<value>[^\s\"'\\]{3,}+)",
+    ),
+}
+"""Passwords in options of commands, by the hints of each."""
 
 _COOKIES = re.compile(r"(?i:\b(?:set-)?cookie)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{0,4}[\"']?")
 _COOKIE = re.compile(r"\s{0,2}(?P<name>[\w.$!%*+-]{1,64}+)=(?P<value>[^\s;,\"'\\]*+);?")
@@ -192,6 +204,9 @@ def formed_secrets(text: str, lower: str) -> Iterator[Secret]:
             for match in pattern.finditer(text):
                 if is_real(match["value"]):
                     yield Secret(*match.span("value"), kind)
+    for names, pattern in COMMANDS.items():
+        if any(name in lower for name in names.split()):
+            yield from _in_commands(text, pattern)
     at = 0
     for header in _COOKIES.finditer(text) if "cookie" in lower else ():
         at = max(at, header.end())
@@ -199,3 +214,16 @@ def formed_secrets(text: str, lower: str) -> Iterator[Secret]:
             if len(cookie["value"]) >= 8 and mixed(cookie["value"]):
                 yield Secret(*cookie.span("value"), "cookie")
             at = cookie.end()
+
+
+def _in_commands(text: str, pattern: re.Pattern[str]) -> Iterator[Secret]:
+    """Yield passwords that options give to a command before them, in one pass."""
+    is_real = _CHECKS["password"]
+    begun: int | None = None  # where the newest command of this line ends
+    for match in pattern.finditer(text):
+        if match["command"] is not None:
+            begun = match.end()
+        elif match["end"] is not None:
+            begun = None
+        elif begun is not None and match.start() - begun <= _REACH and is_real(match["value"]):
+            yield Secret(*match.span("value"), "password")

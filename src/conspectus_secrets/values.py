@@ -7,7 +7,11 @@ Of a name the last words decide: `DB_PASSWORD` names a password, `password_file`
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal, NamedTuple
+
+REMEMBERED = 200  # most characters of a value whose kind is remembered
+LAST = 120  # characters of a name that are judged
 
 WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 """Words of a name in any case style."""
@@ -71,6 +75,8 @@ _ALGORITHM = re.compile(
     r"\A(?:base|sha|md|utf|aes|rot|hs|rs|argon|pbkdf|bcrypt)-?\d", re.IGNORECASE
 )
 _PATH = re.compile(r"\A(?:[A-Za-z]:\\|\.{0,2}/|~/|[a-z]+://)")
+_DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
+_SIGN = re.compile("[^A-Za-z0-9_.:/-]")  # of ASCII
 _DIGIT_INSIDE = re.compile(r"\d[A-Za-z]")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _TYPE = re.compile(r"(?:Key|Token|Secret|Password|Credential)(?:s|Types?)?\Z")
@@ -97,7 +103,22 @@ def named_kind(name: str) -> str | None:
         >>> named_kind("DB_PASSWORD"), named_kind("max_tokens"), named_kind("clientSecret")
         ('password', None, 'secret')
     """
-    words = [word.lower() for word in WORDS.findall(name[-120:])]
+    return _kind_under(name[-LAST:])
+
+
+def may_name(name: str) -> bool:
+    """Return whether any value under a name may be a secret; see `secret_kind`."""
+    return _may_end(name[-LAST:])
+
+
+@lru_cache(1_024)
+def _may_end(end: str) -> bool:
+    return "pass" in end.lower() or end.endswith("_KEY") or _kind_under(end) is not None
+
+
+@lru_cache(1_024)
+def _kind_under(end: str) -> str | None:
+    words = [word.lower() for word in WORDS.findall(end)]
     while words and (words[-1].isdigit() or words[-1] in ("value", "plain", "plaintext", "raw")):
         words.pop()
     last, before = ["", "", *words][-1], ["", "", *words][-2]
@@ -119,9 +140,25 @@ def named_kind(name: str) -> str | None:
     return "private-key" if last == "data" and words[-3:-1] == ["client", "key"] else None
 
 
+def has_digit(value: str) -> bool:
+    """Return whether a character of it is a digit."""
+    return bool(_DIGIT.search(value)) if value.isascii() else any(map(str.isdigit, value))
+
+
+def has_letter(value: str) -> bool:
+    """Return whether a character of it is a letter."""
+    return bool(_LETTER.search(value)) if value.isascii() else any(map(str.isalpha, value))
+
+
+def _has_sign(value: str) -> bool:
+    if value.isascii():
+        return _SIGN.search(value) is not None
+    return any(not c.isalnum() and c not in "_-.:/" for c in value)
+
+
 def mixed(value: str) -> bool:
     """Return whether it has letters and digits, unlike a plain word or number."""
-    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return has_digit(value) and has_letter(value)
 
 
 def scattered(value: str) -> bool:
@@ -131,8 +168,10 @@ def scattered(value: str) -> bool:
         >>> scattered("Zx9kq"), scattered("zx9#q"), scattered("step-2"), scattered("Step")
         (True, True, False, False)
     """
+    if not mixed(value):
+        return False
     signs = any(not c.isalnum() and c not in "_-.:/ %()[]," for c in value)
-    return mixed(value) and (signs or value.lower() != value != value.upper())
+    return signs or value.lower() != value != value.upper()
 
 
 def secret_kind(name: str, value: str, written: Written) -> str | None:
@@ -147,6 +186,12 @@ def secret_kind(name: str, value: str, written: Written) -> str | None:
         >>> secret_kind("DB_PASSWORD", "swordfish", "shell"), secret_kind("token", "str", "bare")
         ('password', None)
     """
+    judge = _judged if len(value) <= REMEMBERED else _judged.__wrapped__
+    return judge(name, value, written)
+
+
+@lru_cache(1_024)  # texts repeat what they assign
+def _judged(name: str, value: str, written: Written) -> str | None:
     kind = named_kind(name)
     if kind is not None:
         return kind if can_be(kind, value, written) else None
@@ -162,16 +207,23 @@ def secret_kind(name: str, value: str, written: Written) -> str | None:
     return None
 
 
+def without_marks(value: str) -> str:
+    """Return a value without marks of a redactor and variables."""
+    return MARKS.sub("", value) if "[redacted: " in value or "{" in value else value
+
+
 def is_placeholder(value: str) -> bool:
     """Return whether it stands for a missing value, as `<password>` or `YOUR_API_KEY`."""
-    value = MARKS.sub("", value)
+    value = without_marks(value)
     if len(value) > 200:
         return False
     if not value or _TEMPLATE.match(value):
         return True
     letters = [word.lower() for word in WORDS.findall(value) if not word.isdigit()]
     if not letters:
-        return not any(map(str.isdigit, value))
+        return not has_digit(value)
+    if not (letters[0] in _PLACEHOLDERS or set(letters[0]) == {"x"} or value.isalpha()):
+        return False
     digits = "".join(filter(str.isdigit, value))
     if value.isalpha() and any(word in value.lower() for word in ("passwor", "passwd")):
         return True  # `testpassword`
@@ -181,9 +233,9 @@ def is_placeholder(value: str) -> bool:
 
 def can_be(kind: str, value: str, written: Written) -> bool:
     """Return whether a value can be a secret of this kind."""
+    value = without_marks(value)
     if is_placeholder(value):
         return False
-    value = MARKS.sub("", value)
     words = value.split()
     if len(words) > 1 and written == "quoted" and kind == "password":
         return any(len(word) >= 6 and scattered(word) for word in words)
@@ -191,12 +243,12 @@ def can_be(kind: str, value: str, written: Written) -> bool:
     if size < 4 or len(words) > 1 or _is_path(value):
         return False
     bare = written == "bare"
-    digit, letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
+    digit, letter = has_digit(value), has_letter(value)
     if _CODE.match(value) and (bare or (written == "shell" and not digit)):
         return False
     if bare and (_ALGORITHM.match(value) or _is_prose(value)):
         return False
-    sign = any(not c.isalnum() and c not in "_-.:/" for c in value)
+    sign = _has_sign(value)
     if kind == "password":
         return (digit or sign or not bare) and not _names_a_secret(value)
     if kind == "secret":
@@ -241,6 +293,8 @@ def _is_worded(value: str) -> bool:
 
 def _names_a_secret(value: str) -> bool:
     """Return whether it only names a secret, as `new_password1` does."""
+    if "_" not in value and "-" not in value:
+        return False
     words = [word.lower() for word in WORDS.findall(value)]
     named = any(word in PASSWORDS or word in ("token", "secret") for word in words)
-    return named and ("_" in value or "-" in value) and sum(map(str.isdigit, value)) < 3
+    return named and sum(map(str.isdigit, value)) < 3

@@ -37,13 +37,24 @@ MARKS = (
 )
 PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])[\w{MARKS}])+)")
 # Arrows, symbols and emoji, without those that draw tables.
-SIGN = re.compile("[\u2190-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
+SIGNS = re.compile("[\u2190-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]+")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DENSE = re.compile(rf"[{DENSE}]+")
 _ACCENT = re.compile("(?<![иИ])[\u0300-\u036f]+")  # й is a letter of its own
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE"}) | str.maketrans("øØłŁđĐı", "oOlLdDi")
 _HUMPED = re.compile("[A-Z](?<=[a-z0-9].)")  # Looks at capitals alone, which are few
 _DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
+
+
+class _Names(dict[str, str]):
+    """The word that stands for a sign, by the sign."""
+
+    def __missing__(self, sign: str) -> str:
+        self[sign] = f" u{ord(sign):x} "
+        return self[sign]
+
+
+_NAMES = _Names()
 
 _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
 """The end of a question, perhaps with a bracket behind it, such as a picture's description."""
@@ -80,7 +91,11 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     bare = _ACCENT.sub("", unicodedata.normalize("NFKD", text.translate(_LETTERS)))
-    return SIGN.sub(lambda one: f" u{ord(one[0]):x} ", unicodedata.normalize("NFKC", bare))
+    return SIGNS.sub(_named, unicodedata.normalize("NFKC", bare))
+
+
+def _named(signs: re.Match[str]) -> str:
+    return "".join(map(_NAMES.__getitem__, signs[0]))
 
 
 def _pairs(run: re.Match[str]) -> str:

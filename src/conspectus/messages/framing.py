@@ -109,16 +109,15 @@ nor `{`, as in JSON and in templates."""
 
 _TALK = rf"(?:{_any(SPEAKERS)}){_F}[_ -]{_F}(?:{_any(PARTS)})(?:{_F}s)?"
 _TAG = re.compile(
-    rf"<(?={_GAP}{_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=)"
-    rf"|<(?={_GAP}(?:/{_GAP})?(?:{_any([*TAGS, *FOREIGN])}|{_TALK})(?!\w))"
-    rf"|<(?={_GAP}/?{_GAP}s{_GAP}>)"
-    rf"|<(?={_F}\|)"
-    rf"|\[(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKETS)}){_GAP}\])"
+    # A `<` before another one opens nothing, but for `<<sys>>`.
+    rf"<(?!<)(?={_F}\||{_GAP}(?:/{_GAP})?(?:(?:{_any([*TAGS, *FOREIGN])}|{_TALK})(?!\w)"
+    rf"|s{_GAP}>|(?<!/){_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=))"
+    rf"|\[(?!\[)(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKETS)}){_GAP}\])"
     rf"|<(?={_F}<{_F}/?{_F}(?:{_spread('sys')}){_F}>)",
     re.IGNORECASE,
 )
 _CLOSED = re.compile(rf"\|{_F}(>)")
-_PAIR = re.compile(rf"<(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))", re.IGNORECASE)
+_PAIR = re.compile(rf"<(?!<)(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))", re.IGNORECASE)
 _OPENED = re.compile(
     rf"{_START}{_HEAD}(<)(?={_GAP}(?:{_any(PAIRED)}){_GAP}>"
     rf"(?:[^\W\d_]|[ \t{_UNSEEN}]*+(?:[{BREAKS}]|\Z)))",

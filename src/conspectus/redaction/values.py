@@ -16,7 +16,7 @@ _ESCAPE = (
     r"|00[a-fA-F][0-9a-fA-F])"
 )
 _HIDDEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"  # Signs that nobody sees
-_CODED = re.compile(f"{_ESCAPE}|{_HIDDEN}")
+_CODED = re.compile(f"{_ESCAPE}|{_HIDDEN}++")
 
 MARK = "[redacted: {kind}]"  # Replacement of a secret, with its kind only: no length, no hash
 LEAST, MOST = 6, 512  # Characters of a value that is replaced elsewhere; private keys are longer

@@ -1,0 +1,102 @@
+"""What the scans of foreign text cost for hostile texts, plain prose of the same size = 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tables import KINDS, Row, cpu, prose
+
+from conspectus.archive.passages import original_of
+from conspectus.messages import read_messages
+from conspectus.messages.framing import as_notes, says_again, summary_name, summary_text
+from conspectus.messages.message import sendable
+from conspectus.messages.shortening import clip
+from conspectus.notes.reading import read_segment
+from conspectus.recall.layout import Hit, Packing
+from conspectus.recall.words import names_of, query_of
+from conspectus.tokens import TokenMeter
+from conspectus_secrets import SecretRedactor
+
+SIZE, SCREENED, QUICK = 1_000_000, 40_000, 100_000
+"""Characters of the texts that are compared; of those by which the worst kinds are chosen; and of
+the former in a quick run."""
+
+WORST = 6  # kinds of each scan that are compared in full
+MOST = 10  # times the processor's time for prose
+
+REDACTOR, METER = SecretRedactor(), TokenMeter(model="gpt-4o")
+
+
+def redact(text: str) -> None:
+    REDACTOR.redact(text)
+
+
+def index(text: str) -> None:
+    """Read a message, and take it apart for the index of words."""
+    [entry] = read_messages([{"role": "user", "content": text}])
+    original_of(entry, b"")
+
+
+def ask(text: str) -> None:
+    """Read a question, and show a found message."""
+    query_of(text)
+    names_of(text)
+    hit = Hit("m1", "m1", "k", "user", None, None, text, whole=len(text))
+    packing = Packing(2_000, METER.text)
+    packing.offer(hit)
+    packing.result()
+
+
+def take_notes(text: str) -> None:
+    """Read a message of the user, a call and its result as lines of the notes."""
+    function = {"name": "run", "arguments": text}
+    call = {"id": "c", "type": "function", "function": function}
+    history = [
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": text},
+    ]
+    read_segment(read_messages(history))
+
+
+def frame(text: str) -> None:
+    """Make a text harmless, and look for our own marks in it."""
+    says_again(text)
+    summary_name(summary_text(as_notes(sendable(text)), archived=True))
+
+
+def measure(text: str) -> None:
+    """Measure a message, and shorten it."""
+    [entry] = read_messages([{"role": "user", "content": text}])
+    clip(entry, 500, METER.message)
+
+
+SCANS: dict[str, Callable[[str], None]] = {
+    "redaction": redact,
+    "recall, messages": index,
+    "recall, questions": ask,
+    "notes": take_notes,
+    "framing": frame,
+    "tokens": measure,
+}
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Compare each scan of the kinds that are worst for it with that of prose."""
+    size = QUICK if quick else SIZE
+    plain = prose(size)
+    screened = {name: make(SCREENED) for name, make in KINDS.items()}
+    for scan, run in SCANS.items():
+        run(plain[:1_000])
+        costs = {name: cpu(lambda text=text: run(text)) for name, text in screened.items()}
+        worst = sorted(costs, key=costs.__getitem__, reverse=True)[:WORST]
+        base = min(cpu(lambda: run(plain)) for _ in range(3))
+        spent = {name: _least(run, KINDS[name](size)) for name in worst}
+        name = max(spent, key=spent.__getitem__)
+        detail = f"{name}: {spent[name]:,.0f} ms; prose {base:,.1f} ms; {len(KINDS)} kinds"
+        title = f"{scan} of hostile texts of {size:,} characters, the worst kind, prose = 1"
+        yield Row(title, spent[name] / base, MOST, "x", detail)
+
+
+def _least(run: Callable[[str], None], text: str) -> float:
+    return min(cpu(lambda: run(text)) for _ in range(2))
