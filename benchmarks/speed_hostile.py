@@ -88,15 +88,15 @@ def rows(quick: bool) -> Iterator[Row]:
     screened = {name: make(SCREENED) for name, make in KINDS.items()}
     for scan, run in SCANS.items():
         run(plain[:1_000])
-        costs = {name: cpu(lambda text=text: run(text)) for name, text in screened.items()}
+        costs = {name: _least(run, text, 1) for name, text in screened.items()}
         worst = sorted(costs, key=costs.__getitem__, reverse=True)[:WORST]
-        base = min(cpu(lambda: run(plain)) for _ in range(3))
-        spent = {name: _least(run, KINDS[name](size)) for name in worst}
+        base = _least(run, plain, 3)
+        spent = {name: _least(run, KINDS[name](size), 2) for name in worst}
         name = max(spent, key=spent.__getitem__)
         detail = f"{name}: {spent[name]:,.0f} ms; prose {base:,.1f} ms; {len(KINDS)} kinds"
         title = f"{scan} of hostile texts of {size:,} characters, the worst kind, prose = 1"
         yield Row(title, spent[name] / base, MOST, "x", detail)
 
 
-def _least(run: Callable[[str], None], text: str) -> float:
-    return min(cpu(lambda: run(text)) for _ in range(2))
+def _least(run: Callable[[str], None], text: str, times: int) -> float:
+    return min(cpu(lambda: run(text)) for _ in range(times))

@@ -23,7 +23,6 @@ ROW = 400  # Characters in which the names of a table's columns, and a row of it
 NO_ROOM = "(what was found takes more than {:,} tokens; ask with more tokens)"
 
 _CODE = re.compile(r"[{}()=;]")
-_BREAK = re.compile(f"\r\n|[{BREAKS}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,9 @@ class Hit:
         name = f"{self.name_in_order} " if cited or self.short else ""
         note = f" ({self.note})" if self.note else ""
         # Lines after the first are indented, so that none can pass for the line of another message.
-        text = _BREAK.sub(r"\g<0>  ", as_notes(sendable(self.text)))
+        text = as_notes(sendable(self.text))
+        ends = "  " if text[-1:] and text[-1] in BREAKS else ""
+        text = "  ".join(text.splitlines(keepends=True)) + ends
         return f"[{name}{who}{date}]{note} {text}" if text else f"[{name}{who}{date}]{note}"
 
 
