@@ -18,7 +18,7 @@ from conspectus_secrets.forms import formed_secrets
 from conspectus_secrets.private_keys import private_keys
 from conspectus_secrets.values import Secret
 
-VERSION = 10
+VERSION = 11
 """Rises whenever it finds something else, so that earlier drafts are not used."""
 
 ROUNDS = 16
