@@ -208,20 +208,20 @@ def a_host_of_ones_own():
 @pytest.mark.parametrize(
     "reminder",
     [
-        HumanMessage("Stay on course.", name="nudge_7"),
-        HumanMessage("Stay on course.", additional_kwargs={"from_my_host": True}),
-        HumanMessage("<hint>Stay on course.</hint>"),
-        HumanMessage("(host) Stay on course."),
+        HumanMessage("Stay on course.", name="helm_7"),
+        HumanMessage("Stay on course.", additional_kwargs={"from_the_helm": True}),
+        HumanMessage("<helm>Stay on course.</helm>"),
+        HumanMessage("(helm) Stay on course."),
     ],
     ids=["name", "mark", "tag", "beginning"],
 )
 def test_a_user_adds_a_host_to_the_table(reminder, a_host_of_ones_own):
     mine = HostMessages(
         "my host",
-        names=("nudge_*",),
-        marks=("from_my_host",),
-        tags=("hint",),
-        begins=("(host) ",),
+        names=("helm_*",),
+        marks=("from_the_helm",),
+        tags=("helm",),
+        begins=("(helm) ",),
     )
     assert not is_host_message(reminder)
     add_host(mine)
