@@ -320,7 +320,7 @@ def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, a
     no_secret(result.reason)
     assert all(a is b for a, b in zip(result.messages, messages, strict=True))
     no_secret(in_the_store(store))
-    assert Archive(store).export(Scope("local", "t")) == []
+    assert Archive(store).export(SCOPE) == []
     assert not asked
     later = asyncio.run(compactor.acompact(messages, thread_id="u", force=True))
     assert (later.outcome, later.failed) == ("kept", "redaction")
