@@ -17,6 +17,7 @@ from langchain_core.messages import (
 from langgraph.checkpoint.memory import InMemorySaver
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
+from conspectus.archive import Scope
 from conspectus.tokens import TokenMeter
 from engine import Scripted
 from histories import assistant, tool, user
@@ -208,3 +209,49 @@ def test_the_embedded_summariser_never_makes_a_history_larger(archive, force):
 
 
 SIZES = (1, 2, 5, 20, 60, 200)
+
+
+class CountedWriter(ScriptedChatModel):
+    """A model that answers, and counts the summaries that it is asked for."""
+
+    asked: int = 0
+
+    def _generate(self, messages: Any, *args: Any, **options: Any) -> Any:
+        if not any("AGENT" in str(message.content) for message in messages):
+            self.asked += 1
+        return super()._generate(messages, *args, **options)
+
+
+def quarter_of_the_characters(messages: Any) -> int:
+    return sum(len(str(message.content)) for message in messages) // 4
+
+
+@pytest.mark.parametrize("text", ["digits", "Chinese"])
+def test_a_model_is_asked_as_often_as_the_trigger_says(text):
+    trigger = 4_000
+    model = CountedWriter(answers=lambda _: f"It was found sound. {TEXTS[text] * 8}")
+    middleware = SummarizationMiddleware(
+        model,
+        trigger=("tokens", trigger),
+        keep=("messages", 6),
+        token_counter=quarter_of_the_characters,
+        archive="memory:",
+    )
+    guard = ContextGuard(middleware, window=8_000)
+    agent = create_agent(
+        model,
+        [],
+        system_prompt="AGENT " + "Be careful with the boats. " * 700,
+        middleware=[middleware, guard],
+        checkpointer=InMemorySaver(),
+    )
+    words = TEXTS[text] * 10
+    answer = f"It was found sound. {TEXTS[text] * 8}"
+    config: Any = {"configurable": {"thread_id": "t"}}
+    records: set[str] = set()
+    for n in range(120):
+        agent.invoke({"messages": [HumanMessage(f"Request {n}: {words}")]}, config)
+        records |= {record.id for record in middleware.archive.chain(Scope("local", "t", "main"))}
+    came = quarter_of_the_characters([HumanMessage((words + answer) * 120)])
+    assert 1 <= model.asked <= came // trigger + 1
+    assert len(records) > model.asked  # the window asked more often

@@ -262,7 +262,7 @@ def test_a_step_in_another_archive_does_not_touch_this_one():
         assert Archive(store).chain(scope)
 
 
-TALK = [{"role": "user", "content": f"question {n}"} for n in range(9)]
+TALK = [{"role": "user", "content": f"question {n} " + "word " * 40} for n in range(9)]
 RECORD = Compactor(keep=("messages", 2)).compact(TALK, thread_id="t", force=True).record.to_json()  # type: ignore[union-attr]
 del RECORD["bill"]  # its seconds are in no test's name
 

@@ -157,7 +157,8 @@ def test_two_conversations_without_a_thread_that_begin_alike_share_nothing(tmp_p
             model, backend, window=50_000, summarizer="embedded", **SETTINGS
         )
         graph = create_deep_agent(model, backend=backend, middleware=[mine], store=InMemoryStore())
-        said: Any = [("user", "Hi."), *(("user", f"{secret} {n}") for n in range(12))]
+        words = [f"{secret} {n} " + "word " * 40 for n in range(12)]
+        said: Any = [("user", "Hi."), *(("user", text) for text in words)]
         graph.invoke({"messages": said})
     folders = list((tmp_path / "conversation_history").iterdir())
     assert len(folders) == 2

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from conspectus.bridge import StepTimeout, io, pause
+from conspectus.core.items import Size
 from conspectus.core.plan import foreseen
 from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Cost, Draft
@@ -106,9 +107,14 @@ async def _written(material: Material) -> Draft:
     last_resort = (
         over and engine.settings.on_failure == "degrade" and EMBEDDED not in engine.writers
     )
+    names = [*engine.writers]
+    if window_alone_asks(material):
+        names = [EMBEDDED]
+    elif last_resort:
+        names.append(EMBEDDED)
     error = SummaryError("no summariser was given")
     try:
-        for by in (*engine.writers, *([EMBEDDED] if last_resort else ())):
+        for by in names:
             last = engine.memory.of(thread.scope).last_request
             for wait in (*RETRY_AFTER, None):
                 request = _request_of(material, by) if by != EMBEDDED else None
@@ -137,6 +143,40 @@ async def _written(material: Material) -> Draft:
         raise error
     finally:
         del error  # it holds this frame
+
+
+def window_alone_asks(material: Material) -> bool:
+    """Tell whether a compaction is due by the window alone, so that no model is asked for it.
+
+    A trigger in tokens says how often a model is asked. The window may ask earlier: in text that
+    takes more tokens than the trigger's counter says, or beside a large system prompt. The notes on
+    what leaves then are made by rules. The model is asked again, and reads these notes, once all
+    that has come since its last summary reaches the trigger.
+    """
+    thread = material.thread
+    engine = thread.engine
+    is_asked_for = material.plan.cause != "window" or engine.preview is not None
+    if is_asked_for or not engine.settings.notes or thread.room is None:
+        return False
+    limit = thread.room.limit
+    thresholds = [clause.threshold(limit) for clause in engine.policy.trigger]
+    if not any(threshold is not None and threshold <= limit for threshold in thresholds):
+        return False  # no trigger counts tokens, or none can be reached in this window
+    history = material.history
+    size = thread.trigger_size or history.size
+    evicted_tokens = 0
+    evicted_messages = 0
+    for record in reversed(history.chain):
+        if record.by not in ("", EMBEDDED):
+            break
+        evicted_tokens += max(0, record.tokens_before - record.tokens_after)
+        evicted_messages += len(record.covers)
+    # The trigger may count in its own way.
+    trigger_share = size.tokens / max(1, history.size.tokens)
+    not_summarised = Size(
+        size.tokens + int(evicted_tokens * trigger_share), size.messages + evicted_messages
+    )
+    return engine.policy.fired(not_summarised, limit) is None
 
 
 async def _draft_by(by: str, material: Material, request: SummaryRequest | None) -> Draft:
