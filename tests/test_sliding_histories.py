@@ -138,6 +138,19 @@ def test_a_caller_that_drops_all_that_was_in_view_goes_on():
     assert "48213" in compactor.recall("relay of Oslo port", thread_id="t").text
 
 
+def test_a_window_that_begins_with_the_last_kept_message_is_compacted_once():
+    compactor = Compactor(archive="memory:", trigger=("messages", 100), keep=("messages", 1))
+    *covered, newest_request = [*history(range(6)), user("Now the harbour. " + "Why? " * 40)]
+    compactor.compact([*covered, newest_request], thread_id="t", force=True)
+    later = [newest_request, assistant("It is done."), *history([7])]
+    compactor.compact([*covered, *later, user("Go on.")], thread_id="t")
+    sent = [*later, *history([8, 9]), user("And now?")]
+    first = compactor.compact(sent, thread_id="t", force=True)
+    again = compactor.compact(sent, thread_id="t")
+    assert (first.outcome, again.outcome) == ("compacted", "kept")
+    assert again.messages == first.messages
+
+
 def history(numbers: Any) -> list[dict[str, Any]]:
     return [one for number in numbers for one in turn(number)]
 

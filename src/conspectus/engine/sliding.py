@@ -28,7 +28,8 @@ class BegunLater(NamedTuple):
     """A history whose client sends its beginning no more."""
 
     start: int  # where in it what is known goes on
-    missing: tuple[str, ...]  # keys of the messages that stood before that
+    # keys of the messages that stood before that and that a record names; see `begun_later`
+    missing: tuple[str, ...]
     # places of messages before that, which the client has put there in the place of others
     own: tuple[int, ...] = ()
 
@@ -60,6 +61,9 @@ def begun_later(
         contents: what `content_of` gives for the key of each message.
         goes_on: the history is known to go on from the chain, even if the client has dropped all
             that was in view at its last record.
+
+    What stayed at the last record, and was dropped before it left, is not among the missing ones:
+    the next record names it no more, and equal messages would then have other keys.
     """
     if not chain:
         return None
@@ -82,7 +86,7 @@ def begun_later(
         if not goes_on or not said_once.isdisjoint(texts[MOST_FIRST:]):
             return None
         first = min(MOST_FIRST, _run(known, 0, texts, 0))
-        return BegunLater([*said, len(entries)][first], keys)
+        return BegunLater([*said, len(entries)][first], left)
     first, at = joint
     newest = next((n for n in reversed(said) if entries[n].role == "user"), None)
     if newest is not None:
@@ -91,7 +95,7 @@ def begun_later(
         if place < len(keys) and keys[place] in covered and contents[newest] == known[place]:
             return None
     own = () if texts[:first] == known[:first] else tuple(said[:first])
-    return BegunLater(said[first], keys[:at], own)
+    return BegunLater(said[first], left[:at], own)
 
 
 def goes_on_from(recent: Sequence[str], contents: Sequence[str]) -> bool:
