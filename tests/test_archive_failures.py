@@ -332,7 +332,7 @@ def test_a_fork_shares_no_connection_with_its_parent(database):
 
 def test_an_archive_that_can_only_be_read_is_read(tmp_path, monkeypatch):
     with Archive.open(tmp_path / "a #1.db") as archive:
-        said = [{"role": "user", "content": f"zebra {n}"} for n in range(30)]
+        said = [{"role": "user", "content": f"zebra {n} " * 20} for n in range(30)]
         Compactor(archive=archive).compact(said, thread_id="t", force=True)
     refuse = Mock(side_effect=PermissionError(13, "Permission denied"))
     monkeypatch.setattr("conspectus.archive.sqlite.open", refuse, raising=False)
