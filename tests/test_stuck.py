@@ -10,6 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from conspectus import Compactor, ContextGuard, StuckError, SummarizationMiddleware
 from engine import Scripted
+from histories import talk
+from odd_counters import COUNTERS
 from scripted_models import ScriptedChatModel
 
 TALK: list[Any] = [
@@ -50,6 +52,28 @@ def test_a_stuck_history_is_not_compacted_again_without_growth():
         said = [*said, AIMessage(f"{n} done", id=f"a{n}"), HumanMessage(f"next {n}", id=f"n{n}")]
     assert records[0] is not None
     assert records[1:] == [None] * 7
+
+
+def test_a_stuck_view_shows_what_the_user_asks():
+    request = HumanMessage("Rename parse_config, and run the tests. " * 8, id="request")
+    compactor = Compactor(window=4_000, archive="memory:", alternate_roles="off")
+    result = compactor.compact([RULES, *TALK, request], thread_id="t")
+    assert result.outcome == "stuck"
+    assert result.messages[-1] is request
+
+
+def test_a_view_that_fits_by_an_odd_counter_shows_part_of_the_request():
+    """By arithmetic over single messages this one would never fit."""
+    counter = COUNTERS["superadditive"]
+    rules = {"role": "system", "content": "Rule. " * 325}
+    request = {"role": "user", "content": "Rename parse_config. " * 19}
+    compactor = Compactor(
+        window=1_500, archive="memory:", token_counter=counter, alternate_roles="off"
+    )
+    result = compactor.compact([rules, *talk(6, 60), request], thread_id="t")
+    assert (result.outcome, result.clipped) == ("compacted", 1)
+    assert result.messages[-1]["content"].startswith("Rename parse_config.")
+    assert counter(result.messages) <= 1_500
 
 
 def test_a_giant_that_may_leave_leaves_at_once():

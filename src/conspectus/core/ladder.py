@@ -261,11 +261,16 @@ class Ladder:
         return Compact("", (*leave,), clips, share, self.tokens, after, self.limit, self.cap)
 
     def smallest(self, *, clip: bool) -> Compact:
-        """Return the plan by which all leaves that may, and all is clipped that may be."""
+        """Return the plan by which all leaves that may, and all is clipped that may be.
+
+        Of the user's newest message and of pinned ones an eighth of the budget is shown: a model
+        that does not see what it is asked answers something else.
+        """
         leave, stay = self.divide(self.legal[-1])
+        lasting = self.theirs & self.fixed
         clips = list[Clip]()
         for i in stay if clip else ():
-            size = self.size(i, 1)
+            size = self.size(i, max(1, self.budget // LARGE) if i in lasting else 1)
             if size < self.items[i].tokens:
                 clips.append(Clip(i, size))
         share = self.floor if leave or self.standing > self.floor else 0

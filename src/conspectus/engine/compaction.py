@@ -42,7 +42,7 @@ CUT = (
     "last whole sentence; raise max_tokens of its model or max_summary_tokens for longer ones"
 )
 
-STUCK_AND_SMALLER = "{}; what may leave has left, and what is sent is as small as it may be"
+STUCK_AND_SMALLER = "{}; what may leave has left"
 
 
 async def compact(

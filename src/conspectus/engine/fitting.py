@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from conspectus.core.items import Compact, Keep, Plan, Stuck
+from conspectus.core.items import Clip, Compact, Keep, Plan, Stuck, highest
 from conspectus.core.plan import STUCK
 from conspectus.core.policy import grown
 from conspectus.engine.thread import Thread
@@ -56,14 +56,35 @@ def fitting(thread: Thread, history: History, planned: Planning, *, force: bool 
     smallest = replace(smallest, cause=plan.cause, budget=budget, stuck=None)
     size = _size_with_summary(thread, history, smallest)
     if size <= budget:
-        return smallest
+        return _showing_more(thread, history, smallest, aim)
     stuck = _stuck(history, size, budget)
     reached = thread.stuck_at(history)
     if not isinstance(stuck, Stuck):
         return stuck
     if reached is not None and not grown(history.size.tokens, reached) and not force:
         return stuck
+    if plan.stuck is not None:
+        smallest = replace(plan, budget=budget)  # what the user asks is shown in it
     return replace(smallest, stuck=stuck, at_most=max(size, smallest.at_most))
+
+
+def _showing_more(thread: Thread, history: History, plan: Compact, room: int) -> Compact:
+    """Return the plan with its clips as large as the room allows, all to one level."""
+
+    def with_level(level: int) -> Compact:
+        clips = list[Clip]()
+        for clip in plan.clips:
+            item = history.items[clip.index]
+            limit = clip.limit if item.back else max(clip.limit, level)
+            if limit < item.tokens or item.back:
+                clips.append(replace(clip, limit=limit))
+        return replace(plan, clips=tuple(clips))
+
+    def is_within(level: int) -> bool:
+        return _size_with_summary(thread, history, with_level(level)) <= room
+
+    largest = max((history.items[clip.index].tokens for clip in plan.clips), default=0)
+    return with_level(highest(0, largest, is_within))
 
 
 def _stuck(history: History, needed: int, budget: int) -> Keep | Stuck:
