@@ -70,6 +70,18 @@ def first_and_newest(turns: Turns) -> list[Any]:
     return all_of([turns[0][:1], *turns[-14:]] if len(turns) > 14 else turns)
 
 
+def first_turns_and_newest(turns: Turns) -> list[Any]:
+    """As of clients that keep their task with its first steps, or examples."""
+    return all_of([*turns[:2], *turns[-10:]] if len(turns) > 12 else turns)
+
+
+def head_and_tail(turns: Turns) -> list[Any]:
+    if len(turns) <= 14:
+        return all_of(turns)
+    note = user(f"Skipped {2 * (len(turns) - 14)} messages.")
+    return [*turns[0], *turns[1], note, *all_of(turns[-12:])]
+
+
 def own_summary(turns: Turns) -> list[Any]:
     if len(turns) <= 14:
         return all_of(turns)
@@ -144,6 +156,9 @@ SLIDING: dict[str, Any] = {
     "oldest pair by pair": (oldest_pair_by_pair, plain),
     "the system prompt stays": (with_a_system_prompt, plain),
     "the first message stays": (first_and_newest, plain),
+    "the first turns stay": (first_turns_and_newest, plain),
+    "the first turns stay with their calls": (first_turns_and_newest, with_calls),
+    "a note behind the first turns": (head_and_tail, plain),
     "a summary of its own": (own_summary, plain),
     "short words in each turn": (newest(12), with_short_words),
     "equal ids of calls": (newest(10), with_calls),

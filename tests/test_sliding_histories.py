@@ -44,6 +44,17 @@ def first_and_newest(turns: Turns) -> Turns:
     return [turns[0][:2], *turns[-14:]] if len(turns) > 15 else turns
 
 
+def first_turns_and_newest(turns: Turns) -> Turns:
+    return [*turns[:2], *turns[-12:]] if len(turns) > 14 else turns
+
+
+def own_note_behind_first_turn(turns: Turns) -> Turns:
+    if len(turns) <= 13:
+        return turns
+    note = [user(f"Skipped {4 * (len(turns) - 13)} messages.")]
+    return [turns[0], note, *turns[-12:]]
+
+
 def own_summary_and_newest(turns: Turns) -> Turns:
     if len(turns) <= 12:
         return turns
@@ -91,7 +102,7 @@ class Caller:
 
 @pytest.mark.parametrize("fitter", [False, True])
 @pytest.mark.parametrize("ids", [False, True])
-@pytest.mark.parametrize("pick", [newest, first_and_newest])
+@pytest.mark.parametrize("pick", [newest, first_and_newest, first_turns_and_newest])
 def test_a_history_without_its_beginning_is_compacted_as_the_whole(pick, ids, fitter):
     callers = [Caller(one, ids=ids, fitter=fitter) for one in (whole, pick)]
     for caller in callers:
@@ -104,7 +115,16 @@ def test_a_history_without_its_beginning_is_compacted_as_the_whole(pick, ids, fi
     assert callers[1].archived == callers[0].archived
 
 
-@pytest.mark.parametrize("pick", [newest, first_and_newest, own_summary_and_newest])
+@pytest.mark.parametrize(
+    "pick",
+    [
+        newest,
+        first_and_newest,
+        first_turns_and_newest,
+        own_note_behind_first_turn,
+        own_summary_and_newest,
+    ],
+)
 def test_a_new_process_goes_on_with_a_history_that_begins_later(pick):
     caller = Caller(pick)
     caller.run(40, restart=True)

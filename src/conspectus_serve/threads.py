@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from operator import attrgetter, is_
 from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.engine.sliding import MOST_FIRST, joint_of
+from conspectus.engine.sliding import MOST_KEPT, joint_of, run_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus_serve.cleared import is_left_of
@@ -340,14 +341,14 @@ class Originals:
         # What stood behind the last answer may have been put in other words.
         answers = (n for n in reversed(range(len(were))) if seen.marks[were[n]].by_model)
         reaching = next(answers, -1) + 1
-        joint = joint_of(known, [bare(marks[at].name) for at in are], reaching=reaching)
+        said = [bare(marks[at].name) for at in are]
+        joint = joint_of(known, said, reaching=reaching)
         if joint is None:
             return marks, Dropped()
         first, at = joint
-        kept_first = bool(first) and known[0] == bare(marks[are[0]].name)
-        begin = were[first] if kept_first else seen.own
-        gone = slice(begin, were[at])
-        own = 0 if kept_first else are[first]
+        kept = run_of(known, 0, said[:first], 0)
+        gone = slice(max(were[kept], seen.own), were[at])
+        own = are[first] if kept < first else min(seen.own, are[first])
         dropped = Dropped(are[first], seen.marks[gone], seen.messages[gone], own)
         return _with_names_of(seen.marks[were[at] :], marks, are[first]), dropped
 
@@ -399,8 +400,8 @@ class Originals:
 
 def _begin_alike(marks: Sequence[Mark], others: Sequence[Mark]) -> bool:
     """Return whether two histories begin with the same messages."""
-    begin = slice(MOST_FIRST + 1)
-    return [one.name for one in marks[begin]] == [one.name for one in others[begin]]
+    begin, other = ((one.name for one in part if one.said) for part in (marks, others))
+    return [*islice(begin, MOST_KEPT + 1)] == [*islice(other, MOST_KEPT + 1)]
 
 
 def _with_names_of(known: Sequence[Mark], marks: list[Mark], start: int) -> list[Mark]:

@@ -2,9 +2,9 @@
 
 Many clients send their newest messages only: the last twenty, or as many as some tokens hold. What
 they have dropped at the beginning is covered by records, which go on standing for it. Some keep the
-first messages, or put a summary of their own there. A history is known so if it goes on, message by
-message, from what a record has left in view; what a client has changed or deleted elsewhere fits no
-record, as before.
+first messages, such as the task, and some put a message of their own behind those: a summary, or a
+note that something was left out. A history is known so if it goes on, message by message, from what
+a record has left in view; what a client has changed or deleted elsewhere fits no record, as before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import NamedTuple
 from conspectus.core.records import Chain
 from conspectus.messages import SUMMARY_LINE, Message
 
-MOST_FIRST = 2  # messages that a client keeps at the beginning, or puts there, such as a summary
+MOST_KEPT = 8  # first messages that a client keeps, such as its task, or examples
+MOST_OWN = 2  # messages that a client puts in the place of others, such as a summary
 LEAST_SHARED = 2  # messages in a row that a history must share with the end of what is known
 MANY_SHARED = 8  # the same with what is known, where it goes on in another way before its end
 ASKED_ANEW = 2  # messages at the end of what is known that a client may put in other words
@@ -75,7 +76,7 @@ def begun_later(
     keys = (*left, *(key for key in chain[-1].stayed if key not in there))
     known = [content_of(key) for key in keys]
     said = [at for at, entry in enumerate(entries) if entry.role != "system"]
-    if any(entries[at].text.startswith(SUMMARY_LINE) for at in said[: MOST_FIRST + 1]):
+    if any(entries[at].text.startswith(SUMMARY_LINE) for at in said[: MOST_OWN + 1]):
         return None  # a view that was given back, of another branch
     texts = [contents[at] for at in said]
     joint = joint_of(known, texts, max(len(left), len(known) - ASKED_ANEW))
@@ -83,10 +84,10 @@ def begun_later(
     if joint is None:
         often = Counter(known)
         said_once = {content for key in covered if often[content := content_of(key)] == 1}
-        if not goes_on or not said_once.isdisjoint(texts[MOST_FIRST:]):
+        kept = min(MOST_KEPT, run_of(known, 0, texts, 0))
+        if not goes_on or not said_once.isdisjoint(texts[max(kept, MOST_OWN) :]):
             return None
-        first = min(MOST_FIRST, _run(known, 0, texts, 0))
-        return BegunLater([*said, len(entries)][first], left)
+        return BegunLater([*said, len(entries)][kept], left)
     first, at = joint
     newest = next((n for n in reversed(said) if entries[n].role == "user"), None)
     if newest is not None:
@@ -94,8 +95,8 @@ def begun_later(
         place = at + said.index(newest) - first
         if place < len(keys) and keys[place] in covered and contents[newest] == known[place]:
             return None
-    own = () if texts[:first] == known[:first] else tuple(said[:first])
-    return BegunLater(said[first], left[:at], own)
+    kept = run_of(known, 0, texts[:first], 0)
+    return BegunLater(said[first], left[:at], tuple(said[kept:first]))
 
 
 def goes_on_from(recent: Sequence[str], contents: Sequence[str]) -> bool:
@@ -115,16 +116,16 @@ def joint_of(
     messages at least, one of which was said once: short answers are said again and again. None if
     it does not go on, or begins where what is known begins.
     """
-    if _run(known, 0, said, 0) > MOST_FIRST:
+    if run_of(known, 0, said, 0) > MOST_KEPT:
         return None  # it begins where what is known begins
     places: dict[str, list[int]] = {}
     for at, content in enumerate(known):
         places.setdefault(content, []).append(at)
-    for first in range(min(MOST_FIRST + 1, len(said))):
+    for first in range(min(MOST_KEPT + MOST_OWN + 1, len(said))):
         for at in places.get(said[first], ()):
             if not _may_stand_first(known, said[:first], at, places.keys()):
                 continue
-            shared = _run(known, at, said, first)
+            shared = run_of(known, at, said, first)
             if shared < least or at + shared < reaching:
                 continue
             if any(len(places[content]) == 1 for content in known[at : at + shared]):
@@ -137,16 +138,20 @@ def _may_stand_first(
 ) -> bool:
     """Return whether these messages may stand before a history that begins at a place.
 
-    They are the first ones that are known, or the client's own in the place of more others. Where
-    one message is missing behind the former, somebody has deleted it; one in the place of one is an
-    edit.
+    They are the first ones that are known, and behind them the client's own in the place of more
+    others. Where one message is missing behind the former, somebody has deleted it; one in the
+    place of one is an edit.
     """
-    if list(first) == list(known[: len(first)]):
-        return at >= len(first) + (LEAST_DROPPED if first else 1)
-    return at > len(first) and not any(one in contents for one in first)
+    kept = run_of(known, 0, first, 0)
+    own = first[kept:]
+    if not own:
+        return kept <= MOST_KEPT and at >= kept + (LEAST_DROPPED if kept else 1)
+    if kept > MOST_KEPT or len(own) > MOST_OWN:
+        return False
+    return at > len(first) and not any(one in contents for one in own)
 
 
-def _run(known: Sequence[str], at: int, said: Sequence[str], first: int) -> int:
+def run_of(known: Sequence[str], at: int, said: Sequence[str], first: int) -> int:
     """Return how many messages are alike from two places on."""
     count = 0
     for one, other in zip(known[at:], said[first:], strict=False):
