@@ -255,3 +255,23 @@ def test_a_model_is_asked_as_often_as_the_trigger_says(text):
     came = quarter_of_the_characters([HumanMessage((words + answer) * 120)])
     assert 1 <= model.asked <= came // trigger + 1
     assert len(records) > model.asked  # the window asked more often
+
+
+@pytest.mark.parametrize("reserved", [0, 1_600, 4_000])
+def test_a_model_writes_each_summary_although_room_is_reserved(reserved):
+    """The trigger, a share of the whole window, is then above what is left of it."""
+    compactor = Compactor(
+        summarizer=Scripted(lambda _: "- They agreed. [x]"),
+        window=8_000,
+        reserved_tokens=reserved,
+        archive="memory:",
+    )
+    said: list[Any] = []
+    writers: list[str] = []
+    for n in range(60):
+        said += [user(f"Request {n} " + "why " * 150), assistant(f"Answer {n} " + "so " * 150)]
+        result = compactor.compact([*said, user(f"Go on {n}.")], thread_id="t")
+        if result.record is not None:
+            writers.append(result.record.by)
+    assert len(writers) > 2
+    assert set(writers) == {"scripted"}

@@ -152,18 +152,23 @@ def window_alone_asks(material: Material) -> bool:
     takes more tokens than the trigger's counter says, or beside a large system prompt. The notes on
     what leaves then are made by rules. The model is asked again, and reads these notes, once all
     that has come since its last summary reaches the trigger.
+
+    Where the trigger counts as the window does, the window asks first only if less of it is left
+    than the trigger says. No compaction would then be the trigger's, and a model is asked for each.
     """
     thread = material.thread
     engine = thread.engine
     is_asked_for = material.plan.cause != "window" or engine.preview is not None
     if is_asked_for or not engine.settings.notes or thread.room is None:
         return False
+    if thread.trigger_size is None:
+        return False  # the trigger counts as the window does
     limit = thread.room.limit
     thresholds = [clause.threshold(limit) for clause in engine.policy.trigger]
     if not any(threshold is not None and threshold <= limit for threshold in thresholds):
         return False  # no trigger counts tokens, or none can be reached in this window
     history = material.history
-    size = thread.trigger_size or history.size
+    size = thread.trigger_size
     evicted_tokens = 0
     evicted_messages = 0
     for record in reversed(history.chain):
