@@ -121,7 +121,11 @@ def archived(
         for number, text in enumerate(texts)
         for one in (
             {"role": "user", "content": text, "id": f"u{number}"},
-            {"role": "assistant", "content": f"Done {number}.", "id": f"a{number}"},
+            {
+                "role": "assistant",
+                "content": f"Done {number}." + " I have looked at all of it." * 15,
+                "id": f"a{number}",
+            },
         )
     ]
     messages.append({"role": "user", "content": "Go on.", "id": "last"})

@@ -174,7 +174,7 @@ def test_what_is_no_history_is_an_error_that_says_what_to_give(given, says):
 @pytest.mark.parametrize("name", [7, uuid.UUID(int=5)])
 def test_a_thread_may_be_a_number_or_a_uuid(name):
     store = InMemoryStore()
-    messages = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(9)]
+    messages = [HumanMessage(f"Look at module {n}. " * 5, id=f"m{n}") for n in range(9)]
     compactor = Compactor(archive=store, keep=("messages", 2))
     assert compactor.compact(messages, thread_id=name, force=True).record
     for one in (name, str(name)):
@@ -182,7 +182,9 @@ def test_a_thread_may_be_a_number_or_a_uuid(name):
     own = SummarizationMiddleware(None, trigger=("messages", 4), keep=("messages", 2))
     graph, _ = agent(lambda _: "Sound.", own)
     for n in range(4):
-        state = graph.invoke(said(f"And {n}?"), thread(name))
+        state = graph.invoke(
+            said(f"And {n}? " + "Please look at that module, too. " * 5), thread(name)
+        )
     assert len(state["messages"]) < 8
     held = graph.get_state(thread(name)).values["_conspectus"]
     assert held["thread"] == str(name)
@@ -239,7 +241,10 @@ def test_a_setting_of_a_compactor_that_is_set_later_is_no_setting():
 
 @pytest.mark.parametrize(("archive", "lost"), [("memory:", ""), (None, ", not archived")])
 def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, lost):
-    talk = [{"role": ("user", "assistant")[n % 2], "content": f"Step {n}."} for n in range(12)]
+    talk = [
+        {"role": ("user", "assistant")[n % 2], "content": f"Step {n} is done. " * 5}
+        for n in range(12)
+    ]
     compactor = Compactor(archive=archive, keep=("messages", 4))
     assert "summarizer='embedded', trigger=('tokens', 170000), keep=('mess" in repr(compactor)
     result = compactor.compact(talk, thread_id="t", force=True)

@@ -77,7 +77,7 @@ RULES = {"role": "system", "content": "rule " * 5_000}
     ("messages", "settings", "says"),
     [
         ([user("x " * 50_000)], {"window": 1_000, "archive": None}, "with an archive"),
-        ([RULES, *talk(3)], {"window": 2_000}, "2,000"),
+        ([RULES, *talk(1)], {"window": 2_000}, "2,000"),
         (talk(60), {"window": 3_000, "on_failure": "keep"}, "it is empty"),
     ],
 )

@@ -406,7 +406,7 @@ def test_a_thread_of_other_sessions_names_them(tmp_path):
             one.recall("m_1.py", thread_id="h")
 
 
-@pytest.mark.parametrize("tokens", [60, 100, 300])
+@pytest.mark.parametrize("tokens", [75, 100, 300])
 def test_in_little_room_a_passage_begins_where_the_words_are(tokens):
     long = "\n".join(f"line {n}: value of parameter p{n} is {n * 37}" for n in range(400))
     one = Compactor(trigger=("messages", 4), keep=("messages", 1), archive="memory:")

@@ -4,6 +4,7 @@ import base64
 import logging
 import struct
 import zlib
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from langgraph.runtime import Runtime
 
 from conspectus import Compactor, SummarizationMiddleware, short_term
 from conspectus.messages import read_message, read_messages
-from conspectus.tokens import FAMILIES, TokenMeter, estimate
+from conspectus.tokens import FAMILIES, MAY_BE_LOW, TokenMeter, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from conspectus_sdk import Fitter
 from engine import compacted, engine
@@ -30,6 +31,46 @@ def test_any_text_takes_a_token_and_at_most_its_bytes_and_a_longer_one_never_les
     for family in FAMILIES:
         assert bool(text) <= estimate(text, family) <= 4 * size + 4 * bool(text)
         assert estimate(text, family) <= estimate(text + more, family)
+
+
+def odd_texts() -> dict[str, str]:
+    """Texts of the kinds that tools print and of scripts that few people write."""
+    draw = Random(5)
+    words = "parser queue limit value index".split()
+    ge_ez = "ሰላም ዓለም ቤት ውሃ መጽሐፍ ትምህርት ሀገር".split()
+    rows = [(draw.choice(words), draw.randint(0, 9_999)) for _ in range(60)]
+    return {
+        "ruled table": "\n".join(f"+--------+------+\n| {a:<6} | {b:>4} |" for a, b in rows),
+        "box": "\n".join(f"├────────┼──────┤\n│ {a:<6} │ {b:>4} │" for a, b in rows),
+        "tree": "\n".join("│   " * (b % 5) + f"├── {a}.rs" for a, b in rows),
+        "diff": "\n".join("+- "[b % 3] + " " * (b % 9) + "})"[: b % 3] for a, b in rows),
+        "deep": "\n".join(" " * 4 * (b % 6) + "break" for a, b in rows),
+        "same line": "        return\n" * 90,
+        "Ge'ez": " ".join(draw.choice(ge_ez) for _ in range(90)),
+        "Braille": "".join(chr(draw.randint(0x2800, 0x28FF)) for _ in range(300)),
+        "bases": "".join(draw.choice("ACGT") for _ in range(600)),
+        "signs": "".join(draw.choice("∀∃∈∉∋∑∏√∝∞∠∧∨∩∪∫≈≠≡≤≥⊂⊃⊕") for _ in range(200)),
+        "Korean": "".join(
+            draw.choice("값을확인하고결과를다시보내주세요오류가났습니다") for _ in range(200)
+        ),
+        "dump": "\n".join(f"{b:08x}: {b * 7:08x} {b * 977:08x}" for a, b in rows),
+        "colours": "".join(f"\x1b[{30 + b % 8}m{a}\x1b[0m " for a, b in rows),
+        "bar": "\n".join(f"{b % 100:>3}%|{'█' * (b % 30)}{' ' * (30 - b % 30)}|" for a, b in rows),
+        "one line": "| 17 | -- |",
+    }
+
+
+def test_no_estimate_is_more_than_five_percent_too_low(script):
+    counters = script("vocabularies").families()
+    too_low: dict[str, float] = {}
+    for kind, text in odd_texts().items():
+        real = {family: count(text) for family, count in counters.items()}
+        real["unknown"] = max(real.values())
+        for family in FAMILIES:
+            error = estimate(text, family) / real[family] - 1
+            if error < -MAY_BE_LOW:
+                too_low[f"{kind}, {family}"] = round(error, 2)
+    assert too_low == {}
 
 
 def talk(turns: int, share: float) -> list[Any]:

@@ -12,42 +12,51 @@ from conspectus.cli import options, output
 from conspectus.cli.options import FileArgument, JsonOption
 from conspectus.messages import read_messages
 from conspectus.model import windows
-from conspectus.tokens import KNOWN, TokenMeter
+from conspectus.tokens import KNOWN, MAY_BE_HIGH, MAY_BE_LOW, TokenMeter
 from conspectus.transcripts import HistoryFile, mend, read_history
 
 LARGEST, START = 5, 60  # messages that are listed by themselves, and characters shown of each
 MODEL = "The model that reads it, such as gpt-4o. Default: the one that FILE names."
+COUNTER = "A vocabulary that counts exactly: tiktoken:o200k_base, or tokenizers:FILE."
 UNKNOWN = (
-    "the tokenizer of {!r} is not known here, so the estimate is a little high; a name such as "
-    "gpt-4o, claude-sonnet-4-5 or deepseek-chat counts as that model does"
+    "the tokenizer of {!r} is not known here, so the estimate is that of the tokenizer which takes "
+    "most; a name such as gpt-4o, claude-sonnet-4-5 or deepseek-chat counts as that model does"
+)
+ESTIMATED = (
+    f"Estimated: rarely more than {MAY_BE_LOW:.0%} below what the model counts, some percent above "
+    f"in prose and code, up to {MAY_BE_HIGH:.0%} above in rare kinds of text. "
+    "--counter tiktoken:o200k_base counts exactly"
 )
 
 
 def tokens(
     file: FileArgument,
     model: Annotated[str | None, Option(metavar="NAME", help=MODEL, show_default=False)] = None,
+    counter: Annotated[str | None, Option(metavar="SPEC", help=COUNTER, show_default=False)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count the tokens of a history: in all, by role, and its largest messages.
 
-    The count is an estimate that needs no vocabulary, for the tokenizer of a model; without one,
-    the count for each family of tokenizers is shown too. Tool calls without a result and results
+    The count is an estimate that needs no vocabulary, for the tokenizer of a model, and rather too
+    high than too low; without a model, the count for each family of tokenizers is shown too. A
+    vocabulary counts exactly. Tool calls without a result and results
     without a call are listed: a provider refuses a history with broken pairs.
     """
     if model is not None and options.known_model(model) is None:
         print(f"conspectus: note: {UNKNOWN.format(model)}", file=sys.stderr)
     with output.working("Counting …"):
         history = read_history(file)
-        counted = _count(history, model or history.model)
+        counted = _count(history, model or history.model, counter)
     if as_json:
         output.print_json(counted)
     else:
         _print(counted, history)
 
 
-def _count(history: HistoryFile, model: str) -> dict[str, Any]:
+def _count(history: HistoryFile, model: str, counter: str | None) -> dict[str, Any]:
     """Return the numbers of one history for a model, as plain data."""
-    meter, pairs = TokenMeter(model=options.known_model(model)), mend(history.messages)
+    meter = TokenMeter(counter, model=options.known_model(model))
+    pairs = mend(history.messages)
     entries = read_messages(history.messages)
     sizes = [meter.entry(entry) for entry in entries]
     by_role: dict[str, dict[str, int]] = {}
@@ -62,6 +71,7 @@ def _count(history: HistoryFile, model: str) -> dict[str, Any]:
         "format": history.form.name,
         "messages": len(entries),
         "tokens": sum(sizes),
+        "exact": meter.exact,
         "model": model,
         "window": history.window or windows.profile_of(model),
         "family": meter.family,
@@ -84,7 +94,9 @@ def _print(counted: dict[str, Any], history: HistoryFile) -> None:
     if window:
         share = counted["tokens"] / window
         say(f"{share:.0%} of the window of {counted['model']}, {window:,} tokens")
-    if counted["family"] == "unknown" and counted["messages"]:
+    if not counted["exact"] and counted["messages"]:
+        say(ESTIMATED)
+    if counted["family"] == "unknown" and counted["messages"] and not counted["exact"]:
         each = ", ".join(f"{family} {size:,}" for family, size in counted["by_family"].items())
         say(f"By family of tokenizers: {each}; --model names one")
     if counted["messages"]:

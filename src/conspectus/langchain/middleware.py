@@ -185,7 +185,7 @@ class SummarizationMiddleware(
         >>> from langchain_core.messages import HumanMessage
         >>> from langgraph.runtime import Runtime
         >>> summarize = SummarizationMiddleware(None, trigger=("messages", 3), keep=("messages", 1))
-        >>> said = [HumanMessage(f"Look at module {n}.") for n in range(3)]
+        >>> said = [HumanMessage(f"Look at module {n}. " * 9) for n in range(3)]
         >>> update = summarize.before_model({"messages": said}, Runtime())
         >>> [type(message).__name__ for message in update["messages"]]
         ['RemoveMessage', 'HumanMessage', 'HumanMessage']
