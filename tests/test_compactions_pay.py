@@ -145,7 +145,7 @@ def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
 
     def summarise(messages: list[Any]) -> str:
         asked.append(len(messages))
-        return "All parts were looked at, and each of them was found sound. " * 4
+        return "All parts were looked at, and each of them was found sound. " * 10
 
     middle = SummarizationMiddleware(
         ScriptedChatModel(answers=answer),

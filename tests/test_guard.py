@@ -123,7 +123,7 @@ def test_output_is_reserved_from_the_models_own_setting():
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
 
 
-LIMIT = 2_000
+LIMIT = 2_500
 ASKED = "What do the tables say?"
 ROWS = "".join(f"{n}: one more row of a table that is far too long\n" for n in range(400))
 

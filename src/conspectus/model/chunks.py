@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from conspectus.core.items import highest
 from conspectus.messages import Message
 
 # Ends of lines, sentences and words, the best first
@@ -43,10 +42,35 @@ def divide(
             units.append(group)
         else:
             units += [[part] for one in group for part in _fitting(one, room, count, frame)]
-    fewest = len(_filled(units, room))
-    # The smallest room in which they are no more is that in which they are most alike.
-    smaller = highest(0, room - 1, lambda less: len(_filled(units, room - less)) <= fewest)
-    return _filled(units, room - smaller)
+    as_few = _filled(units, room)
+    return _balanced(units, room, len(as_few)) or as_few
+
+
+def _balanced(units: Sequence[Sequence[Part]], room: int, number: int) -> list[list[Part]] | None:
+    """Return so many pieces of like size; None if they do not hold all units.
+
+    Each piece is filled up to its share of what remains, to the nearest unit.
+    """
+    sizes = [sum(part.size for part in unit) for unit in units]
+    remaining = sum(sizes)
+    pieces = list[list[Part]]()
+    index = 0
+    for pieces_left in range(number, 0, -1):
+        share = remaining / pieces_left
+        piece = list[Part]()
+        filled = 0
+        while index < len(units):
+            size = sizes[index]
+            fits = filled + size <= room and filled + size / 2 <= share
+            if piece and not fits:
+                break
+            piece += units[index]
+            filled += size
+            index += 1
+        if piece:
+            pieces.append(piece)
+        remaining -= filled
+    return pieces if index == len(units) else None
 
 
 def _filled(units: Sequence[Sequence[Part]], room: int) -> list[list[Part]]:
