@@ -129,7 +129,9 @@ class DatabaseFiles:
         if not now.size:
             return "was cut to nothing while it was open"
         has_log = self._log_identity is not None
-        if has_log and (after or now.log_size) and not self._log_begins():
+        # An empty log is sound: it was brought to the database, and nothing was written since. Who
+        # writes behind a log that was cut leaves a hole at its beginning.
+        if has_log and now.log_size and not self._log_begins():
             return f"has a file {self._log.name} that was cut or written over while it was open"
         before = self._before
         if after or before is None:
