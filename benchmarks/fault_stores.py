@@ -92,7 +92,9 @@ class Trial:
 
     def _opened(self, folder: Path) -> Compactor:
         path = folder / "archive.db"
-        return Compactor(window=WINDOW, trigger=TRIGGER, keep=KEEP, archive=path)
+        return Compactor(
+            window=WINDOW, trigger=TRIGGER, keep=KEEP, archive=path, alternate_roles="off"
+        )
 
 
 @contextmanager

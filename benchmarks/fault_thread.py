@@ -95,7 +95,11 @@ def answer(messages: Sequence[BaseMessage]) -> BaseMessage:
 def compactor(folder: Path) -> list[Any]:
     """Send the whole history to a `Compactor` at each turn, as a client of a chat API does."""
     with Compactor(
-        window=WINDOW, trigger=TRIGGER, keep=KEEP, archive=folder / "archive.db"
+        window=WINDOW,
+        trigger=TRIGGER,
+        keep=KEEP,
+        archive=folder / "archive.db",
+        alternate_roles="off",
     ) as made:
         view: list[Any] = []
         said: list[BaseMessage] = []
@@ -108,7 +112,12 @@ def compactor(folder: Path) -> list[Any]:
 def middleware(folder: Path) -> list[Any]:
     """Run an agent with the middleware and a checkpointer."""
     own = SummarizationMiddleware(
-        None, trigger=TRIGGER, keep=KEEP, window=WINDOW, archive=folder / "archive.db"
+        None,
+        trigger=TRIGGER,
+        keep=KEEP,
+        window=WINDOW,
+        archive=folder / "archive.db",
+        alternate_roles="off",
     )
     model = ScriptedChatModel(answers=answer)
     with closing(sqlite3.connect(folder / "graph.db", check_same_thread=False)) as connection:
