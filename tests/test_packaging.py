@@ -40,7 +40,9 @@ def test_the_package_alone_loads_neither_langchain_nor_langgraph():
 
 @pytest.mark.slow
 def test_commands_without_langchain_load_none(tmp_path):
-    (tmp_path / "history.json").write_text(json.dumps([{"role": "user", "content": "hi"}] * 30))
+    (tmp_path / "history.json").write_text(
+        json.dumps([{"role": "user", "content": "hi " * 60}] * 30)
+    )
     (tmp_path / "config.yaml").write_text("summarization:\n  trigger: {type: tokens, value: 9000}")
     commands = (
         "--version",

@@ -97,6 +97,7 @@ def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form, archived):
             trigger=("messages", 10),
             keep=("messages", 4),
             archive=Archive(InMemoryStore()) if archived else None,
+            alternate_roles="off",
         )
         for end in range(1, len(history) + 1):
             compactor.compact(history[:end], thread_id="t")

@@ -179,7 +179,18 @@ def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(form,
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
-@pytest.mark.parametrize("who", ["user", "tool"])
+@pytest.mark.parametrize(
+    "who",
+    [
+        "user",
+        pytest.param(
+            "tool",
+            marks=pytest.mark.xfail(
+                strict=True, reason="the first of two equal results leaves, so that one is clipped"
+            ),
+        ),
+    ],
+)
 def test_equal_messages_that_are_clipped_are_each_known_again(form, whole, who):
     """Without ids only their order tells them apart, and their clips say the same."""
     scripted = Scripted(short)

@@ -74,7 +74,8 @@ def test_the_result_is_langmems_wherever_that_is_valid(messages, limits, calls):
             # LangMem sends more than its own limit where trimming leaves nothing; we ask twice.
             # It puts results of parallel calls in the order of the calls, we as they came.
             if len(own.calls) == 1:
-                assert sorted(map(repr, words_of(own.calls[0]))) == sorted(
+                asked = [without_length(message) for message in own.calls[0]]
+                assert sorted(map(repr, words_of(asked))) == sorted(
                     map(repr, words_of(model.calls[0]))
                 )
             assert (
@@ -85,6 +86,12 @@ def test_the_result_is_langmems_wherever_that_is_valid(messages, limits, calls):
         known = {theirs: expected.running_summary, ours: found.running_summary}
         more = [AIMessage("done " * 25, id=f"more-a{step}"), human(f"more-h{step}", 25)]
         messages = [*messages, *more]
+
+
+def without_length(message: Any) -> Any:
+    """A message of a prompt without the length that ours names, where a limit is set."""
+    content = str(message.content).partition("\n\nWrite at most ")[0]
+    return message.model_copy(update={"content": content})
 
 
 @settings(max_examples=few(100), deadline=None)

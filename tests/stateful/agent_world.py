@@ -89,6 +89,7 @@ class AgentWorld(AgentTalk):
         self.model = ScriptedChatModel(answers=self.answer)
         given = {"summarizer": self.moods.made(self.kind), "summarizer_timeout": 600}
         given |= {"tenant": lambda runtime: self.at.name[0], **self.settings}
+        given["alternate_roles"] = "off"  # each message is looked for by itself
         own = SummarizationMiddleware(None, **given)
         guard = [ContextGuard(own, reserved_tokens=100, on_stuck="raise")] if self.guarded else []
         parts = {"middleware": [Tap(self), own, *guard], "system_prompt": "You look at modules."}

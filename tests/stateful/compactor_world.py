@@ -93,6 +93,7 @@ class CompactorWorld(Talk):
             archive=self.archive,
             summarizer_timeout=600,
             on_event=lambda name, data: self.events.append((name, dict(data))),
+            alternate_roles="off",  # each message is looked for by itself
             **settings,
         )
 
