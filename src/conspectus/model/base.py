@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
 Form = Literal["findings", "whole"]
-"""Lines with their sources, which are put into the notes; or one text in place of its last one."""
+"""What an answer is. `"findings"` are lines with their sources, which become part of the notes.
+`"whole"` is one text that replaces the summary so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,22 @@ class LastRequest:
     tools: Sequence[Any] = ()  # empty where the model has its own bound already
     tool_choice: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)  # of that call alone
-    window: int | None = None  # of the model, in tokens; None where it is unknown
+    window: int | None = None  # tokens that the model takes; None where that is unknown
     at: float = 0.0  # when it was answered, by `time.monotonic()`
-    any_model: bool = False  # any summarizer may use this request, whatever its model
+    any_model: bool = False  # a summariser may use this request whatever its own model is
 
     def bound(self) -> Runnable[Any, Any]:
-        """Return the model as agents of LangChain call it: all that is cached stays the same."""
-        model: Any = self.model
-        if self.tools:
-            tools, choice = list(self.tools), self.tool_choice
-            return model.bind_tools(tools, tool_choice=choice, **self.settings)  # type: ignore[no-any-return]
-        return self.model.bind(**self.settings) if self.settings else self.model
+        """Return the model with its tools and settings, as agents of LangChain call it.
+
+        Only then does the provider find the request in its cache.
+        """
+        if not self.tools:
+            return self.model.bind(**self.settings) if self.settings else self.model
+        model: Any = self.model  # a chat model, as it has tools
+        bound: Runnable[Any, Any] = model.bind_tools(
+            list(self.tools), tool_choice=self.tool_choice, **self.settings
+        )
+        return bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +92,9 @@ class Summary:
 class Summarizer(Protocol):
     """Anything that can turn messages into a summary, without and with an event loop.
 
-    `identity` says whatever changes its summaries: a draft made under another one is not used. It
-    may have a `form`, by default `"whole"`, and `min_tokens`, which make any text a summary.
+    `identity` changes with whatever changes its summaries; a draft made under another identity is
+    not used. A summariser may have a `form`, by default `"whole"`, and `min_tokens`, a number of
+    tokens that makes any text a summary.
     """
 
     @property
@@ -104,20 +111,21 @@ class Summarizer(Protocol):
 
 
 class EmbeddedSummarizer:
-    """Have the notes written from the messages alone: offline, the same for the same messages.
+    """Writes notes from the messages alone, offline; equal messages give equal notes.
 
-    The agent's own words to the user, quoted, take the place of a model's findings. Where there is
-    a model, that is recommended.
+    Where a model would report findings, it quotes what the agent said to the user. Use a model
+    where you have one.
     """
 
-    name, identity = EMBEDDED, "embedded-7"
+    name = EMBEDDED
+    identity = "embedded-7"
     form: Form = "findings"
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        said = [one for one in request.entries if not is_summary_message(one.source)]
-        segment = read_segment(said, request.kept)
-        text = Notes([segment]).render(request.limit, request.count, archived=request.archived)
-        return Summary(text, tuple(entry.key for entry in request.entries))
+        messages = [entry for entry in request.entries if not is_summary_message(entry.source)]
+        notes = Notes([read_segment(messages, request.kept)])
+        text = notes.render(request.limit, request.count, archived=request.archived)
+        return Summary(text, read=tuple(entry.key for entry in request.entries))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         return self.summarize(request)

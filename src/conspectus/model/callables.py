@@ -22,27 +22,30 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
 
+FOREVER = 1e9
+"""Seconds that a call without a limit of its own may take."""
+
 
 class CallableSummarizer(Steps):
     """Has a function or Runnable write the summary; a text that is none is asked for once more.
 
-    It gets LangChain messages, the summary so far first, where there is one, and returns the new
-    summary.
+    The function gets LangChain messages and returns the new summary. The summary so far, where
+    there is one, is the first message.
 
     Args:
         function: takes a list of messages and returns text; sync or async, or a LangChain
             Runnable. An async one works without an event loop as well, in a thread of its own.
-        trim_tokens_to_summarize: tokens of messages in one call; what is above it is read in
-            further calls, each with the summary that the one before returned.
+        trim_tokens_to_summarize: tokens of messages in one call. More messages are read in further
+            calls, each with the summary that the call before returned.
         timeout: seconds for each call; None for no limit.
-        min_tokens: tokens that make any text a summary, for 0 every text that is not empty.
-            Default: it is not too short for what it replaces.
+        min_tokens: tokens that make any text a summary; 0 admits every text that is not empty.
+            Default: the text must not be too short for what it replaces.
 
     Raises:
-        PolicyError: it can be neither called nor invoked; a number makes no sense.
+        PolicyError: the function can be neither called nor invoked; a number makes no sense.
     """
 
-    _kind = ""
+    _request_kind = ""
 
     def __init__(
         self,
@@ -52,43 +55,74 @@ class CallableSummarizer(Steps):
         timeout: float | None = TIMEOUT,
         min_tokens: int | None = None,
     ) -> None:
-        trim, self.min_tokens = trim_tokens_to_summarize, min_tokens
-        check_settings(timeout, trim_tokens_to_summarize=trim, min_tokens=min_tokens)
-        from langchain_core.runnables.base import RunnableLambda, coerce_to_runnable
-
-        try:
-            inner: Runnable[Any, Any] = coerce_to_runnable(function)
-        except (TypeError, ValueError) as error:
-            needed = "a summarizer must be callable with a list of messages"
-            raise PolicyError(f"{needed}, and {function!r} is not") from error
-        whose: Any = getattr(inner, "func", None) or getattr(inner, "afunc", None) or type(inner)
-        self._model, self._trim, self._timeout = inner, trim, timeout
-        if hasattr(inner, "afunc") and not hasattr(inner, "func"):
-            later = inner.ainvoke
-            self._model = RunnableLambda(lambda messages: apart(lambda: later(messages)), later)
-        elif hasattr(inner, "func") and not hasattr(inner, "afunc"):
-            # In no thread of the loop's own: its end would wait for a function that hangs.
-            self._model = RunnableLambda(
-                inner.func, lambda messages: in_a_daemon(lambda: inner.invoke(messages))
-            )
+        check_settings(
+            timeout, trim_tokens_to_summarize=trim_tokens_to_summarize, min_tokens=min_tokens
+        )
+        runnable = _runnable_of(function)
+        self.min_tokens = min_tokens
+        self._trim = trim_tokens_to_summarize
+        self._timeout = timeout
+        self._model = _callable_either_way(runnable)
         self.name: str = getattr(function, "__name__", None) or type(function).__name__
-        qualname = getattr(whose, "__qualname__", self.name)
-        self.identity = f"{getattr(whose, '__module__', '')}.{qualname} {trim}"
+        code: Any = getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
+        code = code or type(runnable)
+        qualname = getattr(code, "__qualname__", self.name)
+        self.identity = f"{getattr(code, '__module__', '')}.{qualname} {self._trim}"
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
-        from langchain_core.messages import HumanMessage
-
-        request, text = replace(request, form="whole"), request.notes
+        request = replace(request, form="whole")
+        summary = request.notes
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
         for piece in readings(request.entries, self._trim, request.count):
-            mark = {"lc_source": "summarization"}
-            so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
-            messages = [so_far, *piece] if text else piece
+            messages = _behind_summary(summary, piece)
+            # A single reading holds all entries, which were counted before.
             counted = request.tokens if self._trim is None else 0
-            leaving = 0 if counted else caller.size(piece)  # messages are no texts
-            size = (counted or leaving) + request.count(text)
-            text = await caller.ask(messages, partial(check, leaving=leaving), size=size)
-        return text
+            leaving = 0 if counted else caller.size(piece)
+            size = (counted or leaving) + request.count(summary)
+            summary = await caller.ask(messages, partial(check, leaving=leaving), size=size)
+        return summary
+
+
+def _behind_summary(summary: str, messages: list[BaseMessage]) -> list[BaseMessage]:
+    """Return messages with the summary so far before them, if there is one."""
+    from langchain_core.messages import HumanMessage
+
+    if not summary:
+        return messages
+    mark = {"lc_source": "summarization"}
+    so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{summary}", additional_kwargs=mark)
+    return [so_far, *messages]
+
+
+def _runnable_of(function: Any) -> Runnable[Any, Any]:
+    from langchain_core.runnables.base import coerce_to_runnable
+
+    try:
+        runnable: Runnable[Any, Any] = coerce_to_runnable(function)
+    except (TypeError, ValueError) as error:
+        raise PolicyError(
+            f"a summarizer must be callable with a list of messages, and {function!r} is not"
+        ) from error
+    return runnable
+
+
+def _callable_either_way(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """Give a function that is only sync, or only async, its other form."""
+    from langchain_core.runnables.base import RunnableLambda
+
+    is_sync = hasattr(runnable, "func")
+    is_async = hasattr(runnable, "afunc")
+    if is_async and not is_sync:
+        return RunnableLambda(
+            lambda messages: apart(lambda: runnable.ainvoke(messages)), runnable.ainvoke
+        )
+    if is_sync and not is_async:
+        # In no thread of the loop's own: its end would wait for a function that hangs.
+        function: Any = getattr(runnable, "func", None)
+        return RunnableLambda(
+            function, lambda messages: in_a_daemon(lambda: runnable.invoke(messages))
+        )
+    return runnable
 
 
 def readings(
@@ -98,63 +132,78 @@ def readings(
     size: Callable[[Message], int] | None = None,
     frame: int = 0,
 ) -> Iterator[list[BaseMessage]]:
-    """Return all entries as LangChain messages, in as many readings of `room` tokens as it takes.
+    """Return all entries as LangChain messages, in as few readings of `room` tokens as it takes.
 
-    Without a room it is one reading, and nothing is counted.
-    `size` tells the tokens of a message, by default those of its text; `frame` are those around it.
+    Args:
+        entries: the messages, oldest first.
+        room: tokens of one reading. None puts all in one reading, and counts nothing.
+        count: tokens of a text.
+        size: tokens of a message. Default: those of its text.
+        frame: tokens around each message.
     """
     if room is None:
-        pieces = [[Part(entry, "", 0) for entry in entries]]  # texts of parts alone are used
+        pieces = [[Part(entry, "", 0) for entry in entries]]
     else:
         size = size or (lambda entry: count(entry.reading))
         parts = [Part(entry, entry.reading, size(entry)) for entry in entries]
         pieces = divide(parts, room, count, lambda _: frame)
     for piece in filter(None, pieces):
-        torn = _is_torn([part.entry for part in piece if not part.label])  # a part of one is text
+        torn = _misses_calls_or_results(_whole_messages(piece))
         yield [_message(part, torn) for part in piece]
 
 
-def _is_torn(entries: Sequence[Message]) -> bool:
-    """Tell whether a call misses its result, or a result its call."""
-    waiting, nameless = set[str](), set[str]()  # a result without an id is of the newest answer
+def _whole_messages(piece: Sequence[Part]) -> list[Message]:
+    """Return the messages of a reading, without those of which it has a part, which is text."""
+    return [part.entry for part in piece if not part.label]
+
+
+def _misses_calls_or_results(entries: Sequence[Message]) -> bool:
+    """Tell whether a call has no result among these messages, or a result no call."""
+    waiting = set[str]()
+    admitted_without_call = set[str]()
     for entry in entries:
         if entry.calls or entry.answers:
-            calls, answers = {call.id for call in entry.calls if call.id}, set(entry.answers)
-            if calls & waiting or not answers <= waiting | calls | nameless:
+            calls = {call.id for call in entry.calls if call.id}
+            answers = set(entry.answers)
+            if calls & waiting or not answers <= waiting | calls | admitted_without_call:
                 return True
             waiting = (waiting | calls) - answers
         if entry.role == "assistant":
-            nameless = {""}
+            admitted_without_call = {""}  # a result without an id answers the newest message
     return bool(waiting)
 
 
 def _message(part: Part, torn: bool) -> BaseMessage:
     """Make a message of a reading that providers accept.
 
-    A part of a message becomes text, and so do calls and results where they miss each other, as of
-    an exchange larger than a reading.
+    A part of a message becomes text. So do all calls and results of a `torn` reading, in which some
+    miss each other, as where an exchange is larger than a reading.
     """
-    entry, message = part.entry, message_of(part.entry)
-    if not part.label and not (torn and (entry.calls or entry.answers)):
+    entry = part.entry
+    message = message_of(entry)
+    is_part = bool(part.label)
+    if not is_part and not (torn and (entry.calls or entry.answers)):
         return message
     from langchain_core.messages import AIMessage, HumanMessage
 
-    if part.label:
+    if is_part:
         text = f"[part {part.label}]\n{part.text}"
-    elif entry.calls:
-        text = "\n".join([entry.text, *(f"[call of {one.name}] {one.args}" for one in entry.calls)])
     else:
-        text = entry.text
+        calls = [f"[call of {call.name}] {call.args}" for call in entry.calls]
+        text = "\n".join([entry.text, *calls])
     if entry.role == "assistant":
         return AIMessage(text, id=message.id)
-    result = "[result of a tool]\n" if entry.role == "tool" else ""
-    return HumanMessage(f"{result}{text}", id=message.id)
+    label = "[result of a tool]\n" if entry.role == "tool" else ""
+    return HumanMessage(f"{label}{text}", id=message.id)
 
 
 def apart(call: Callable[[], Awaitable[Any]]) -> Any:
-    """Return the answer of an async call to a caller that has no loop, or must not stop it."""
+    """Return the answer of an async call, which runs on a loop of its own in a daemon thread.
 
-    async def ask() -> Any:
+    It is for callers that have no loop, or must not stop theirs.
+    """
+
+    async def call_on_loop() -> Any:
         return await call()
 
-    return within(lambda: asyncio.run(ask()), seconds=1e9)  # in a daemon thread
+    return within(lambda: asyncio.run(call_on_loop()), seconds=FOREVER)

@@ -28,15 +28,30 @@ if TYPE_CHECKING:
 
     Prompt = list[BaseMessage]
 
-Check = Callable[..., str]  # says why a text cannot be used; empty if it can
+Check = Callable[..., str]
+"""Says why a text cannot be used; returns an empty text if it can."""
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
-PLACED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
-BEGINS = 60  # characters of a refused answer that an error shows
+
+POSITIONAL = (
+    Parameter.POSITIONAL_ONLY,
+    Parameter.POSITIONAL_OR_KEYWORD,
+    Parameter.VAR_POSITIONAL,
+)
+
+BEGINS = 60
+"""Characters of a refused answer that an error shows."""
+
+CALL_TAGS = ("nostream", "middleware:summarize")
+"""Tags of a summariser's calls. LangGraph keeps the first out of its streams. DeerFlow's journal
+books the tokens of the second to summaries."""
+
+CHAT_MODELS = "langchain_core.language_models.chat_models"
+"""The module whose async methods ask a model's sync ones in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CallAnswer:
     """What one call has brought."""
 
     text: str
@@ -58,121 +73,141 @@ class Caller:
     # forms that the model has asked for by refusing another one, as long as its summariser lives
     forms: set[Form] = field(default_factory=set)
 
+    @property
+    def is_model(self) -> bool:
+        """Whether a chat model is called, and not a user's function."""
+        return bool(self.kind)
+
     def size(self, prompt: Prompt) -> int:
-        """Tokens of a prompt."""
-        each = PER_MESSAGE if self.kind else 0
-        # Several short texts cost several times as much to count as one.
-        return self.count("\n".join(str(one.content) for one in prompt)) + each * len(prompt)
+        """Return the tokens of a prompt."""
+        per_message = PER_MESSAGE if self.is_model else 0
+        # One long text is counted several times faster than as many short ones.
+        text = "\n".join(str(message.content) for message in prompt)
+        return self.count(text) + per_message * len(prompt)
 
     async def ask(
         self, prompt: Prompt, check: Check, *, most: int = 0, size: int = 0, once: bool = False
     ) -> str:
-        """Return an answer in which `check` finds nothing wrong, asked for twice at most.
+        """Return an answer that passes `check`, asked for twice at most.
 
-        A wrong answer is asked for again with what is wrong. One of more than `most` tokens is sent
-        back to be shortened, and then the shorter one of both is returned. With `once` nothing is
-        asked for again. Raises `SummaryRejected` where no answer passes.
+        A model that fails the check is told why, and asked again. A model whose answer is too long
+        gets it back to shorten, and the shorter one of both is returned. A function is asked again
+        with the same messages.
+
+        Args:
+            prompt: the messages to send.
+            check: says why a text cannot be used.
+            most: tokens above which an answer is sent back. Default: 0, for none.
+            size: tokens of the prompt. Default: 0, for having them counted.
+            once: ask for nothing again.
+
+        Raises:
+            SummaryRejected: no answer passes.
         """
-        first = await self._answer(prompt, check, size or self.size(prompt))
-        if once or not (first.wrong or (most and self.count(first.text) > most)):
-            return self._used(first)
-        if not self.kind:  # a function takes messages, and no words about its answer
-            return self._used(await self._answer(prompt, check, size or self.size(prompt)))
-        if first.wrong:
-            words = f"{prompt[-1].content}\n\n{_AGAIN.format(first.wrong)}"
-            again = [*prompt[:-1], prompt[-1].model_copy(update={"content": words})]
+        size = size or self.size(prompt)
+        answer = await self._answer(prompt, check, size)
+        is_too_long = bool(most) and self.count(answer.text) > most
+        if once or not (answer.wrong or is_too_long):
+            return self._used(answer)
+        if not self.is_model:  # a function takes messages, and no words about its answer
+            return self._used(await self._answer(prompt, check, size))
+        if answer.wrong:
+            again = _with_complaint(prompt, answer.wrong)
             return self._used(await self._answer(again, check, self.size(again)))
-        return self._used(await self._shorter(first, check, most))
+        return self._used(await self._shorter(answer, check, most))
 
-    async def _shorter(self, answer: Answered, check: Check, most: int) -> Answered:
+    async def _shorter(self, answer: CallAnswer, check: Check, most: int) -> CallAnswer:
         """Have an answer shortened; return it as it is if that fails or makes it no shorter."""
-        again = prompts.shorter(answer.text, self.count(answer.text), most)
+        prompt = prompts.shorter(answer.text, self.count(answer.text), most)
         try:
-            shorter = await self._answer(again, check, self.size(again))
+            shorter = await self._answer(prompt, check, self.size(prompt))
         except SummaryError:
             return answer  # it is paid for and whole; whoever asked makes it fit
         is_shorter = self.count(shorter.text) < self.count(answer.text)
         return shorter if is_shorter and not shorter.wrong else answer
 
-    def _used(self, answer: Answered) -> str:
+    def _used(self, answer: CallAnswer) -> str:
         """Return the text of the answer that is used; raise `SummaryRejected` for a wrong one."""
         if not answer.wrong:
             self.cuts.append(answer.cut)
             return answer.text
-        begins = answer.text[: 4 * BEGINS].strip()[:BEGINS]
+        beginning = answer.text[: 4 * BEGINS].strip()[:BEGINS]
         remedy = "; take another summariser, or add one to fallbacks"
         if SHORT in answer.wrong:
-            kind = "ChatModelSummarizer" if self.kind else "CallableSummarizer"
-            remedy += f", or take short texts, too: summarizer={kind}(..., min_tokens=0)"
+            summarizer = "ChatModelSummarizer" if self.is_model else "CallableSummarizer"
+            remedy += f", or take short texts, too: summarizer={summarizer}(..., min_tokens=0)"
         raise SummaryRejected(
-            f"what {self.name} wrote is no summary: {answer.wrong}; it begins with {begins!r}"
+            f"what {self.name} wrote is no summary: {answer.wrong}; it begins with {beginning!r}"
             f"{remedy}"
         )
 
-    async def _answer(self, prompt: Prompt, check: Check, sent: int) -> Answered:
-        model, kind = self.model, self.kind
-        name, provider = model_and_provider(model, self.name) if kind else ("", "")
-        name = name or self.name
-        facts = {"summarizer": self.name, "provider": provider, "request": kind}
-        with observing("model_call", name=name, **facts) as seen:
-            # A call that is cancelled or comes too late has been read all the same, and is charged.
-            spent = late = Cost(1, sent, 0, estimated_calls=1)
+    async def _answer(self, prompt: Prompt, check: Check, sent_tokens: int) -> CallAnswer:
+        """Make one call, and keep its cost whatever becomes of it."""
+        model, provider = model_and_provider(self.model, self.name) if self.is_model else ("", "")
+        name = model or self.name
+        facts = {"summarizer": self.name, "provider": provider, "request": self.kind}
+        with observing("model_call", name=name, **facts) as event:
+            # A call that is cancelled, or answered too late, was read all the same and is charged.
+            unanswered = Cost(1, sent_tokens, 0, estimated_calls=1)
+            cost = unanswered
             try:
-                answer = await self._sent(prompt, name)
-                text = str(getattr(answer, "text", answer))
-                usage = getattr(answer, "usage_metadata", None)
-                estimate = Cost(1, sent, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
-                spent = reported(usage) if usage else estimate
-                made = self._text_of(answer)
-                wrong = check(made.text, cut=bool(made.cut))
+                message = await self._sent(prompt, name)
+                cost = self._cost_of(message, sent_tokens)
+                answer = self._text_of(message)
+                wrong = check(answer.text, cut=bool(answer.cut))
                 if wrong:
-                    seen.add(outcome="rejected")
-                return replace(made, wrong=wrong)
+                    event.add(outcome="rejected")
+                return replace(answer, wrong=wrong)
             except Exception as error:
-                failure = explained(error, self.name, self.timeout, is_model=bool(kind))
-                if spent is late and not isinstance(failure, SummarizerTimeout):
-                    spent = Cost(1)  # providers charge nothing for what they turn down
-                seen.add(outcome={"summary": "error"}.get(failure.failure, failure.failure))
+                failure = explained(error, self.name, self.timeout, is_model=self.is_model)
+                if cost is unanswered and not isinstance(failure, SummarizerTimeout):
+                    cost = Cost(1)  # providers charge nothing for what they turn down
+                outcome = "error" if failure.failure == "summary" else failure.failure
+                event.add(outcome=outcome)
                 raise failure from (error if failure is not error else error.__cause__)
             finally:
-                self.costs.append(spent.asked_of(name))
-                seen.add(cost=self.costs[-1])
+                self.costs.append(cost.asked_of(name))
+                event.add(cost=self.costs[-1])
+
+    def _cost_of(self, message: Any, sent_tokens: int) -> Cost:
+        """Return the cost that a provider reports, or an estimate."""
+        usage = getattr(message, "usage_metadata", None)
+        if usage:
+            return reported(usage)
+        text = str(getattr(message, "text", message))
+        return Cost(1, sent_tokens, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
 
     async def _sent(self, prompt: Prompt, name: str) -> Any:
         """Send a prompt; once more in another form where the model's template refuses this one."""
         model = self.model
         while True:
-            sent = in_forms(prompt, self.forms)
+            messages = in_forms(prompt, self.forms)
             try:
                 return await io(
-                    partial(_asked, model.invoke, sent),
-                    None if answers_in_sync(model) else partial(_asked, model.ainvoke, sent),
+                    partial(_called, model.invoke, messages),
+                    None if answers_in_sync(model) else partial(_called, model.ainvoke, messages),
                     self.timeout,
                 )
             except Exception as error:
                 form = asked_form(error)
-                if not self.kind or form is None or form in self.forms:
+                if not self.is_model or form is None or form in self.forms:
                     raise
-                if in_forms(prompt, {*self.forms, form}) == sent:
+                if in_forms(prompt, {*self.forms, form}) == messages:
                     raise
                 self.forms.add(form)
                 self.costs.append(Cost(1).asked_of(name))
 
-    def _text_of(self, answer: Any) -> Answered:
+    def _text_of(self, message: Any) -> CallAnswer:
         """Take the text out of an answer.
 
-        One that ends at a limit that the caller has set is used up to its last whole sentence.
+        A text that ends at a limit that the caller has set is used up to its last whole sentence.
         """
-        if not self.kind:
-            if isinstance(answer, str):
-                return Answered(answer.strip())
-            got = f"{type(answer).__name__}, and not a text"
-            form = "return the text of the answer, such as answer.text"
-            raise SummaryError(f"{self.name} returned {got}; {form}")
-        is_cut = is_cut_off(answer) and ends_at_limit(answer, limits_of(self.model), self.count)
-        text = text_of(answer, self.name, may_be_cut=is_cut).strip()
+        if not self.is_model:
+            return self._text_of_function(message)
+        is_cut = is_cut_off(message) and ends_at_limit(message, limits_of(self.model), self.count)
+        text = text_of(message, self.name, may_be_cut=is_cut).strip()
         if not is_cut:
-            return Answered(text)
+            return CallAnswer(text)
         if not text:
             limit = answer_limit(self.model) or 0
             raise SummaryRejected(
@@ -180,7 +215,16 @@ class Caller:
                 f"{limit:,} tokens; raise the model's max_tokens, or let it think less"
             )
         whole = whole_sentences(text)
-        return Answered(whole, cut=max(1, self.count(text) - self.count(whole)))
+        missing = self.count(text) - self.count(whole)
+        return CallAnswer(whole, cut=max(1, missing))
+
+    def _text_of_function(self, returned: Any) -> CallAnswer:
+        if isinstance(returned, str):
+            return CallAnswer(returned.strip())
+        raise SummaryError(
+            f"{self.name} returned {type(returned).__name__}, and not a text; return the text of "
+            "the answer, such as answer.text"
+        )
 
 
 class Steps:
@@ -189,20 +233,34 @@ class Steps:
     name: str
     _model: Runnable[Any, Any]
     _timeout: float | None
-    _kind = "smallest"
+    _request_kind = "smallest"
     _write: Callable[[SummaryRequest, Caller], Awaitable[str]]
 
     async def summarize_flow(self, request: SummaryRequest) -> Summary:
-        """Summarise, step by step; without entries, what was written before stands."""
-        own = self._model, self.name, request.count, self._timeout, self._kind
-        caller = Caller(*own, forms=vars(self).setdefault("_forms", set()))
+        """Summarise, step by step; without entries, the summary so far is returned."""
+        forms = vars(self).setdefault("_forms", set())
+        caller = Caller(
+            self._model,
+            self.name,
+            request.count,
+            self._timeout,
+            kind=self._request_kind,
+            forms=forms,
+        )
+        if not request.entries:
+            return Summary(request.notes, read=())
         try:
-            text = (await self._write(request, caller)) if request.entries else request.notes
+            text = await self._write(request, caller)
         except SummaryError as failure:
             failure.cost = sum(caller.costs, Cost())
             raise
-        read, kind = tuple(e.key for e in request.entries), caller.kind if request.entries else ""
-        return Summary(text, read, sum(caller.costs, Cost()), kind, cut=sum(caller.cuts))
+        return Summary(
+            text,
+            read=tuple(entry.key for entry in request.entries),
+            cost=sum(caller.costs, Cost()),
+            request=caller.kind,
+            cut=sum(caller.cuts),
+        )
 
     def summarize(self, request: SummaryRequest) -> Summary:
         """Summarise; raises a `SummaryError` that says why where it cannot."""
@@ -213,55 +271,74 @@ class Steps:
         return await arun(self.summarize_flow(request))
 
 
-def _asked(call: Callable[..., Any], prompt: Prompt) -> Any:
+def _with_complaint(prompt: Prompt, wrong: str) -> Prompt:
+    """Return a prompt that says behind its last message why the answer before was not used."""
+    *beginning, last = prompt
+    words = f"{last.content}\n\n{_AGAIN.format(wrong)}"
+    return [*beginning, last.model_copy(update={"content": words})]
+
+
+def _called(call: Callable[..., Any], prompt: Prompt) -> Any:
     """Call a model; a method of a caller's own class may take the messages alone."""
-    alone = False
+    takes_messages_alone = False
     with suppress(ValueError, TypeError):  # of what is not written in Python
-        taken = [one for one in signature(call).parameters.values() if one.kind in PLACED]
-        alone = len(taken) == 1 and taken[0].kind is not Parameter.VAR_POSITIONAL
-    return call(prompt) if alone else call(prompt, call_config())
+        parameters = signature(call).parameters.values()
+        positional = [parameter for parameter in parameters if parameter.kind in POSITIONAL]
+        takes_messages_alone = (
+            len(positional) == 1 and positional[0].kind is not Parameter.VAR_POSITIONAL
+        )
+    return call(prompt) if takes_messages_alone else call(prompt, call_config())
 
 
 def reported(usage: Mapping[str, Any]) -> Cost:
     """Return the cost of a call, as LangChain's `usage_metadata` reports it."""
 
-    def detail(which: str, name: str) -> int:
-        count = (usage.get(f"{which}_token_details") or {}).get(name)
+    def total(name: str) -> int:
+        return max(0, int(usage.get(name) or 0))
+
+    def detail(group: str, name: str) -> int:
+        count = (usage.get(group) or {}).get(name)
         return count if isinstance(count, int) and count > 0 else 0
 
     # LangChain tells writes to Anthropic's cache by their lifetime, or as a whole, never both.
-    hour = detail("input", "ephemeral_1h_input_tokens")
-    written = hour + detail("input", "ephemeral_5m_input_tokens")
-    sent, got = (max(0, int(usage.get(f"{which}_tokens") or 0)) for which in ("input", "output"))
-    cached, thought = detail("input", "cache_read"), detail("output", "reasoning")
-    written = written or detail("input", "cache_creation")
-    return Cost(1, sent, got, cached, thought, written_tokens=written, hour_tokens=hour)
+    hour = detail("input_token_details", "ephemeral_1h_input_tokens")
+    by_lifetime = hour + detail("input_token_details", "ephemeral_5m_input_tokens")
+    return Cost(
+        calls=1,
+        input_tokens=total("input_tokens"),
+        output_tokens=total("output_tokens"),
+        cached_tokens=detail("input_token_details", "cache_read"),
+        reasoning_tokens=detail("output_token_details", "reasoning"),
+        written_tokens=by_lifetime or detail("input_token_details", "cache_creation"),
+        hour_tokens=hour,
+    )
 
 
 def model_and_provider(model: object, name: str) -> tuple[str, str]:
     """Return the names of a model and of its provider; those in `provider:model` go first."""
-    inner, value = innermost(model), named(model)
-    before, mark, after = name.partition(":")
-    if mark and before != type(inner).__name__:
-        return value or after, before
+    inner = innermost(model)
+    model_name = named(model)
+    prefix, colon, suffix = name.partition(":")
+    names_provider = bool(colon) and prefix != type(inner).__name__
+    if names_provider:
+        return model_name or suffix, prefix
     try:
         provider = inner._get_ls_params().get("ls_provider") if is_chat_model(inner) else ""
     except Exception:  # somebody's own model; nothing of ours hangs on it
         provider = ""
-    return value, provider or ""
+    return model_name, provider or ""
 
 
 def answers_in_sync(model: object) -> bool:
-    """Return whether a chat model has no async form of its own.
+    """Tell whether a chat model has no async form of its own.
 
     LangChain would ask it in a thread of the loop's pool, for which the end of the loop waits.
     """
-    kind, base = type(innermost(model)), "langchain_core.language_models.chat_models"
-    if not is_chat_model(innermost(model)):
+    inner = innermost(model)
+    if not is_chat_model(inner):
         return False
-    return all(
-        getattr(kind, one).__module__ == base for one in ("ainvoke", "_agenerate", "_astream")
-    )
+    methods = (getattr(type(inner), name) for name in ("ainvoke", "_agenerate", "_astream"))
+    return all(method.__module__ == CHAT_MODELS for method in methods)
 
 
 def profile_window(model: object) -> int | None:
@@ -271,24 +348,22 @@ def profile_window(model: object) -> int | None:
     return limit if isinstance(limit, int) and limit > 1 else None
 
 
-CALL_TAGS = ("nostream", "middleware:summarize")
-"""Tags of a summariser's calls: LangGraph shows none in its streams, and DeerFlow's journal books
-their tokens to summaries."""
-
-
 def call_config() -> RunnableConfig:
-    """Mark a call as a summariser's own, on top of the marks of a run around it.
+    """Mark a call as a summariser's own, beside the marks of the run around it.
 
-    Nothing of it stands in the streams of that run: neither tokens nor events.
+    Its tokens and events then stand in no stream of that run.
     """
     from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
     from langchain_core.runnables.config import ensure_config
 
-    around, own = ensure_config(), {"lc_source": "summarization", **internal_call_metadata()}
+    run_config = ensure_config()
+    marks = {"lc_source": "summarization", **internal_call_metadata()}
+    tags = dict.fromkeys([*(run_config.get("tags") or []), *CALL_TAGS])
     config: RunnableConfig = {
-        "metadata": {**(around.get("metadata") or {}), **own},
-        "tags": [*dict.fromkeys([*(around.get("tags") or []), *CALL_TAGS])],
+        "metadata": {**(run_config.get("metadata") or {}), **marks},
+        "tags": list(tags),
     }
-    if (callbacks := around.get("callbacks")) is not None:
+    callbacks = run_config.get("callbacks")
+    if callbacks is not None:
         config["callbacks"] = without_streams(callbacks)
     return config

@@ -27,35 +27,46 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-# Input limit, in tokens, of a model of which nothing is known. One that is smaller says so by an
-# error, after which smaller pieces are read.
 DEFAULT_WINDOW = 32_000
-LEAST_READING = 200  # tokens of messages in one reading; below that, frames are most of it
-LEAST_NOTES = 50  # tokens that notes on one piece may take at least
-ANSWER = 3  # An answer takes at most one part in so many of the window, the rest is for reading
-# Notes on the earlier pieces take one part in so many of the reading of the last piece.
+"""Input limit, in tokens, of a model of which nothing is known. A model that takes less says so by
+an error, after which smaller pieces are read."""
+
+LEAST_READING = 200
+"""Tokens of messages in one reading. Below that, frames are most of it."""
+
+SMALLEST_READING = 500
+"""Tokens down to which a reading is halved after an overflow."""
+
+LEAST_NOTES = 50
+"""Tokens that the notes on one piece may take at least."""
+
+ANSWER_SHARE = 3
+"""An answer takes at most one part in so many of the window. The rest is for reading."""
+
 NOTES_SHARE = 3
-SMALLEST_READING = 500  # tokens down to which all is read again in halves after an overflow
+"""Notes on the earlier pieces take one part in so many of the reading of the last piece."""
+
+_LARGEST_LABEL = "999 of 999"  # as long as the label of any part may become
 
 
 class ChatModelSummarizer(Steps):
     """Has a chat model read all that is evicted, whole, and write the summary.
 
-    Of a span larger than one reading, pieces are read side by side into notes, and of those one
-    summary is made. An answer that is none is asked for once more.
+    A span larger than one reading is divided into pieces. Pieces are read side by side into notes,
+    and of those one summary is made. An answer that is no summary is asked for once more.
 
     Args:
         model: a LangChain chat model, or `provider:model` as `init_chat_model` takes it.
-        prompt: instructions instead of ours, with `{messages}` where the messages go, else they
-            follow.
+        prompt: instructions instead of ours. The messages stand where it has `{messages}`, else
+            behind it.
         trim_tokens_to_summarize: tokens of messages in one reading, at least 200. Default: as much
             as the window takes.
         window: input limit of the model, in tokens. Default: what its profile says, else 32,000.
         max_concurrency: calls at once.
         timeout: seconds for each call; None waits as long as the model does.
-        min_tokens: tokens that make any text a summary, for 0 every text that is not empty.
-            Default: it cites a message or has 60, or with `prompt` is not too short for what it
-            replaces.
+        min_tokens: tokens that make any text a summary; 0 admits every text that is not empty.
+            Default: a text that cites a message or has 60; with `prompt`, a text that is not too
+            short for what it replaces.
 
     Raises:
         PolicyError: a model that cannot be had, a prompt that is no text, a wrong number.
@@ -72,26 +83,47 @@ class ChatModelSummarizer(Steps):
         timeout: float | None = TIMEOUT,
         min_tokens: int | None = None,
     ) -> None:
-        limits = {"trim_tokens_to_summarize": trim_tokens_to_summarize, "min_tokens": min_tokens}
-        check_settings(timeout, **limits, window=window, max_concurrency=max_concurrency)
-        built: Any = chat_model_named(model) if isinstance(model, str) else model
-        if not is_runnable(built):
-            form = "a LangChain chat model or a text such as 'openai:gpt-5-mini'"
-            raise PolicyError(f"model must be {form}, not {model!r}")
-        self.model = self._model = built
-        kind, name = type(innermost(model)).__name__, named(model)
-        self.name = model if isinstance(model, str) else f"{kind}:{name}" if name else kind
-        self.min_tokens, self._trim, self._timeout = min_tokens, trim_tokens_to_summarize, timeout
-        prompt = None if prompt == prompts.DEFAULT_SUMMARY_PROMPT else prompt
-        self._template = None if prompt is None else prompts.Template(prompt)
-        is_own = self._template is not None and not self._template.extends_ours
-        self.form: Form = "whole" if is_own else "findings"
-        self._window = window or profile_window(self.model) or DEFAULT_WINDOW
+        check_settings(
+            timeout,
+            trim_tokens_to_summarize=trim_tokens_to_summarize,
+            min_tokens=min_tokens,
+            window=window,
+            max_concurrency=max_concurrency,
+        )
+        chat_model: Any = chat_model_named(model) if isinstance(model, str) else model
+        if not is_runnable(chat_model):
+            raise PolicyError(
+                "model must be a LangChain chat model or a text such as 'openai:gpt-5-mini', "
+                f"not {model!r}"
+            )
+        self.model = chat_model
+        self.name = model if isinstance(model, str) else _class_and_name(model)
+        self.min_tokens = min_tokens
+        self._model = chat_model
+        self._trim = trim_tokens_to_summarize
+        self._timeout = timeout
+        self._window = window or profile_window(chat_model) or DEFAULT_WINDOW
         self._concurrency = max_concurrency
-        made, warmth = type(self.model).__qualname__, str(getattr(self.model, "temperature", None))
-        told = (*prompts.TEXTS, self.answer_limit)
-        parts = (made, warmth, self.name, prompt, *told, self._window, *limits.values())
-        self.identity = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        is_ours = prompt is None or prompt == prompts.DEFAULT_SUMMARY_PROMPT
+        self._template = None if is_ours else prompts.Template(prompt)
+        extends_ours = self._template is None or self._template.extends_ours
+        self.form: Form = "findings" if extends_ours else "whole"
+        self.identity = self._identity(None if is_ours else prompt)
+
+    def _identity(self, prompt: str | None) -> str:
+        """Return a hash of all that its summaries depend on."""
+        settings = (
+            type(self.model).__qualname__,
+            str(getattr(self.model, "temperature", None)),
+            self.name,
+            prompt,
+            *prompts.TEXTS,
+            self.answer_limit,
+            self._window,
+            self._trim,
+            self.min_tokens,
+        )
+        return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
 
     @property
     def answer_limit(self) -> int | None:
@@ -101,29 +133,59 @@ class ChatModelSummarizer(Steps):
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         if self.form == "whole":
             request = replace(request, form="whole")
-        if (last := request.last) is None:
-            request = request.within(self.answer_limit)
-            return await _Reading(self, request, caller).text()
-        caller.model, caller.kind = last.bound(), "cached"
-        request = request.within(answer_limit(caller.model))
+        if request.last is not None:
+            return await self._asked_behind(request.last, request, caller)
+        request = request.within(self.answer_limit)
+        return await _Reading(self, request, caller).summary()
+
+    async def _asked_behind(
+        self, last: LastRequest, request: SummaryRequest, caller: Caller
+    ) -> str:
+        """Ask for the summary behind an agent's last request, which holds all that is to be read.
+
+        An answer that is no summary is not asked for again: the engine then asks by the smallest
+        request.
+        """
         from langchain_core.messages import HumanMessage
 
-        asked = [*last.messages, HumanMessage(prompts.instruction(request))]
-        size, most = request.last_tokens + caller.size(asked[-1:]), request.fine or request.limit
-        check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
-        # Where the answer is none, the engine goes on with the smallest request.
-        return await caller.ask(asked, check, most=most, size=size, once=True)
+        caller.model = last.bound()
+        caller.kind = "cached"
+        request = request.within(answer_limit(caller.model))
+        instruction = HumanMessage(prompts.instruction(request))
+        return await caller.ask(
+            [*last.messages, instruction],
+            partial(wrong_with, request=request, min_tokens=self.min_tokens),
+            most=request.fine or request.limit,
+            size=request.last_tokens + caller.size([instruction]),
+            once=True,
+        )
 
     def obstacle(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
-        """Why it does not ask with an agent's last request of so many tokens; empty if it does."""
+        """Say why it does not ask behind an agent's last request, which has so many tokens.
+
+        The answer is empty if it does ask.
+        """
         if self._template:
             return "a summary_prompt says where the messages go"
-        own, other = (model_and_provider(one, "") for one in (self.model, last.model))
-        if not (last.any_model or self.model is last.model or (own[0] and own == other)):
+        if not (last.any_model or self._is_model_of(last)):
             return "another model summarises"
-        asked = tokens + request.count(prompts.instruction(request)) + PER_MESSAGE + request.limit
-        fits = asked <= (last.window or self._window)
-        return "" if fits else "with an instruction and an answer it does not fit the window"
+        instruction = request.count(prompts.instruction(request)) + PER_MESSAGE
+        window = last.window or self._window
+        if tokens + instruction + request.limit > window:
+            return "with an instruction and an answer it does not fit the window"
+        return ""
+
+    def _is_model_of(self, last: LastRequest) -> bool:
+        if self.model is last.model:
+            return True
+        name, provider = model_and_provider(self.model, "")
+        return bool(name) and (name, provider) == model_and_provider(last.model, "")
+
+
+def _class_and_name(model: object) -> str:
+    class_name = type(innermost(model)).__name__
+    name = named(model)
+    return f"{class_name}:{name}" if name else class_name
 
 
 def chat_model_named(model: str) -> BaseChatModel:
@@ -132,126 +194,190 @@ def chat_model_named(model: str) -> BaseChatModel:
     Raises:
         PolicyError: it cannot be built; names the package to install where that is missing.
     """
-    meant = "" if ":" in model else did_you_mean(model, [EMBEDDED])
-    if meant or not model.strip():
-        form = "A model is written as in 'openai:gpt-5-mini'"
-        raise PolicyError(f"{model!r} names no model;{meant} {form}")
+    suggestion = "" if ":" in model else did_you_mean(model, [EMBEDDED])
+    if suggestion or not model.strip():
+        raise PolicyError(
+            f"{model!r} names no model;{suggestion} A model is written as in 'openai:gpt-5-mini'"
+        )
     from langchain.chat_models import init_chat_model
 
     try:
         return init_chat_model(model)
     except Exception as error:
-        why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        package = "its provider's package"
-        if isinstance(error, ImportError):
-            named = re.search(r"langchain[-_]([a-z_-]+)", str(error))
-            missing = named[1].replace("_", "-") if named else "openai"
-            extra = missing in ("anthropic", "openai")
-            command = install_command(missing) if extra else f"pip install langchain-{missing}"
-            package = f"{package} ({command})"
+        first_line = str(error).strip().partition("\n")[0]
         raise PolicyError(
-            f"the model {model!r} could not be built ({why}); write it as in 'openai:gpt-5-mini', "
-            f"install {package} and set its key; or give a LangChain chat model, or 'embedded', "
-            "which needs no model"
+            f"the model {model!r} could not be built ({type(error).__name__}: {first_line}); write "
+            f"it as in 'openai:gpt-5-mini', install {_package_to_install(error)} and set its key; "
+            "or give a LangChain chat model, or 'embedded', which needs no model"
         ) from error
 
 
+def _package_to_install(error: Exception) -> str:
+    """Name the package of a model's provider, with the command where the error tells which."""
+    if not isinstance(error, ImportError):
+        return "its provider's package"
+    mentioned = re.search(r"langchain[-_]([a-z_-]+)", str(error))
+    provider = mentioned[1].replace("_", "-") if mentioned else "openai"
+    is_extra = provider in ("anthropic", "openai")
+    command = install_command(provider) if is_extra else f"pip install langchain-{provider}"
+    return f"its provider's package ({command})"
+
+
 class _Reading:
-    """The reading of one span; `SummarizerOverflow` where the window is too small for any."""
+    """The reading of one span, in one piece or several."""
 
-    def __init__(self, own: ChatModelSummarizer, request: SummaryRequest, caller: Caller) -> None:
-        self._set_up(own, request, caller)
-        texts = [(entry, entry.reading) for entry in request.entries]
-        self.parts = [Part(entry, text, self._size(entry, text)) for entry, text in texts]
-        total = sum(part.size for part in self.parts)
-        if request.brief and self.room < total <= (own._trim or total):
-            saved = request.count(request.notes) - request.count(request.brief)
-            if total <= self.room + saved:
-                self._set_up(own, replace(request, notes=request.brief), caller)
+    def __init__(
+        self, summarizer: ChatModelSummarizer, request: SummaryRequest, caller: Caller
+    ) -> None:
+        """Measure the span.
 
-    def _set_up(self, own: ChatModelSummarizer, request: SummaryRequest, caller: Caller) -> None:
-        request = replace(request, limit=min(request.limit, own._window // ANSWER))
-        self.request, self.caller, self.concurrency = request, caller, own._concurrency
-        self.prompt = partial(prompts.prompt, own._template, request)
-        self.check = partial(wrong_with, min_tokens=own.min_tokens)
+        Raises:
+            SummarizerOverflow: the window is too small to read anything.
+        """
+        limit = min(request.limit, summarizer._window // ANSWER_SHARE)
+        self.summarizer = summarizer
+        self.request = replace(request, limit=limit)
+        self.caller = caller
+        self.parts = [
+            Part(entry, entry.reading, self._size(entry, entry.reading))
+            for entry in request.entries
+        ]
+        self._make_room()
+        if self._fits_beside_brief_notes():
+            self.request = replace(self.request, notes=self.request.brief)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Work out how many tokens of messages one reading holds beside the notes so far."""
         # Measured with frames around nothing, so that no estimate is below what is really sent.
-        self.base = caller.size(self.prompt(_messages("-"))) + request.count(prompts.PART)
-        taken = self.base + request.limit + 2 * PER_MESSAGE
-        self.room = own._window - taken  # for messages
-        self.trim = max(own._trim or self.room, LEAST_READING)
+        empty_prompt = self._prompt(_messages("-"))
+        self.base = self.caller.size(empty_prompt) + self.request.count(prompts.PART)
+        taken = self.base + self.request.limit + 2 * PER_MESSAGE
+        window = self.summarizer._window
+        self.room = window - taken
+        self.trim = max(self.summarizer._trim or self.room, LEAST_READING)
         if self.room < LEAST_READING:
             raise SummarizerOverflow(
-                f"the window of {caller.name} is {own._window:,} tokens; prompt, notes so far and "
+                f"the window of {self.caller.name} is {window:,} tokens; prompt, notes so far and "
                 f"answer take {taken:,} of them, which leaves too few to read with; use a model "
                 "with a larger window, or ask for a smaller summary"
             )
 
-    async def text(self) -> str:
+    def _fits_beside_brief_notes(self) -> bool:
+        """Tell whether shorter notes so far make room to read all messages at once."""
+        request = self.request
+        total = _total(self.parts)
+        exceeds_trim = self.summarizer._trim is not None and total > self.summarizer._trim
+        if not request.brief or total <= self.room or exceeds_trim:
+            return False
+        saved = request.count(request.notes) - request.count(request.brief)
+        return total <= self.room + saved
+
+    async def summary(self) -> str:
+        """Read all messages and return the summary; in smaller pieces after an overflow.
+
+        Raises:
+            SummarizerOverflow: the smallest pieces were still too large for the model.
+        """
         while True:
             try:
-                return await self._once(self.parts)
+                return await self._read()
             except SummarizerOverflow as error:
-                total = sum(part.size for part in self.parts)
-                self.room = min(self.room, self.trim, total) // 2
+                self.room = min(self.room, self.trim, _total(self.parts)) // 2
                 if self.room < min(SMALLEST_READING, self.trim):
-                    advice = "give `window` the real input limit of the model, or use a larger one"
-                    raise SummarizerOverflow(f"{error}; {advice}") from error
+                    raise SummarizerOverflow(
+                        f"{error}; give `window` the real input limit of the model, or use a "
+                        "larger one"
+                    ) from error
 
-    async def _once(self, parts: Sequence[Part]) -> str:
-        request, room, count, size = self.request, self.room, self._count, 0
-        pieces = divide(parts, min(room, self.trim), count, self._size)
+    async def _read(self) -> str:
+        pieces = divide(self.parts, min(self.room, self.trim), self._count, self._size)
         if len(pieces) == 1:
-            material, size = _framed(parts), self.base + sum(part.size for part in parts)
-        else:
-            frame = request.count(prompts.framed("notes", "-", "999 of 999")) + 1
-            pieces, last = self._with_last(parts, pieces, frame)
-            for_notes = room - sum(part.size for part in last)
-            share = for_notes // (len(pieces) + (not last)) - frame  # so that all fit one reading
-            limit = max(LEAST_NOTES, min(request.limit, share))
-            notes = await gather(partial(self._notes_on, limit=limit), pieces, self.concurrency)
-            if sum(count(text) + frame for text in notes) > for_notes:
-                share = max(1, for_notes // len(notes) - frame)
-                notes = [shortened(text, share, count) for text in notes]
-            labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
-            framed = [prompts.framed("notes", text, label) for label, text in labelled]
-            material = "\n".join([*framed, *([_framed(last)] if last else [])])
-        check, most = partial(self.check, request=request), request.fine or request.limit
-        return await self.caller.ask(self.prompt(material), check, most=most, size=size)
+            size = self.base + _total(self.parts)
+            return await self._summary_of(_framed(self.parts), size)
+        around_notes = self.request.count(prompts.framed("notes", "-", _LARGEST_LABEL)) + 1
+        noted, last = self._with_last(pieces, around_notes)
+        room = self.room - _total(last)
+        notes = await self._notes_on_each(noted, room, around_notes, is_all=not last)
+        if last:
+            notes.append(_framed(last))
+        return await self._summary_of("\n".join(notes))
+
+    async def _summary_of(self, material: str, size: int = 0) -> str:
+        request = self.request
+        return await self.caller.ask(
+            self._prompt(material),
+            partial(wrong_with, request=request, min_tokens=self.summarizer.min_tokens),
+            most=request.fine or request.limit,
+            size=size,
+        )
 
     def _with_last(
-        self, parts: Sequence[Part], pieces: list[list[Part]], frame: int
+        self, pieces: list[list[Part]], around_notes: int
     ) -> tuple[list[list[Part]], list[Part]]:
-        """Return the pieces to take notes on, and the one that is read with these notes.
+        """Return the pieces to take notes on, and the one that is read together with these notes.
 
-        So as many readings do as there are pieces. Where notes on the others would take more than
-        half of a reading, all pieces are taken notes on, and the last one is empty.
+        So there are as many readings as pieces. Where notes on the others would take more than half
+        of a reading, notes are taken on all pieces, and the last one is empty.
         """
-        fewest = len(pieces)
-        for number in (fewest, fewest + 1):
+        for number in (len(pieces), len(pieces) + 1):
             others = number - 1
-            share = self.room // (NOTES_SHARE * others) - frame
-            notes = others * (max(LEAST_NOTES, min(self.request.limit, share)) + frame)
+            share = self.room // (NOTES_SHARE * others) - around_notes
+            each = max(LEAST_NOTES, min(self.request.limit, share))
+            notes = others * (each + around_notes)
             if notes > self.room // 2:
                 break
             room = min(self.room - notes, self.trim)
-            smaller = divide(parts, room, self._count, self._size)
+            smaller = divide(self.parts, room, self._count, self._size)
             if len(smaller) <= number:
                 return smaller[:-1], smaller[-1]
         return pieces, []
 
+    async def _notes_on_each(
+        self, pieces: Sequence[Sequence[Part]], room: int, around_notes: int, *, is_all: bool
+    ) -> list[str]:
+        """Take notes on each piece, and return them framed, in `room` tokens together."""
+        shares = len(pieces) + (1 if is_all else 0)  # one to spare, as notes alone fill the reading
+        share = room // shares - around_notes
+        limit = max(LEAST_NOTES, min(self.request.limit, share))
+        take_notes = partial(self._notes_on, limit=limit)
+        notes = await gather(take_notes, pieces, self.summarizer._concurrency)
+        taken = sum(self._count(text) + around_notes for text in notes)
+        if taken > room:
+            share = max(1, room // len(notes) - around_notes)
+            notes = [shortened(text, share, self._count) for text in notes]
+        return [
+            prompts.framed("notes", text, f"{number} of {len(notes)}")
+            for number, text in enumerate(notes, 1)
+        ]
+
     async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:
-        entries = [*{part.entry.key: part.entry for part in piece}.values()]
-        asked = replace(self.request, entries=entries, notes="", kept=(), limit=limit)
-        check = partial(self.check, request=asked, leaving=sum(part.size for part in piece))
-        return await self.caller.ask(self.prompt(_framed(piece), limit), check)
+        entries = {part.entry.key: part.entry for part in piece}
+        request = replace(
+            self.request, entries=list(entries.values()), notes="", kept=(), limit=limit
+        )
+        check = partial(
+            wrong_with,
+            request=request,
+            min_tokens=self.summarizer.min_tokens,
+            leaving=_total(piece),
+        )
+        return await self.caller.ask(self._prompt(_framed(piece), limit), check)
+
+    def _prompt(self, material: str, part: int = 0) -> list[Any]:
+        return prompts.prompt(self.summarizer._template, self.request, material, part)
 
     def _size(self, entry: Message, text: str = "") -> int:
-        """Return the tokens of a message in its frame; without a text, of that of a part."""
-        label = "" if text else "999 of 999"
+        """Return the tokens of a message in its frame; without a text, those of the frame alone."""
+        label = "" if text else _LARGEST_LABEL
         return self.request.count(prompts.message_frame(entry, text, label)) + 1
 
     def _count(self, text: str) -> int:
         return self.request.count(as_data(text))
+
+
+def _total(parts: Sequence[Part]) -> int:
+    return sum(part.size for part in parts)
 
 
 def _framed(piece: Sequence[Part]) -> str:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 
 from conspectus.messages import Message
 
+SAFE_STEP = 0.9
+"""Share of an average part that is cut off at once, as text is not equally dense everywhere."""
+
 # Ends of lines, sentences and words, the best first
 ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", "；", " ")
 
@@ -41,7 +44,8 @@ def divide(
         if sum(part.size for part in group) <= room:
             units.append(group)
         else:
-            units += [[part] for one in group for part in _fitting(one, room, count, frame)]
+            for part in group:
+                units += [[piece] for piece in _fitting(part, room, count, frame)]
     as_few = _filled(units, room)
     return _balanced(units, room, len(as_few)) or as_few
 
@@ -105,12 +109,22 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
     size = count(text)
     if size <= room or len(text) < 2:
         return [text]
-    parts, start, step = list[str](), 0, max(1, len(text) * room * 9 // (size * 10))
+    step = max(1, int(SAFE_STEP * len(text) * room / size))
+    parts = list[str]()
+    start = 0
     while start < len(text):
-        middle, stop = start + step // 2, min(start + step, len(text))
+        stop = start + step
         if stop < len(text):
-            ends = (at + len(mark) for mark in ENDS if (at := text.rfind(mark, middle, stop)) >= 0)
-            stop = next(ends, stop)
+            stop = _good_end(text, start + step // 2, stop)
         parts += split_text(text[start:stop], room, count)
-        start = stop
+        start = min(stop, len(text))
     return parts
+
+
+def _good_end(text: str, start: int, stop: int) -> int:
+    """Return the position behind the last line, sentence or word in a range, or its end."""
+    for mark in ENDS:
+        position = text.rfind(mark, start, stop)
+        if position >= 0:
+            return position + len(mark)
+    return stop

@@ -1,4 +1,4 @@
-"""How long an answer may become by its model's own limit, and what is used of one that ended there.
+"""How long a model's answer may become by its own limit, and what is used of one that ended there.
 
 A limit is set on a model (`ChatOpenAI(max_tokens=256)`) or bound to it
 (`model.bind(max_tokens=128)`), below retries, fallbacks and configurations. An answer that ends at
@@ -42,21 +42,26 @@ INSIDE = (
 )
 """Settings that hold further ones, in which a limit may stand."""
 
-DEEPEST = 16  # wrappers around a model that are looked through
+DEEPEST = 16
+"""Wrappers around a model that are looked through."""
 
-# An answer whose provider counts its tokens has at least this share of the limit at which it ended:
-# one with less filled the window instead.
 REACHED = 0.9
-# Without such a count its text is an estimate. A model may also have thought, unseen; but of a
-# large limit a short text is not the end.
-UNCOUNTED, UNSEEN = 4, 256
+"""Share of a limit that an answer which ended there has, as its provider counts tokens. A shorter
+answer has filled the window instead."""
 
-FOLLOWING = 40  # characters around an end that tell what kind of end it is
+UNCOUNTED = 4
+UNSEEN_TOKENS = 256
+"""Where no provider counts, an answer has ended at its limit if so many times its estimate, and so
+many tokens of thoughts that are not shown, reach that limit."""
 
-# The factor by which a loop is compressed: a list of like lines is by some twenty, prose by five.
+NEARBY = 40
+"""Characters on either side of a mark that tell whether a sentence ends there."""
+
 LOOP = 40
+"""Factor from which on a compressed text is a loop. Lists of like lines reach 20, prose 5."""
 
-LEAST_PART = 0.25  # the share of a text that its whole sentences make, or it is cut at a word
+LEAST_PART = 0.25
+"""Share of a text that its whole sentences must make up. Below it the text is cut at a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,55 +89,72 @@ def answer_limit(model: object) -> int | None:
 def _answering(
     model: Any, outer: tuple[object, ...], configured: Mapping[str, Any], depth: int
 ) -> Iterator[tuple[object, ...]]:
-    """Yield what sets the options of each model that may answer, the outermost first."""
-    own: Mapping[str, Any] = getattr(model, "__dict__", None) or {}
+    """Yield, for each model that may answer, the objects that set its options, outermost first.
+
+    Args:
+        model: a model, or a wrapper around one.
+        outer: objects of the wrappers above.
+        configured: values that those set for configurable fields.
+        depth: wrappers that are still looked through.
+    """
+    attributes: Mapping[str, Any] = getattr(model, "__dict__", None) or {}
     if not depth:
         return
     depth -= 1
-    if own.get("fallbacks") and own.get("runnable") is not None:
-        for one in (own["runnable"], *own["fallbacks"]):
-            yield from _answering(one, outer, configured, depth)
-    elif own.get("bound") is not None:  # options, retries, a configuration
-        config = own.get("config") or {}
-        configured = {**(config.get("configurable") or {}), **configured}
-        yield from _answering(own["bound"], (*outer, own.get("kwargs")), configured, depth)
-    elif own.get("default") is not None and "fields" in own:  # configurable fields
-        config = own.get("config") or {}
-        configured = {**(config.get("configurable") or {}), **configured}
+    if attributes.get("fallbacks") and attributes.get("runnable") is not None:
+        for candidate in (attributes["runnable"], *attributes["fallbacks"]):
+            yield from _answering(candidate, outer, configured, depth)
+    elif attributes.get("bound") is not None:  # options, retries, a configuration
+        configured = {**_configurable(attributes), **configured}
+        outer = (*outer, attributes.get("kwargs"))
+        yield from _answering(attributes["bound"], outer, configured, depth)
+    elif attributes.get("default") is not None and "fields" in attributes:  # configurable fields
+        configured = {**_configurable(attributes), **configured}
         chosen = {
             name: configured[field.id]
-            for name, field in (own["fields"] or {}).items()
+            for name, field in (attributes["fields"] or {}).items()
             if getattr(field, "id", None) in configured
         }
-        yield from _answering(own["default"], (*outer, chosen), configured, depth)
-    elif own.get("last") is not None and own.get("first") is not None:  # a sequence
-        for step in (own["first"], *(own.get("middle") or ()), own["last"]):
+        yield from _answering(attributes["default"], (*outer, chosen), configured, depth)
+    elif attributes.get("last") is not None and attributes.get("first") is not None:  # a sequence
+        steps = (attributes["first"], *(attributes.get("middle") or ()), attributes["last"])
+        for step in steps:
             yield from _answering(step, outer, configured, depth)
-    elif isinstance(own.get("_default_config"), Mapping):  # a model that is built at each call
-        later = own.get("_queued_declarative_operations") or ()
-        bound = (options for _, _, options in reversed(later) if isinstance(options, Mapping))
-        yield (*outer, *bound, own["_default_config"])
-    elif getattr(own.get("func"), "__self__", None) is not None:  # a method of a model
-        yield from _answering(own["func"].__self__, outer, configured, depth)
+    elif isinstance(attributes.get("_default_config"), Mapping):  # a model built at each call
+        queued = attributes.get("_queued_declarative_operations") or ()
+        bound = (options for _, _, options in reversed(queued) if isinstance(options, Mapping))
+        yield (*outer, *bound, attributes["_default_config"])
+    elif getattr(attributes.get("func"), "__self__", None) is not None:  # a method of a model
+        yield from _answering(attributes["func"].__self__, outer, configured, depth)
     else:
-        yield (*outer, model, own.get("llm"))
+        yield (*outer, model, attributes.get("llm"))
+
+
+def _configurable(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values that a wrapper sets for configurable fields below it."""
+    config = attributes.get("config") or {}
+    return config.get("configurable") or {}
 
 
 def _first_limit(holders: tuple[object, ...]) -> AnswerLimit | None:
     """Return the limit that holds: of options that are set twice, the outer ones."""
     for holder in holders:
-        settings = [holder, *(_setting(holder, name) for name in INSIDE)]
-        found = [
-            (value, name, one)
-            for one in settings
-            for name in LIMITS
-            if isinstance(value := _setting(one, name), int) and not isinstance(value, bool)
-        ]
-        if found:
-            value, name, one = min(found, key=lambda each: each[0])
-            # 0 and -1 stand for no limit.
-            return AnswerLimit(value, _is_set(one, name, value)) if value > 0 else None
+        limits = _limits_in(holder)
+        if limits:
+            smallest = min(limits, key=lambda limit: limit.tokens)
+            return smallest if smallest.tokens > 0 else None  # 0 and -1 stand for no limit
     return None
+
+
+def _limits_in(holder: object) -> list[AnswerLimit]:
+    """Return the limits that an object names, or the settings inside it."""
+    limits = list[AnswerLimit]()
+    for settings in (holder, *(_setting(holder, name) for name in INSIDE)):
+        for name in LIMITS:
+            value = _setting(settings, name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                limits.append(AnswerLimit(value, _is_set(settings, name, value)))
+    return limits
 
 
 def _setting(holder: object, name: str) -> Any:
@@ -151,20 +173,20 @@ def _is_set(holder: object, name: str, value: int) -> bool:
     profile = getattr(holder, "profile", None)
     if isinstance(profile, Mapping) and profile.get("max_output_tokens") == value:
         return False
-    given = getattr(holder, "model_fields_set", None)
-    theirs = type(holder).__module__.startswith("langchain")
-    return not theirs or given is None or name in given
+    fields_set = getattr(holder, "model_fields_set", None)
+    is_langchains = type(holder).__module__.startswith("langchain")
+    return not is_langchains or fields_set is None or name in fields_set
 
 
 def ends_at_limit(answer: Any, limits: list[AnswerLimit], count: Callable[[str], int]) -> bool:
     """Tell whether an answer that was cut off has reached a limit that its caller has set."""
-    wanted = [limit.tokens for limit in limits if limit.is_set]
+    limits_set = [limit.tokens for limit in limits if limit.is_set]
     usage = getattr(answer, "usage_metadata", None)
     reported = usage.get("output_tokens") if isinstance(usage, Mapping) else None
     if reported:
-        return any(reported >= REACHED * limit for limit in wanted)
-    written = count(str(getattr(answer, "content", answer)))
-    return any(UNCOUNTED * written + UNSEEN >= limit for limit in wanted)
+        return any(reported >= REACHED * limit for limit in limits_set)
+    estimate = count(str(getattr(answer, "content", answer)))
+    return any(UNCOUNTED * estimate + UNSEEN_TOKENS >= limit for limit in limits_set)
 
 
 # A text that is cut
@@ -223,20 +245,20 @@ def _ends(text: str) -> Iterator[int]:
         if text[end.start()] != "." or _is_full_stop(text, end.start(), end.end()):
             yield end.end()
     for end in _LINE_END.finditer(text):
-        following = text[end.end() : end.end() + FOLLOWING]
+        following = text[end.end() : end.end() + NEARBY]
         is_indented = end[0].rpartition("\n")[2] != ""
-        starts_anew = bool(_ITEM.match(following)) or end[0].count("\n") > 1 or not following
-        if starts_anew or not (is_indented or following[0].islower()):
+        begins_block = bool(_ITEM.match(following)) or end[0].count("\n") > 1 or not following
+        if begins_block or not (is_indented or following[0].islower()):
             yield end.start()
 
 
-def _is_full_stop(text: str, at: int, end: int) -> bool:
+def _is_full_stop(text: str, position: int, end: int) -> bool:
     """Tell a full stop from that of an abbreviation, of an item, or of a number that was cut."""
-    before = text[max(0, at - FOLLOWING) : at]
-    after = text[end : end + FOLLOWING].lstrip()[:1]
-    if _LETTER.search(before) or _NUMBER.search(before) or after.islower():
+    preceding = text[max(0, position - NEARBY) : position]
+    next_char = text[end : end + NEARBY].lstrip()[:1]
+    if _LETTER.search(preceding) or _NUMBER.search(preceding) or next_char.islower():
         return False
-    return end < len(text) or not before[-1:].isdigit()
+    return end < len(text) or not preceding[-1:].isdigit()
 
 
 def _at_a_word(text: str) -> str:

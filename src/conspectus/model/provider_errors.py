@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.bridge import StepTimeout
@@ -13,8 +13,6 @@ from conspectus.messages.blocks import blocks_of
 from conspectus.model.windows import answer_limits
 from conspectus.observe.events import as_text, is_way_out
 
-# Words for a request that is too long, and whose they are. Bars stand between alternatives; both
-# sides of a plus occur, in any order.
 OVERFLOWS = (
     ("prompt is too long|request too large|request is too large", "Anthropic"),
     ("exceed + context limit|exceed + context length|exceed + context size", "Anthropic"),
@@ -60,27 +58,36 @@ OVERFLOWS = (
     ("messages': array too long|input': array too long|too much media", "OpenAI, Anthropic"),
     ("extra usage + long context", "Claude's subscriptions"),
 )
-# Parts of names of classes, and of codes in an error's body
-_PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
+"""Words for a request that is too long, and who uses them. A bar stands between alternatives, and a
+plus between words that occur together in any order."""
+
+CAUSES = 5
+"""Errors of a chain of causes that are read."""
+
+# Parts of the names of errors, and of the codes in their bodies, for failures that may pass and for
+# those that come again with the same request.
+_PASSING = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
     throttl resourceexhausted connect protocolerror readerror writeerror jsondecodeerror""".split()
-_LASTS = """authenticat unauthori forbidden permission accessdenied notfound badrequest syntaxerror
-    invalidrequest invalidargument unprocessable conspectuserror notimplemented importerror
+_LASTING = """authenticat unauthori forbidden permission accessdenied notfound badrequest
+    syntaxerror invalidrequest invalidargument unprocessable conspectuserror notimplemented importerror
     nameerror""".split()
 _NO_CREDIT = ("insufficient quota", "credit balance is too low", "billing error")
-_BUSY = (408, 425, 429, *range(500, 600))
+_BUSY = (408, 425, 429, *range(500, 600))  # by their status
 
 WRAPPERS = ("summary", "answer", "output", "response", "result", "notes")
 """Tags that models put around a whole answer."""
 
-SAID = 300  # characters of an error that ours repeats
-_SIGNS = "".join(map(chr, range(0x21, 0x7F)))
+QUOTED = 300
+"""Characters of an error that ours repeats."""
 
-ENDS = """finish_reason finishReason stop_reason stopReason done_reason completionReason
+_VISIBLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
+
+END_FIELDS = """finish_reason finishReason stop_reason stopReason done_reason completionReason
     completion_reason stop_type""".split()
 """Fields of an answer's metadata that say why it ends."""
 
 # Reasons for the end of an answer, in small letters
-FULL = {"model_context_window_exceeded", "model_length"}
+WINDOW_FULL = {"model_context_window_exceeded", "model_length"}
 CUT_OFF = {"length", "max_tokens", "max_output_tokens", "max_length", "limit", "reason_max_len"}
 REFUSED = {
     *"""content_filter content_filtered refusal safety recitation blocklist spii language
@@ -99,41 +106,59 @@ _THOUGHT = re.compile(
 def retry_after(error: BaseException) -> float | None:
     """Return the seconds that a provider asks to wait, by the header of its response."""
     headers = getattr(getattr(error, "response", None), "headers", None)
-    said = headers.get("retry-after") if isinstance(headers, Mapping) else None
-    is_number = isinstance(said, str) and said.replace(".", "", 1).isdecimal()
-    return float(said) or None if is_number else None  # type: ignore[arg-type]
+    value = headers.get("retry-after") if isinstance(headers, Mapping) else None
+    if not isinstance(value, str) or not value.replace(".", "", 1).isdecimal():
+        return None
+    return float(value) or None
 
 
 def is_overflow(error: BaseException, *holders: object) -> bool:
-    """Whether a provider says that a request was too long; `holders` name limits of its answer."""
-    ways = [way.split(" + ") for words, _ in OVERFLOWS for way in words.split("|")]
+    """Tell whether a provider says that a request was too long.
+
+    Args:
+        error: what the call raised.
+        holders: settings or models that limit the answer of the request.
+    """
+    patterns = [
+        alternative.split(" + ") for words, _ in OVERFLOWS for alternative in words.split("|")
+    ]
     if all(limit > 0 for limit in answer_limits(holders)):
-        ways.append(["tokens must be at least 1, got"])  # vLLM, of what the window leaves
-    return any(
-        status == 413 or any(all(part in said for part in way) for way in ways)
-        for status, about, said in _read(error)
-        # "too many tokens" in a minute is a rate limit, whatever its status, unless one request has
-        # too many alone, or more than a subscription of Claude's takes. Relays and servers of one's
-        # own tell of one that is too long with any 5xx.
-        if ("request too large for" in said and "requested" in said)
-        or ("extra usage" in said and "long context" in said)
-        or (
-            not ("ratelimit" in about or "rate limit" in said)
-            and (status in (None, 400, 401, 402, 413, 422) or status >= 500)
-        )
-    )
+        patterns.append(["tokens must be at least 1, got"])  # vLLM, of what the window leaves
+    for report in _reports(error):
+        names_overflow = any(all(part in report.words for part in pattern) for pattern in patterns)
+        if (report.status == 413 or names_overflow) and _may_be_overflow(report):
+            return True
+    return False
+
+
+def _may_be_overflow(report: _Report) -> bool:
+    """Tell words about one request from those about a rate, which may be alike.
+
+    "Too many tokens" in a minute is a rate limit, whatever its status, unless one request alone has
+    too many, or more than a subscription of Claude's takes. Gateways and local servers report a
+    request that is too long with any 5xx.
+    """
+    words = report.words
+    is_one_request = "request too large for" in words and "requested" in words
+    is_subscription = "extra usage" in words and "long context" in words
+    if is_one_request or is_subscription:
+        return True
+    if "ratelimit" in report.names or "rate limit" in words:
+        return False
+    status = report.status
+    return status in (None, 400, 401, 402, 413, 422) or status >= 500
 
 
 def lasts(error: BaseException) -> bool | None:
     """Tell whether the same request is certain to fail again; None where nothing tells."""
-    for status, about, said in _read(error):
-        if any(words in said for words in _NO_CREDIT):
+    for report in _reports(error):
+        if any(words in report.words for words in _NO_CREDIT):
             return True
-        if status is not None:
-            return status not in _BUSY
-        if any(part in about for part in _PASSES):
+        if report.status is not None:
+            return report.status not in _BUSY
+        if any(part in report.names for part in _PASSING):
             return False
-        if any(part in about for part in _LASTS) or "api key" in said:
+        if any(part in report.names for part in _LASTING) or "api key" in report.words:
             return True
     return None
 
@@ -141,144 +166,231 @@ def lasts(error: BaseException) -> bool | None:
 def explained(
     error: Exception, name: str, timeout: float | None, *, is_model: bool = True
 ) -> SummaryError:
-    """Return the failure of the summariser `name` as one of ours, marked if it may pass.
+    """Return the failure of a summariser as one of ours, marked if it may pass.
 
-    How LangGraph leaves a node is raised again.
+    An exception by which LangGraph leaves a node, such as an interrupt, is raised again.
+
+    Args:
+        error: what the call raised.
+        name: the name of the summariser.
+        timeout: seconds that it was given.
+        is_model: it is a model, and no user's function.
     """
     if isinstance(error, SummaryError):
         return error
     if is_way_out(error):
         raise error
-    text = " ".join(as_text(error).split()) or "no explanation"
-    if len(text) > SAID:  # half a word may be half a secret, which no pattern would find
-        text = text[:SAID].rstrip(_SIGNS) + "..."
-    what, final = f"{type(error).__name__}: {text}", lasts(error)
     if is_overflow(error):
-        return SummarizerOverflow(f"the request was too long for {name} ({what})")
-    if isinstance(error, StepTimeout):
-        cure = "raise summarizer_timeout, have it write less, or use a faster model to summarise"
-        failure: SummaryError = SummarizerTimeout(
-            f"{name} did not answer within {timeout:g} seconds; {cure}"
-        )
-    # A provider that answers, as with 408, does so at once.
-    elif "Timeout" in _names(error) and getattr(error, "status_code", None) is None:
-        cure = "raise the timeout of its client, or use a faster model to summarise"
-        failure = SummarizerTimeout(f"{name} gave up waiting ({what}); {cure}")
-    elif final is False:
-        failure = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
-    else:
-        account = "its name and the rights of its account, or use another model"
-        check = account if is_model else "the function and what it calls"
-        failure = SummaryError(f"{name} failed ({what}); check {check}")
-    failure.transient = is_model if final is None else not final
+        return SummarizerOverflow(f"the request was too long for {name} ({_described(error)})")
+    comes_again = lasts(error)
+    failure = _failure(error, name, timeout, is_busy=comes_again is False, is_model=is_model)
+    failure.transient = is_model if comes_again is None else not comes_again
     failure.retry_after = retry_after(error)
     return failure
 
 
-def _reasons(answer: Any) -> set[str]:
+def _described(error: Exception) -> str:
+    """Return the class and the beginning of the message of an error, on one line."""
+    text = " ".join(as_text(error).split()) or "no explanation"
+    if len(text) > QUOTED:  # half a word may be half a secret, which no pattern would find
+        text = text[:QUOTED].rstrip(_VISIBLE_ASCII) + "..."
+    return f"{type(error).__name__}: {text}"
+
+
+def _failure(
+    error: Exception, name: str, timeout: float | None, *, is_busy: bool, is_model: bool
+) -> SummaryError:
+    """Say what went wrong, and what to do."""
+    if isinstance(error, StepTimeout):
+        return SummarizerTimeout(
+            f"{name} did not answer within {timeout:g} seconds; raise summarizer_timeout, have it "
+            "write less, or use a faster model to summarise"
+        )
+    description = _described(error)
+    answered = getattr(error, "status_code", None) is not None  # with 408, say, which is no wait
+    if "Timeout" in _class_names(error) and not answered:
+        return SummarizerTimeout(
+            f"{name} gave up waiting ({description}); raise the timeout of its client, or use a "
+            "faster model to summarise"
+        )
+    if is_busy:
+        return SummaryError(
+            f"{name} could not be reached or is busy ({description}); try again later"
+        )
+    if is_model:
+        remedy = "check its name and the rights of its account, or use another model"
+    else:
+        remedy = "check the function and what it calls"
+    return SummaryError(f"{name} failed ({description}); {remedy}")
+
+
+def _end_reasons(answer: Any) -> set[str]:
     """Return why an answer ends, in small letters."""
-    about = answer.response_metadata or {}
-    ends = [about.get(name) for name in ENDS]
-    if isinstance(details := about.get("incomplete_details"), Mapping):
-        ends.append(details.get("reason"))
-    return {end.lower().removeprefix("finishreason.") for end in ends if isinstance(end, str)}
+    metadata = answer.response_metadata or {}
+    reasons = [metadata.get(field) for field in END_FIELDS]
+    details = metadata.get("incomplete_details")
+    if isinstance(details, Mapping):
+        reasons.append(details.get("reason"))
+    return {
+        reason.lower().removeprefix("finishreason.")
+        for reason in reasons
+        if isinstance(reason, str)
+    }
 
 
 def fills_window(answer: object) -> bool:
     """Tell whether an answer is empty, as its request has left no room for one in the window."""
     if not is_ai_message(answer) or answer.tool_calls or str(answer.text).strip():
         return False
-    return bool(FULL & _reasons(answer))
+    return bool(WINDOW_FULL & _end_reasons(answer))
 
 
 def is_cut_off(answer: object) -> bool:
-    """Tell whether an answer ended because it was as long as was allowed, by whomever."""
+    """Tell whether an answer ended at a limit of its length, whoever set that."""
     if not is_message(answer):
         return False
-    reasons = _reasons(answer)
-    return bool(reasons & CUT_OFF) and not reasons & (FULL | REFUSED)
+    reasons = _end_reasons(answer)
+    return bool(reasons & CUT_OFF) and not reasons & (WINDOW_FULL | REFUSED)
 
 
 def text_of(answer: object, name: str, *, may_be_cut: bool = False) -> str:
     """Return the text of an answer, without thoughts, a fence or tags; it may be empty.
 
-    Raises a `SummaryError` where it was refused or asks for tools, and unless `may_be_cut` where it
-    was cut off.
+    Raises:
+        SummarizerOverflow: the window was full before the answer had ended.
+        SummaryRejected: the answer was refused, asks for tools, broke off, or unless `may_be_cut`
+            was cut off.
     """
     if not is_message(answer):
-        return _written(answer) if isinstance(answer, str) else ""
-    about, reasons = answer.response_metadata or {}, _reasons(answer)
-    blocks = [block for block in blocks_of(answer) if block.get("type") == "refusal"]
-    why = [answer.additional_kwargs.get("refusal"), *(b.get("refusal", "refusal") for b in blocks)]
-    why = [*filter(None, why), *sorted(reasons & REFUSED)]
-    # These two say why a stream ended; others, and fakes, often do not.
-    maker = about.get("model_provider")
-    complete = reasons or "status" in about or maker not in ("openai", "anthropic")
-    if FULL & reasons:
+        return _without_wrapping(answer) if isinstance(answer, str) else ""
+    reasons = _end_reasons(answer)
+    if reasons & WINDOW_FULL:
         raise SummarizerOverflow(f"the window of {name} was full before it had finished")
-    wrong = ""
-    if not complete:
-        wrong = "broke off before its end; try again later"
+    refusals = [*_refusals(answer), *sorted(reasons & REFUSED)]
+    is_complete = _is_complete(answer, reasons)
+    problem = ""
+    if not is_complete:
+        problem = "broke off before its end; try again later"
     elif reasons & CUT_OFF and not may_be_cut:
-        wrong = (
+        problem = (
             "was cut off, and not at a limit that was set for it; set the model's max_tokens, or "
             "use a model with a larger window"
         )
-    elif why:
-        wrong = f"was refused ({why[0]}); use another model for it"
-    elif is_ai_message(answer) and (answer.tool_calls or answer.invalid_tool_calls):
-        wrong = "asked for tools instead of summarising; use a model without tools"
-    if wrong:
-        rejected = SummaryRejected(f"the answer of {name} {wrong}")
-        rejected.transient = not complete
+    elif refusals:
+        problem = f"was refused ({refusals[0]}); use another model for it"
+    elif is_ai_message(answer) and _asks_for_tools(answer):
+        problem = "asked for tools instead of summarising; use a model without tools"
+    if problem:
+        rejected = SummaryRejected(f"the answer of {name} {problem}")
+        rejected.transient = not is_complete
         raise rejected
-    return _written(str(answer.text), has_end=not may_be_cut)
+    return _without_wrapping(str(answer.text), has_end=not may_be_cut)
 
 
-def _written(text: str, *, has_end: bool = True) -> str:
-    """Return a text without thoughts and what encloses it; nothing where a thought has no end.
+def _asks_for_tools(answer: Any) -> bool:
+    return bool(answer.tool_calls or answer.invalid_tool_calls)
 
-    A text without its end may lack the end of what encloses it, too.
+
+def _refusals(answer: Any) -> list[str]:
+    """Return the refusals in an answer, as fields or as blocks of its content."""
+    refusals = [answer.additional_kwargs.get("refusal")]
+    for block in blocks_of(answer):
+        if block.get("type") == "refusal":
+            refusals.append(block.get("refusal", "refusal"))
+    return [refusal for refusal in refusals if refusal]
+
+
+def _is_complete(answer: Any, reasons: set[str]) -> bool:
+    """Tell whether an answer has an end.
+
+    OpenAI and Anthropic say why a stream ended. Others, and fake models, often do not.
     """
-    kept, at, inside = list[str](), 0, False
+    metadata = answer.response_metadata or {}
+    says_why = metadata.get("model_provider") in ("openai", "anthropic")
+    return bool(reasons) or "status" in metadata or not says_why
+
+
+def _without_wrapping(text: str, *, has_end: bool = True) -> str:
+    """Return a text without thoughts, and without a fence or tag around all of it.
+
+    Nothing is left where a thought has no end. A text that `has_end` not may lack the end of what
+    encloses it, too.
+    """
+    return _without_tag(_without_fence(_without_thoughts(text), has_end), has_end)
+
+
+def _without_thoughts(text: str) -> str:
+    kept = list[str]()
+    position = 0
+    is_thought = False
     for mark in _THOUGHT.finditer(text):
         if mark["open"]:
-            kept += [] if inside else [text[at : mark.start()]]
-            inside = True
-        elif inside or mark["ends"] is not None:
-            kept = kept if inside else []  # before a mark that only closes all was thought
-            at, inside = mark.end(), False
-    text = "" if inside else "".join([*kept, text[at:]]).strip()
+            if not is_thought:
+                kept.append(text[position : mark.start()])
+            is_thought = True
+        elif is_thought or mark["ends"] is not None:
+            if not is_thought:  # only the end of a thought stands there: all before it was thought
+                kept.clear()
+            position = mark.end()
+            is_thought = False
+    if is_thought:
+        return ""
+    return "".join([*kept, text[position:]]).strip()
+
+
+def _without_fence(text: str, has_end: bool) -> str:
     fences = text.count("```")
-    is_fenced = (fences == 2 and text.endswith("```")) or (fences == 1 and not has_end)
-    if is_fenced and text.startswith("```"):
-        text = text.partition("\n")[2].removesuffix("```").strip()
-    name, _, rest = text[1:].partition(">")  # a gateway's page or error stays as it is
+    is_whole = fences == 2 and text.endswith("```")
+    is_cut = fences == 1 and not has_end
+    if not text.startswith("```") or not (is_whole or is_cut):
+        return text
+    return text.partition("\n")[2].removesuffix("```").strip()
+
+
+def _without_tag(text: str, has_end: bool) -> str:
+    """Return a text without one of `WRAPPERS` around it; a gateway's page stays as it is."""
+    name, _, content = text[1:].partition(">")
+    closing = f"</{name}>"
     if not text.startswith("<") or name not in WRAPPERS or text.count(f"<{name}>") != 1:
         return text
-    ends = text.count(f"</{name}>")
-    is_wrapped = (ends == 1 and text.endswith(f"</{name}>")) or (ends == 0 and not has_end)
-    return rest.removesuffix(f"</{name}>").strip() if is_wrapped else text
+    is_whole = text.count(closing) == 1 and text.endswith(closing)
+    is_cut = text.count(closing) == 0 and not has_end
+    return content.removesuffix(closing).strip() if is_whole or is_cut else text
 
 
-def _names(error: BaseException) -> str:
-    return " ".join(kind.__name__ for kind in type(error).__mro__)
+class _Report(NamedTuple):
+    """What an error says, in small letters."""
+
+    status: int | None  # None for errors without one, and for 2xx, as a stream may begin well
+    names: str  # of its classes, with its codes, without underscores
+    words: str  # its message, its class names and its codes, with spaces for underscores
 
 
-def _read(error: BaseException) -> Iterator[tuple[int | None, str, str]]:
-    """Yield status, names with codes, and words of an error and its causes, in small letters."""
+def _reports(error: BaseException) -> Iterator[_Report]:
+    """Yield what an error says, and each of its causes."""
     cause: BaseException | None = error
-    for _ in range(5):
+    for _ in range(CAUSES):
         if cause is None:
             return
-        holders = (cause, getattr(cause, "response", None))
-        values = (
-            getattr(one, n, None) for one in holders for n in ("status_code", "status", "code")
+        codes = [as_text(getattr(cause, name, "")) for name in ("body", "type", "code")]
+        names = " ".join([_class_names(cause), *codes]).lower()
+        yield _Report(
+            status=_status(cause),
+            names=names.replace("_", ""),
+            words=f"{as_text(cause).lower()} {names}".replace("_", " "),
         )
-        status = next((one for one in values if isinstance(one, int) and 100 <= one < 600), 0)
-        codes = (as_text(getattr(cause, name, "")) for name in ("body", "type", "code"))
-        about = " ".join([_names(cause), *codes]).lower()
-        said = f"{as_text(cause).lower()} {about}".replace("_", " ")
-        # A stream may begin well.
-        yield (status if status >= 300 else None), about.replace("_", ""), said
         cause = cause.__cause__
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status of a failure; None where there is none, or no failure."""
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and 100 <= value < 600:
+                return value if value >= 300 else None
+    return None
+
+
+def _class_names(error: BaseException) -> str:
+    return " ".join(base.__name__ for base in type(error).__mro__)

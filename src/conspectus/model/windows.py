@@ -18,9 +18,11 @@ PROVIDERS = tuple(
 )
 """Providers whose package for LangChain lists its models, `langchain_` in front."""
 
-# Settings that limit an answer.
 OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-MOST_OUTPUT = 0.5  # Largest share of the window for the answer, whatever the model's settings say
+"""Settings that limit an answer."""
+
+MOST_OUTPUT = 0.5
+"""Largest share of the window that is reserved for the answer, whatever a model's settings say."""
 _DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # of a snapshot, behind a model's name
 
 
@@ -37,11 +39,17 @@ def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
     """
     names = [model, *(model[end.end() :] for end in re.finditer("[/:]", model))]
     undated = {_DATE.sub("", name) for name in names}
-    fits = [
-        one for one in limits if one in undated or any(fnmatchcase(name, one) for name in names)
+    if model in limits:
+        return limits[model]
+    fitting = [
+        pattern
+        for pattern in limits
+        if pattern in undated or any(fnmatchcase(name, pattern) for name in names)
     ]
-    best = model if model in limits else max(fits, key=lambda o: (o in names, len(o)), default=None)
-    return None if best is None else limits[best]
+    if not fitting:
+        return None
+    best = max(fitting, key=lambda pattern: (pattern in names, len(pattern)))
+    return limits[best]
 
 
 def profile_of(model: str, provider: str = "") -> int | None:
@@ -49,12 +57,15 @@ def profile_of(model: str, provider: str = "") -> int | None:
 
     The provider may stand in front of the name, as in `openai:gpt-4o` or `openai/gpt-4o`.
     """
-    before, _, after = model.replace("/", ":", 1).partition(":")
-    if not provider and before in PROVIDERS:
-        provider, model = before, after
-    profiles = (_profiles(one).get(model, {}) for one in ([provider] if provider else PROVIDERS))
-    limits = (one.get("max_input_tokens") for one in profiles)
-    return next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)
+    prefix, _, suffix = model.replace("/", ":", 1).partition(":")
+    if not provider and prefix in PROVIDERS:
+        provider = prefix
+        model = suffix
+    for name in [provider] if provider else PROVIDERS:
+        limit = _profiles(name).get(model, {}).get("max_input_tokens")
+        if isinstance(limit, int) and limit > 0:
+            return limit
+    return None
 
 
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
@@ -64,7 +75,7 @@ def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
 
 
 def answer_limits(holders: Sequence[object]) -> Iterator[int]:
-    """Yield what settings or models name as limits of an answer, also what is none, such as -1."""
+    """Yield the limits of an answer that settings or models name, also -1, which limits nothing."""
     for holder, name in product(holders, OUTPUT_SETTINGS):
         limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
         if isinstance(limit, int) and not isinstance(limit, bool):

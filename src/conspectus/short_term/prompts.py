@@ -89,7 +89,7 @@ def with_length(prompt: list[BaseMessage], limit: int) -> list[BaseMessage]:
 class PromptedSummarizer(CallableSummarizer):
     """Ask the caller's model with the caller's templates, in as many readings as it takes."""
 
-    _kind = "smallest"
+    _request_kind = "smallest"
 
     def __init__(self, given: Mapping[str, Any], most: int, count: Callable[[Any], int]) -> None:
         model = given["model"]  # LangMem asks for `invoke` alone
