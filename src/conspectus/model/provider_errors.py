@@ -69,8 +69,8 @@ CAUSES = 5
 _PASSING = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
     throttl resourceexhausted connect protocolerror readerror writeerror jsondecodeerror""".split()
 _LASTING = """authenticat unauthori forbidden permission accessdenied notfound badrequest
-    syntaxerror invalidrequest invalidargument unprocessable conspectuserror notimplemented importerror
-    nameerror""".split()
+    syntaxerror invalidrequest invalidargument unprocessable conspectuserror notimplemented
+    importerror nameerror""".split()
 _NO_CREDIT = ("insufficient quota", "credit balance is too low", "billing error")
 _BUSY = (408, 425, 429, *range(500, 600))  # by their status
 
