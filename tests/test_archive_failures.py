@@ -101,11 +101,11 @@ def test_a_compaction_waits_for_a_store_that_hangs_once():
 
 
 def test_a_recall_waits_for_a_server_no_longer_than_it_is_told(monkeypatch):
-    monkeypatch.setattr(SqliteTables, "daemon", True)
+    monkeypatch.setattr(SqliteTables, "may_hang", True)
     archive = Archive(SqliteTables(None, None), timeout=0.3)
     compactor = Compactor(keep=("messages", 2), archive=archive)
     compactor.compact(SENT, thread_id="t", force=True)
-    monkeypatch.setattr(SqliteTables, "holding", lambda *asked: time.sleep(5))
+    monkeypatch.setattr(SqliteTables, "passages_holding", lambda *asked: time.sleep(5))
     with pytest.raises(ArchiveTimeout):
         compactor.recall("module 3", thread_id="t")
 
@@ -407,7 +407,7 @@ def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):
     with Archive.open(path) as archive:
         archive.put(SCOPE, entries[:1])
         with monkeypatch.context() as patched:
-            patched.setattr(SqliteTables, "index", "INSERT INTO nowhere VALUES (?, ?)")
+            patched.setattr(SqliteTables, "add_passage", "INSERT INTO nowhere VALUES (?, ?)")
             with pytest.raises(ArchiveError):
                 archive.put(SCOPE, entries[1:])
         assert len(archive.missing(SCOPE, entries)) == 1

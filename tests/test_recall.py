@@ -274,7 +274,7 @@ def test_search_syntax_in_a_query_is_only_words(archive, query):
 
 
 def test_what_others_say_changes_nothing(archive, monkeypatch):
-    monkeypatch.setattr("conspectus.archive.tables.MOST", 20)
+    monkeypatch.setattr("conspectus.archive.tables.MAX_PASSAGES_OF_WORD", 20)
     scopes = [Scope("ann", "a"), Scope("ann", "b"), Scope("bob", "a"), Scope("ann", "a", "sub")]
     keep(archive, ["alpha beta", "gamma"], scopes[0])
     alone = recall(archive, scopes[0], query="alpha")

@@ -256,7 +256,7 @@ class Endpoint:
             return None
         sending = self._sent(request, x)
         moved = not x.compactions and not x.route.counts and fitter.settle(x)
-        if moved and self._archive.backend.daemon:  # a server, which others may read at once
+        if moved and self._archive.backend.may_hang:  # a server, which others may read at once
             answer, _ = await asyncio.gather(sending, asyncio.to_thread(fitter.places.write))
         else:
             if moved and not self._writing:
@@ -284,7 +284,7 @@ class Endpoint:
         # A history that the client leaves to the server may be large all the same.
         large = len(x.raw) >= LARGE and not self._fitter.is_soon_read(x)
         x.large = large or b'"previous_response_id"' in x.raw or MARK.encode() in x.raw
-        if not (x.large or self._archive.backend.daemon):  # else a server, which may hang
+        if not (x.large or self._archive.backend.may_hang):  # else a server, which may hang
             self._fitter.read(x)
         elif x.large:
             await self._fitter.in_turn(self._fitter.read, x)

@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import cast
 
 from conspectus.archive.guard import explained
+from conspectus.archive.postgres import PostgresTables, check_driver
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.tables import Tables
 from conspectus.errors import ArchiveError, InputError, PolicyError
 
-_PART = r"(?:[^\s@/?#:&=%]|%(?!00)[\dA-Fa-f]{2})*"  # Escaped where need be
-_WORD = r"(?:[^\s@/?%]|%(?!00)[\dA-Fa-f]{2})*"
-_HOST = r"(?:(?:[\w.-]|%2[Ff])*|\[[\da-fA-F:.]+\])(?::\d+)?"
-_NAMES = (
-    "(?:host|hostaddr|port|user|password|passfile|dbname|service|options|application_name|"
-    "connect_timeout|client_encoding|target_session_attrs|require_auth|channel_binding|"
-    "ssl[a-z_]+|gss[a-z]+|krbsrvname|keepalives[a-z_]*|tcp_user_timeout)"
-)
-_OPTION = rf"{_NAMES}=(?:[^\s@?#&=%]|%(?!00)[\dA-Fa-f]{{2}})*"
-_ADDRESS = re.compile(
-    rf"postgres(?:ql)?://(?:{_PART}(?::{_WORD})?@)?{_HOST}(?:,{_HOST})*(?:/{_PART})?"
-    rf"(?:\?{_OPTION}(?:&{_OPTION})*)?"
-)
-"""An address of PostgreSQL in which no part of a password can pass for a host or a port."""
+_LOOKS_LIKE_POSTGRES = re.compile(r"(?i)\s*postgres[\w+]*\s*:|[^\s/\\:]{2,}:[^\\/]*@")
+_LOOKS_LIKE_CONNINFO = re.compile(r"(?i)(?:^|\s)(?:host|hostaddr|user|password|dbname|service)\s*=")
+_OTHER_SCHEME = re.compile(r"(?!postgres)[\w+]+")
+_POSTGRES_SCHEME = re.compile("postgres(?:ql)?://")
+_HOST = re.compile(r"[\w./-]*|[\da-fA-F:.]+")
+_PORT = re.compile(r"\d*")
 
-_MEANT = re.compile(r"(?i)\s*postgres[\w+]*\s*:|[^\s/\\:]{2,}:[^\\/]*@")
-_PAIRS = re.compile(r"(?i)(?:^|\s)(?:host|hostaddr|user|password|dbname|service)\s*=")
 _TOKEN = re.compile(r"(?i)\b(postgres[\w+]{0,20}+:/*+)[^\s'\"]*[^\s'\".,;:)]")
 _USER = re.compile(r"(?<=://)([^/@:]*):.*@")
 _SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)\w{0,40}+=)[^&\s;]*")
@@ -39,55 +31,94 @@ def opened(where: str | Path, ttl: float | None) -> Tables:
         raise InputError(f"an archive is opened at a path or an address, not at {where!r}")
     if isinstance(where, str):
         check_address(where)
-    scheme, mark, rest = str(where).partition("://")
+    scheme, separator, rest = str(where).partition("://")
     try:
         if where in ("memory:", ":memory:"):
             return SqliteTables(None, ttl)
-        if isinstance(where, Path) or (not mark and where.strip()):
+        if isinstance(where, Path) or (not separator and where.strip()):
             return SqliteTables(Path(where), ttl)
         if scheme in ("postgresql", "postgres"):
-            from conspectus.archive.postgres import PostgresTables
-
             return PostgresTables(where, ttl)
         if scheme == "sqlite" and len(rest) > 1 and rest.startswith("/"):
             return SqliteTables(Path(rest[1:]), ttl)
     except ArchiveError:
         raise
     except Exception as error:
-        what = "The archive" if scheme.startswith("postgres") else f"The archive {where}"
-        raise explained(error, f"{what} cannot be opened") from error
-    # The rest may hold a password.
-    named = f"{scheme}://..." if mark and re.fullmatch(r"[\w+.-]{1,30}", scheme) else "this"
+        name = "The archive" if scheme.startswith("postgres") else f"The archive {where}"
+        raise explained(error, f"{name} cannot be opened") from error
+    # What follows the scheme may hold a password.
+    is_scheme = separator and re.fullmatch(r"[\w+.-]{1,30}", scheme)
+    name = f"{scheme}://..." if is_scheme else "this"
     raise InputError(
-        f"{named} names no archive; give a file's path, sqlite:///path, postgresql://... or memory:"
+        f"{name} names no archive; give a file's path, sqlite:///path, postgresql://... or memory:"
     )
 
 
 def check_seconds(ttl: object, timeout: object) -> None:
-    """Refuse a time to live or a time-out that is no positive number; None is right."""
-    for name, value, none in (("ttl", ttl, "end"), ("timeout", timeout, "limit")):
-        number = isinstance(value, (int, float)) and not isinstance(value, bool) and value
-        if value is not None and not 0 < number < math.inf:
+    """Refuse a time to live or a time-out that is not a positive number and not None.
+
+    Raises:
+        PolicyError: one is; it says what None means.
+    """
+    for name, value, without in (("ttl", ttl, "end"), ("timeout", timeout, "limit")):
+        if value is None:
+            continue
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not 0 < cast("float", value) < math.inf:
             raise PolicyError(
-                f"{name} is a number of seconds above 0, or None for no {none}; got {value!r}."
+                f"{name} is a number of seconds above 0, or None for no {without}; got {value!r}."
             )
 
 
 def check_address(where: str) -> None:
-    """Refuse a malformed PostgreSQL address, and show no part of it."""
-    scheme, mark, _ = where.partition("://")
+    """Refuse a malformed PostgreSQL address, and show no part of it.
+
+    Raises:
+        InputError: it is malformed, or `memory:` lacks its colon.
+        ArchiveError: it is one of PostgreSQL, and the extra `postgres` is not installed.
+    """
     if where in ("memory", ":memory"):
         raise InputError(f"{where!r} lacks a colon; write memory:, or ./{where} for a file")
-    other = mark and re.fullmatch(r"(?!postgres)[\w+]+", scheme)
-    if other or not (_MEANT.match(where) or _PAIRS.search(where)) or _ADDRESS.fullmatch(where):
+    scheme, separator, _ = where.partition("://")
+    if separator and _OTHER_SCHEME.fullmatch(scheme):
         return
-    raise InputError(
-        # The example is well formed, so that hiding passwords leaves it as it is.
-        "the PostgreSQL address is malformed, or in another form; write %40 for @, %3A for :, "
-        "%2F for /, %3F for ?, %25 for % and %20 for a space in the user and the password of "
-        "postgresql://user:password@host:5432/database (a file whose name looks so is given "
-        "with ./ in front)"
-    )
+    if not _LOOKS_LIKE_POSTGRES.match(where) and not _LOOKS_LIKE_CONNINFO.search(where):
+        return
+    check_driver()
+    if not _is_postgres_address(where):
+        raise InputError(
+            # The example is well formed, so that hiding passwords leaves it as it is.
+            "the PostgreSQL address is malformed, or in another form; write %40 for @, %3A for :, "
+            "%2F for /, %3F for ?, %25 for % and %20 for a space in the user and the password of "
+            "postgresql://user:password@host:5432/database (a file whose name looks so is given "
+            "with ./ in front)"
+        )
+
+
+def _is_postgres_address(address: str) -> bool:
+    """Return whether the driver reads an address so that no part of a password is misplaced.
+
+    Its own errors show hosts and ports. So a sign that should have been escaped may not have
+    divided a password, with one half in the host's place.
+    """
+    try:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError:
+        return False
+    scheme = _POSTGRES_SCHEME.match(address)
+    if scheme is None or " " in address or not address.isprintable():
+        return False
+    authority = re.split("[/?]", address[scheme.end() :], maxsplit=1)[0]
+    if address.count("@") != authority.count("@") or authority.count("@") > 1:
+        return False
+    try:
+        parameters = conninfo_to_dict(address)
+    except (psycopg.Error, ValueError):
+        return False
+    hosts = str(parameters.get("host", "")).split(",")
+    ports = str(parameters.get("port", "")).split(",")
+    return all(map(_HOST.fullmatch, hosts)) and all(map(_PORT.fullmatch, ports))
 
 
 def without_password(where: str) -> str:
@@ -97,5 +128,11 @@ def without_password(where: str) -> str:
         >>> without_password("postgresql://ann:secret@db/x")
         'postgresql://ann:***@db/x'
     """
-    text = _SECRET.sub(r"\1***", _USER.sub(r"\1:***@", where))
-    return _TOKEN.sub(lambda one: one[0] if _ADDRESS.fullmatch(one[0]) else f"{one[1]}***", text)
+    without_user = _USER.sub(r"\1:***@", where)
+    text = _SECRET.sub(r"\1***", without_user)
+    return _TOKEN.sub(_unless_well_formed, text)
+
+
+def _unless_well_formed(token: re.Match[str]) -> str:
+    """Return an address of PostgreSQL; of a malformed one the beginning alone."""
+    return token[0] if _is_postgres_address(token[0]) else f"{token[1]}***"

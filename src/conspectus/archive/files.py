@@ -16,30 +16,31 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-LOG_HEADER = 32  # bytes
-LOG_BEGINS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+LOG_HEADER = 32  # bytes at the beginning of a write-ahead log
+LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")  # how they begin, by byte order
+REMEMBERED_ITEMS = 64  # written last, and looked for where others have changed the database
 
-LOST = "has lost its file {}, which was deleted or replaced while it was open"
-LOOKED_FOR = 64  # of what was written last, where somebody else has changed the database
 REPLACED = "was replaced by another file while it was open"
-SAVED = "; what was archived before is safe in the database"
+LOST_FILE = "has lost its file {}, which was deleted or replaced while it was open"
+IS_SAVED = "; what was archived before is safe in the database"
 
 Identity = tuple[int, int]
+"""The device and the inode of a file, which tell it from any other one."""
 
 
-class Look(NamedTuple):
-    """How the files were at one moment; identities are None where there is no file."""
+class FilesState(NamedTuple):
+    """The files at one moment; an identity is None where there is no file."""
 
     database: Identity | None
     log: Identity | None
     log_index: Identity | None
-    size: int  # of the database
-    changed: int  # when it was written, in nanoseconds
-    log_size: int
+    database_size: int  # bytes
+    modified: int  # when the database was written last, in nanoseconds since the epoch
+    log_size: int  # bytes
 
 
-class Written(NamedTuple):
-    """An item that was written: the names of its scope, its kind and key."""
+class WrittenItem(NamedTuple):
+    """An item that was written: the hashes of its scope, its kind and its key."""
 
     scope: tuple[str, str, str]
     kind: int
@@ -53,103 +54,112 @@ class DatabaseFiles:
         path: of the database.
         database: its identity; see `identity`.
         connect: makes a connection that sees what a new process would see.
+
+    Attributes:
+        change: what has happened to the files; empty for nothing. It stays so: a connection may
+            have read anything since, and has to be opened again.
     """
 
     def __init__(
         self, path: Path, database: Identity, connect: Callable[[], sqlite3.Connection]
     ) -> None:
+        self.change = ""
         self._path = path
         self._database = database
         self._connect = connect
         # SQLite keeps both beside the file that a link leads to.
-        real = os.path.realpath(path)
-        self._log = Path(f"{real}-wal")
-        self._index = Path(f"{real}-shm")
+        real_path = os.path.realpath(path)
+        self._log = Path(f"{real_path}-wal")
+        self._log_index = Path(f"{real_path}-shm")
         self._log_identity: Identity | None = None
-        self._index_identity: Identity | None = None
-        self._number: int | None = None  # that the archive was given when it was made
-        self._before: Look | None = None
-        self._scopes = 0  # the highest number of a scope
-        self._written: deque[Written] = deque(maxlen=LOOKED_FOR)
-        self.wrong = ""
-        """What has happened to the files. It stays so: a connection may have read anything since,
-        and has to be opened again."""
+        self._log_index_identity: Identity | None = None
+        self._application_id: int | None = None  # a random number that each archive has
+        self._last_state: FilesState | None = None
+        self._last_scope = 0  # the highest number of a scope
+        self._written: deque[WrittenItem] = deque(maxlen=REMEMBERED_ITEMS)
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Note the files of the first of several connections."""
-        number = _number_of(connection)  # which opens the log
-        if self._number not in (None, number):
-            self.wrong = REPLACED
-        self._number = number
-        now = self._looked()
-        self._log_identity = now.log
-        self._index_identity = now.log_index
-        self._before = now
+        application_id = _application_id(connection)  # opens the log, too
+        if self._application_id not in (None, application_id):
+            self.change = REPLACED
+        self._application_id = application_id
+        state = self._state()
+        self._log_identity = state.log
+        self._log_index_identity = state.log_index
+        self._last_state = state
 
-    def note(self, connection: sqlite3.Connection, written: Written | None = None) -> None:
+    def note(self, connection: sqlite3.Connection, written: WrittenItem | None = None) -> None:
         """Note how the files are after work of our own, and what was written."""
-        self._before = self._looked()
+        self._last_state = self._state()
         if written is not None:
             self._written.append(written)
-            self._scopes = _scopes_of(connection)
+            self._last_scope = _last_scope(connection)
 
-    def look(self, *, database_only: bool = False) -> str:
-        """Look whether the files are those that are open; return what has happened, or nothing."""
-        self.wrong = self.wrong or self._changed(self._looked(), database_only)
-        return self.wrong
+    def compare(self, *, database_only: bool = False) -> str:
+        """Return what has happened to the files; empty if they are those that are open."""
+        self.change = self.change or self._identity_change(self._state(), database_only)
+        return self.change
 
-    def look_into(self, connection: sqlite3.Connection, *, after: bool = False) -> str:
-        """Look what they hold, too; only in a transaction that writes, or `after` its commit.
+    def inspect(self, connection: sqlite3.Connection, *, after_commit: bool = False) -> str:
+        """Return what has happened to the files or to their content; empty for nothing.
 
-        If the log or its index was deleted, and nobody has made another, what was committed before
-        is brought to the database.
+        Call it in a transaction that writes, or after its commit. If the log or its index was
+        deleted, and nobody has made another, what was committed before is saved to the database.
         """
-        now = self._looked()
-        if not self.wrong and (changed := self._changed(now)):
-            saved = changed != REPLACED and self._is_saved(connection)
-            self.wrong = changed + (SAVED if saved else "")
-        self.wrong = self.wrong or self._overwritten(now, after)
-        if after:
-            self._before = now
-        return self.wrong
+        state = self._state()
+        if not self.change:
+            change = self._identity_change(state)
+            if change and change != REPLACED and self._save_log(connection):
+                change += IS_SAVED
+            self.change = change
+        if not self.change:
+            self.change = self._content_change(state, after_commit)
+        if after_commit:
+            self._last_state = state
+        return self.change
 
-    def _changed(self, now: Look, database_only: bool = False) -> str:
-        if now.database is None:
+    def _identity_change(self, state: FilesState, database_only: bool = False) -> str:
+        if state.database is None:
             return "was deleted, moved or made unreadable while it was open"
-        if now.database != self._database:
+        if state.database != self._database:
             return REPLACED
-        if not database_only:
-            if self._log_identity is not None and now.log != self._log_identity:
-                return LOST.format(self._log.name)
-            if self._index_identity is not None and now.log_index != self._index_identity:
-                return LOST.format(self._index.name)
+        if database_only:
+            return ""
+        if self._log_identity not in (None, state.log):
+            return LOST_FILE.format(self._log.name)
+        if self._log_index_identity not in (None, state.log_index):
+            return LOST_FILE.format(self._log_index.name)
         return ""
 
-    def _overwritten(self, now: Look, after: bool) -> str:
-        if not now.size:
+    def _content_change(self, state: FilesState, after_commit: bool) -> str:
+        if not state.database_size:
             return "was cut to nothing while it was open"
-        has_log = self._log_identity is not None
         # An empty log is sound: it was brought to the database, and nothing was written since. Who
         # writes behind a log that was cut leaves a hole at its beginning.
-        if has_log and now.log_size and not self._log_begins():
+        if self._log_identity is not None and state.log_size and not self._log_begins():
             return f"has a file {self._log.name} that was cut or written over while it was open"
-        before = self._before
-        if after or before is None:
+        last = self._last_state
+        if after_commit or last is None:
             return ""
-        same = (now.size, now.changed) == (before.size, before.changed)
-        if not same or now.log_size < before.log_size:
-            # Another process has brought the log to the database, or somebody has written over it.
-            return self._unlike(shorter=now.size < before.size)
-        return ""
+        is_same_database = (state.database_size, state.modified) == (
+            last.database_size,
+            last.modified,
+        )
+        if is_same_database and state.log_size >= last.log_size:
+            return ""
+        # Another process has brought the log to the database, or somebody has written over it.
+        return self._database_change(is_shorter=state.database_size < last.database_size)
 
-    def _looked(self) -> Look:
-        database, log, index = (_status_of(path) for path in (self._path, self._log, self._index))
-        return Look(
+    def _state(self) -> FilesState:
+        database = _status_of(self._path)
+        log = _status_of(self._log)
+        return FilesState(
             database=identity_of(database),
             log=identity_of(log),
-            log_index=identity_of(index),
-            size=database.st_size if database else 0,
-            changed=database.st_mtime_ns if database else 0,
+            log_index=identity(self._log_index),
+            database_size=database.st_size if database else 0,
+            modified=database.st_mtime_ns if database else 0,
             log_size=log.st_size if log else 0,
         )
 
@@ -162,40 +172,54 @@ class DatabaseFiles:
             header = os.read(file, LOG_HEADER)
         finally:
             os.close(file)
-        return len(header) == LOG_HEADER and header[:4] in LOG_BEGINS
+        return len(header) == LOG_HEADER and header[:4] in LOG_MAGIC
 
-    def _is_saved(self, connection: sqlite3.Connection) -> bool:
-        """Bring to the database what was committed to a log that has no name any more."""
-        now = self._looked()
-        if (
-            now.database != self._database
-            or now.log not in (None, self._log_identity)
-            or now.log_index not in (None, self._index_identity)
-        ):  # another process may write to them
+    def _save_log(self, connection: sqlite3.Connection) -> bool:
+        """Bring to the database what was committed to a log whose file was deleted.
+
+        Returns whether all of it is there. A log in its place, of another process, is left alone.
+        """
+        state = self._state()
+        is_alone = (
+            state.database == self._database
+            and state.log in (None, self._log_identity)
+            and state.log_index in (None, self._log_index_identity)
+        )
+        if not is_alone:
             return False
         with suppress(sqlite3.Error):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            [(busy, frames, done)] = connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
-            return not busy and frames == done
+            rows = connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+            [(is_busy, frames, saved_frames)] = rows
+            return not is_busy and frames == saved_frames
         return False
 
-    def _unlike(self, *, shorter: bool) -> str:
-        """Say how the database differs from ours, as a new connection sees it."""
+    def _database_change(self, *, is_shorter: bool) -> str:
+        """Return how the database differs from ours, as a new connection sees it."""
         try:
-            with closing(self._connect()) as fresh:
-                same = _number_of(fresh) == self._number and _scopes_of(fresh) >= self._scopes
-                if shorter:  # others have forgotten much, or it was cut
-                    same = same and fresh.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
-                if same and all(_holds(fresh, item) for item in self._written):
+            with closing(self._connect()) as connection:
+                if self._is_ours(connection, is_shorter):
                     return ""
         except sqlite3.DatabaseError as error:
             return f"was cut or written over while it was open ({error})"
         return "was written over while it was open"
 
+    def _is_ours(self, connection: sqlite3.Connection, is_shorter: bool) -> bool:
+        """Return whether a database is this archive, and not an older copy of it."""
+        if _application_id(connection) != self._application_id:
+            return False
+        if _last_scope(connection) < self._last_scope:
+            return False
+        if is_shorter:  # others have forgotten much, or it was cut
+            damage = connection.execute("PRAGMA quick_check(1)").fetchall()
+            if damage != [("ok",)]:
+                return False
+        return all(_is_there_or_forgotten(connection, item) for item in self._written)
+
 
 def identity(path: Path) -> Identity | None:
-    """Return what tells a file from any other one; None if it cannot be seen."""
+    """Return the identity of a file; None if there is none, or it cannot be seen."""
     return identity_of(_status_of(path))
 
 
@@ -211,22 +235,23 @@ def _status_of(path: Path) -> os.stat_result | None:
         return None
 
 
-def _number_of(connection: sqlite3.Connection) -> int:
+def _application_id(connection: sqlite3.Connection) -> int:
     [(number,)] = connection.execute("PRAGMA application_id").fetchall()
     return int(number)
 
 
-def _scopes_of(connection: sqlite3.Connection) -> int:
+def _last_scope(connection: sqlite3.Connection) -> int:
     sql = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'scope'"
     [(number,)] = connection.execute(sql).fetchall()
     return int(number or 0)
 
 
-def _holds(connection: sqlite3.Connection, written: Written) -> bool:
-    """Return whether an item is there, or its history was forgotten since."""
+def _is_there_or_forgotten(connection: sqlite3.Connection, item: WrittenItem) -> bool:
+    """Return whether an item is there, or the scope to which it belongs was deleted since."""
     sql = "SELECT id FROM scope WHERE tenant = ? AND thread = ? AND session = ?"
-    found = connection.execute(sql, written.scope).fetchall()
+    scopes = connection.execute(sql, item.scope).fetchall()
+    if not scopes:
+        return True
+    [(scope_id,)] = scopes
     sql = "SELECT 1 FROM item WHERE scope = ? AND kind = ? AND key = ?"
-    return not found or bool(
-        connection.execute(sql, (*found[0], written.kind, written.key)).fetchall()
-    )
+    return bool(connection.execute(sql, (scope_id, item.kind, item.key)).fetchall())

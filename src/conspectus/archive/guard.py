@@ -1,4 +1,4 @@
-"""Call a store: stop with its caller, wait no longer than asked, explain failures."""
+"""Call a store: stop with its caller, wait no longer than told, explain failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import re
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
 from time import monotonic
@@ -19,7 +18,7 @@ from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
 from conspectus.observe.events import as_text, listening
 
-QUIET = ("batch", "close", "searchable")  # what an operation consists of, and no operation
+UNREPORTED = ("batch", "close", "search_index")  # parts of an operation, or none of the store
 
 
 class Stopped(BaseException):
@@ -34,12 +33,13 @@ class Gate:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside, self.is_shut = 0, False
+        self._running = 0
+        self.is_shut = False
 
     @property
     def is_idle(self) -> bool:
         """Whether no call is running."""
-        return not self._inside
+        return not self._running
 
     def shut(self) -> None:
         """Let no further call through."""
@@ -47,16 +47,20 @@ class Gate:
             self.is_shut = True
 
     def through(self, call: Callable[[], Any]) -> Any:
-        """Let a call through; raise `Stopped` once the gate is shut."""
+        """Make a call and return what it returns.
+
+        Raises:
+            Stopped: the gate is shut.
+        """
         with self._lock:
             if self.is_shut:
                 raise Stopped("what was prepared in the background was stopped")
-            self._inside += 1
+            self._running += 1
         try:
             return call()
         finally:
             with self._lock:
-                self._inside -= 1
+                self._running -= 1
 
 
 GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
@@ -64,38 +68,57 @@ GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
 
 
 class Guarded:
-    """A store each of whose methods is reported, and goes through the gate of the current work.
+    """A store with all its methods, each of which is reported, and ends with its caller.
 
-    It has `seconds` to answer, else `ArchiveTimeout`; None: no limit. For so long after a time-out
-    it is not asked again, so that others need not wait, too. Other failures are `ArchiveError`s.
+    What a method raises becomes an `ArchiveError` that says what to do. After a time-out the store
+    is left alone for as long again, so that others need not wait, too.
+
+    Args:
+        store: an `ArchiveStore`, or a store of LangGraph.
+        seconds: the longest time that one call may take, else `ArchiveTimeout`; None for no limit.
     """
 
     def __init__(self, store: Any, seconds: float | None = None) -> None:
-        self.store, self._seconds, self._until = store, seconds, -math.inf
+        self.store = store
+        self._seconds = seconds
+        self._left_alone_until = -math.inf
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.store, name)
         return partial(self._call, name, value) if callable(value) else value
 
-    def _call(self, name: str, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
-        call, gate, seconds = partial(method, *args, **more), GATE.get(), self._seconds
-        scope = args[0] if args and isinstance(args[0], Scope) else None
-        quiet = name in QUIET or not listening()
-        with nullcontext() if quiet else observing("archive", scope, name=name):
-            try:
-                if self._until <= monotonic():
-                    answer = within(call if gate is None else partial(gate.through, call), seconds)
-                    return self if answer is self.store else answer
-            except StepTimeout:
-                self._until = monotonic() + (seconds or 0)
-            except ArchiveError:
-                raise
-            except Exception as error:
-                raise explained(error) from error
-            raise ArchiveTimeout(
-                f"The archive failed: the store did not answer within {seconds:g} seconds, and "
-                "is left alone for so long; check it and try again, or give it more timeout=."
-            )
+    def _call(self, name: str, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        call = partial(method, *args, **kwargs)
+        is_reported = name not in UNREPORTED and listening()
+        if is_reported:
+            scope = args[0] if args and isinstance(args[0], Scope) else None
+            with observing("archive", scope, name=name):
+                answer = self._answer(call)
+        else:
+            answer = self._answer(call)
+        # Tables return themselves as their index, which is to be guarded as well.
+        return self if answer is self.store else answer
+
+    def _answer(self, call: Callable[[], Any]) -> Any:
+        """Make a call; see `Guarded`."""
+        if monotonic() < self._left_alone_until:
+            raise self._timeout_error()
+        gate = GATE.get()
+        try:
+            return within(call if gate is None else partial(gate.through, call), self._seconds)
+        except StepTimeout:
+            self._left_alone_until = monotonic() + (self._seconds or 0)
+        except ArchiveError:
+            raise
+        except Exception as error:
+            raise explained(error) from error
+        raise self._timeout_error()
+
+    def _timeout_error(self) -> ArchiveTimeout:
+        return ArchiveTimeout(
+            f"The archive failed: the store did not answer within {self._seconds:g} seconds, and "
+            "is left alone for so long; check it and try again, or give it more timeout=."
+        )
 
 
 _ADVICE = (
@@ -126,8 +149,8 @@ _ADVICE = (
      "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"),
     ("no attribute 'hashes'", "a scope is no text; give Scope(tenant, thread)"),
 )  # fmt: skip
-"""Advice by a pattern in what is known of an error: its package, the SQLSTATE in brackets, the
-names of its class and of those above it, and its text."""
+"""Advice by a pattern in what is known of an error: its module, the SQLSTATE in brackets, the names
+of its class and of the bases of that, and its text. `{}` stands for the first line of the text."""
 
 
 def explained(error: BaseException, what: str = "The archive failed") -> ArchiveError:
@@ -136,20 +159,27 @@ def explained(error: BaseException, what: str = "The archive failed") -> Archive
     A store may fail again while it cleans up, so the whole chain of errors is searched for advice.
     """
     chain: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in chain:
-        chain.append(one)
-        one = one.__cause__ or one.__context__
-    for one in chain:
-        kind = type(one)
-        classes = ":".join(above.__name__ for above in kind.__mro__)
-        about = f"{kind.__module__} [{getattr(one, 'sqlstate', '')}] :{classes}: {as_text(one)}"
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    for link in chain:
+        facts = _facts(link)
         for pattern, advice in _ADVICE:
-            if re.search(pattern, about, re.IGNORECASE | re.DOTALL):
-                return ArchiveError(f"{what}: {advice.format(_first_line(one))}.")
-    last = f"{type(chain[-1]).__name__}: {_first_line(chain[-1])}"
-    return ArchiveError(f"{what}: the store failed ({last}); check it and try again.")
+            if re.search(pattern, facts, re.IGNORECASE | re.DOTALL):
+                return ArchiveError(f"{what}: {advice.format(_first_line(link))}.")
+    first_error = chain[-1]
+    reason = f"{type(first_error).__name__}: {_first_line(first_error)}"
+    return ArchiveError(f"{what}: the store failed ({reason}); check it and try again.")
+
+
+def _facts(error: BaseException) -> str:
+    """Return what is known of an error, in the form that `_ADVICE` describes."""
+    classes = ":".join(base.__name__ for base in type(error).__mro__)
+    sqlstate = getattr(error, "sqlstate", "")
+    return f"{type(error).__module__} [{sqlstate}] :{classes}: {as_text(error)}"
 
 
 def _first_line(error: BaseException) -> str:
-    return (as_text(error).strip().splitlines() or ["no further word"])[0][:200]
+    lines = as_text(error).strip().splitlines() or ["no further word"]
+    return lines[0][:200]

@@ -1,4 +1,4 @@
-"""Keep an archive in any LangGraph store, and search it by an index in memory."""
+"""Keep an archive in any LangGraph store."""
 
 from __future__ import annotations
 
@@ -7,39 +7,47 @@ import sqlite3
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import known
-from conspectus._newest import Newest
 from conspectus.archive.guard import Guarded
-from conspectus.archive.passages import original_of
-from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.values import Item, Items, Kind, Scope, entry_of, newer, packed, unpacked
+from conspectus.archive.key_value import KeyValueStore
+from conspectus.archive.values import (
+    ItemsByKind,
+    Scope,
+    ValueKind,
+    newer_format,
+    packed,
+    unpacked,
+)
 from conspectus.errors import ArchiveError, PolicyError
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
-ROOT = "conspectus"  # First label of every namespace that we use
-FORMAT = 2  # Version of a value; a newer one is refused
-CHUNK = 200  # Operations in one batch
-ALL = 1_000_000  # Values of a namespace that are asked for at once, as unordered pages may overlap
-INDEXES = 16  # Histories whose index is in memory
-COUNTED = ("messages", "records", "drafts")
+ROOT = "conspectus"  # first label of every namespace that we use
+FORMAT = 2  # version of a value; a newer one is refused
+OPERATIONS_AT_ONCE = 200  # in one batch
+NO_LIMIT = 1_000_000  # of a search: pages without an order may overlap, so we ask for one page
+COUNTED = ("messages", "records", "drafts")  # the kinds that `forget` counts
+
+Namespace = tuple[str, ...]
 
 
-class LangGraphStore:
+class LangGraphStore(KeyValueStore):
     """Values `{"v": 2, "z": <base64>}` under namespaces of hashes, which no store fails on.
 
     Such stores cannot compare and set: two workers may still pass each other at a commit. Then the
     head names the later record, and neither has lost anything.
+
+    Raises:
+        PolicyError: there is a time to live, and the store keeps none.
     """
 
-    daemon = True
-
     def __init__(self, store: BaseStore, ttl: float | None, timeout: float | None) -> None:
+        super().__init__(ttl)
         if ttl is not None and not store.supports_ttl:
             raise PolicyError(
                 f"{type(store).__name__} keeps no time to live; leave ttl out, or use a store that "
@@ -47,150 +55,159 @@ class LangGraphStore:
             )
         from langgraph.store import base  # which takes a while to import
 
-        self._store, self._ttl, self._operations = store, ttl, base
+        self._operations = base
+        self._store = store
+        memory_class = known("langgraph.store.memory", "InMemoryStore")
+        sqlite_class = known("langgraph.store.sqlite", "SqliteStore")
         # The in-memory store is a plain dict, which must not change while a search goes over it.
-        memory = known("langgraph.store.memory", "InMemoryStore")
-        self._lock = threading.RLock() if isinstance(store, memory) else nullcontext()
-        # One that cannot hang needs no thread.
-        local = type(store) in (memory, known("langgraph.store.sqlite", "SqliteStore"))
-        self._guarded = Guarded(store, None if local else timeout)
-        self._indexes: Newest[Scope, tuple[Any, set[str]]] = Newest(INDEXES)
+        self._lock: AbstractContextManager[Any] = nullcontext()
+        if isinstance(store, memory_class):
+            self._lock = threading.RLock()
+        # What cannot hang needs no thread that can be left behind.
+        can_hang = type(store) not in (memory_class, sqlite_class)
+        self._guarded = Guarded(store, timeout if can_hang else None)
 
-    def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
-        place, get = _place(scope, kind), self._operations.GetOp
+    def read(self, scope: Scope, kind: ValueKind, names: Sequence[str] | None) -> dict[str, bytes]:
+        """Return values by name; see `ArchiveStore.read`."""
+        namespace = _namespace(scope, kind)
         if names is None:
-            return _bodies(item for item in self._all(place) if tuple(item.namespace) == place)
+            items = self._all_below(namespace)
+            return _bodies(item for item in items if tuple(item.namespace) == namespace)
+        get = self._operations.GetOp
         return _bodies(
-            self._batch([get(place, name, refresh_ttl=False) for name in dict.fromkeys(names)])
+            self._batch([get(namespace, name, refresh_ttl=False) for name in dict.fromkeys(names)])
         )
 
     def write(
         self,
         scope: Scope,
-        items: Items,
+        items: ItemsByKind,
+        *,
         head: str | None = None,
-        seen: str | None = None,
+        expected_head: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
-        now = "" if seen is None else self._head(scope)
-        if now not in ("", seen, head):
-            return now
-        older = {} if self._ttl is None else self.read(scope, "records", renewed)
-        place, name = _registry(scope)
-        self._put(place, {name: packed([scope.tenant, scope.thread, scope.session])})
-        self._put(_place(scope, "records"), older)
-        for kind, kept in items.items():
-            self._put(_place(scope, kind), {one.key: one.body for one in kept})
+        """Keep values, and the head last; see `ArchiveStore.write`."""
+        head_now = "" if expected_head is None else self._head(scope)
+        if head_now not in ("", expected_head, head):
+            return head_now
+        renewed_records = {} if self.ttl is None else self.read(scope, "records", renewed)
+        registry, name = _registry_entry(scope)
+        self._put(registry, {name: packed([scope.tenant, scope.thread, scope.session])})
+        self._put(_namespace(scope, "records"), renewed_records)
+        for kind, values in items.items():
+            self._put(_namespace(scope, kind), {item.key: item.body for item in values})
         if head is None:
-            return now
-        self._put(_place(scope, "head"), {"head": packed(head)})
+            return head_now
+        self._put(_namespace(scope, "head"), {"head": packed(head)})
         return self._head(scope)
 
-    def _put(self, place: tuple[str, ...], bodies: Mapping[str, bytes]) -> None:
-        put, ttl = self._operations.PutOp, self._ttl
-        # Some stores delete expired values only when they are swept, so we look at the end.
-        ends = {} if ttl is None else {"expires": time.time() + ttl}
-        packs = {k: {"v": FORMAT, "z": b64encode(v).decode(), **ends} for k, v in bodies.items()}
-        minutes = None if ttl is None else ttl / 60
-        self._batch([put(place, *one, index=False, ttl=minutes) for one in packs.items()])
+    def _put(self, namespace: Namespace, bodies: Mapping[str, bytes]) -> None:
+        put = self._operations.PutOp
+        minutes = None if self.ttl is None else self.ttl / 60
+        operations = []
+        for name, body in bodies.items():
+            value: dict[str, Any] = {"v": FORMAT, "z": b64encode(body).decode()}
+            if self.ttl is not None:
+                # Some stores return expired values until they are swept, so that we look as well.
+                value["expires"] = time.time() + self.ttl
+            operations.append(put(namespace, name, value, index=False, ttl=minutes))
+        self._batch(operations)
 
     def _head(self, scope: Scope) -> str:
-        kept = self.read(scope, "head", ["head"])
-        return str(unpacked(kept["head"])) if kept else ""
-
-    def searchable(self, scope: Scope, keys: Collection[str]) -> Any:
-        """Return tables in memory with the words of these originals, and of no others."""
-        index, known = self._indexes.get(scope) or (None, set[str]())
-        # Of a branch that was left, if there are others: ranks go by what the index has.
-        if index is None or not known <= {*keys}:
-            index, known = SqliteTables(None, None), set()
-        self._indexes.put(scope, (index, known))
-        new = [key for key in keys if key not in known]
-        for at in range(0, len(new), CHUNK):
-            bodies = self.read(scope, "messages", new[at : at + CHUNK])
-            items = list[Item]()
-            for key, body in bodies.items():
-                with suppress(ArchiveError):  # of a damaged one no word is known
-                    items.append(original_of(entry_of(key, body)[0], b""))
-            index.write(scope, {"messages": items})
-            known.update(bodies)
-        return index
+        values = self.read(scope, "head", ["head"])
+        return str(unpacked(values["head"])) if values else ""
 
     def scopes(self, tenant: str) -> list[Scope]:
-        kept = _bodies(self._all((ROOT, Scope(tenant, "").hashes[0], "scopes")))
-        return [Scope(*unpacked(body)) for body in kept.values()]
+        """Return the scopes of a tenant, from a register of those that were written to."""
+        tenant_hash = Scope(tenant, "").hashes[0]
+        registered = _bodies(self._all_below((ROOT, tenant_hash, "scopes")))
+        return [Scope(*unpacked(body)) for body in registered.values()]
 
     def forget(self, scopes: Sequence[Scope]) -> int:
-        put, count = self._operations.PutOp, 0
+        """Delete scopes; see `ArchiveStore.forget`.
+
+        Raises:
+            ArchiveError: the store still holds their values.
+        """
+        put = self._operations.PutOp  # which deletes, with None for a value
+        count = 0
         for scope in scopes:
-            items = self._all(_place(scope))
+            items = self._all_below(_namespace(scope))
             self._batch([put(tuple(item.namespace), item.key, None) for item in items])
-            self._batch([put(*_registry(scope), None)])
+            self._batch([put(*_registry_entry(scope), None)])
             count += sum(item.namespace[-1] in COUNTED for item in items)
-            if self._all(_place(scope)):
+            if self._all_below(_namespace(scope)):
                 raise ArchiveError(
                     "The store confirmed deletions and still holds the values, or somebody "
                     "writes them anew; stop the agent on this thread and forget it again."
                 )
-        self._indexes.clear()
+        self.forget_indexes()
         return count
-
-    discard = forget
-
-    def check(self) -> str:
-        return ""
-
-    def sweep(self) -> None:
-        """Leave it to the store, which deletes what has expired by itself."""
 
     def close(self) -> None:
         """Drop the indexes; the store stays open, as it is the caller's."""
-        self._indexes.clear()
+        self.forget_indexes()
 
-    def _all(self, place: tuple[str, ...]) -> list[Any]:
-        search = self._operations.SearchOp(place, limit=ALL, refresh_ttl=False)
+    def _all_below(self, namespace: Namespace) -> list[Any]:
+        search = self._operations.SearchOp(namespace, limit=NO_LIMIT, refresh_ttl=False)
         [items] = self._batch([search])
         return list(items)
 
     def _batch(self, operations: Sequence[Any]) -> list[Any]:
-        loop, answers = asyncio._get_running_loop(), list[Any]()
-        if loop is not None and loop is getattr(self._store, "_loop", None):
+        running_loop = asyncio._get_running_loop()
+        if running_loop is not None and running_loop is getattr(self._store, "_loop", None):
             raise ArchiveError(
                 "The archive failed: this store cannot be used on its own event loop without "
                 "await; call it in a thread, as with await asyncio.to_thread(archive.find, ...)."
             )
-        for at in range(0, len(operations), CHUNK):
+        answers: list[Any] = []
+        for start in range(0, len(operations), OPERATIONS_AT_ONCE):
             try:
                 with self._lock:
-                    answers += self._guarded.batch(list(operations[at : at + CHUNK]))
+                    part = operations[start : start + OPERATIONS_AT_ONCE]
+                    answers += self._guarded.batch(list(part))
             except ArchiveError as error:
-                own = getattr(self._store, "conn", None)
-                if isinstance(own, sqlite3.Connection) and isinstance(error.__cause__, Exception):
-                    # The transaction of a failed commit would fail every later batch.
-                    with suppress(sqlite3.Error), getattr(self._store, "lock", nullcontext()):
-                        own.rollback()
+                if isinstance(error.__cause__, Exception):
+                    self._roll_back()
                 raise
         return answers
 
+    def _roll_back(self) -> None:
+        """End the transaction of a commit that failed: it would fail every later batch."""
+        connection = getattr(self._store, "conn", None)
+        if isinstance(connection, sqlite3.Connection):
+            with suppress(sqlite3.Error), getattr(self._store, "lock", nullcontext()):
+                connection.rollback()
 
-def _place(scope: Scope, *label: str) -> tuple[str, ...]:
-    return (ROOT, *scope.hashes, *label)
+
+def _namespace(scope: Scope, *kind: str) -> Namespace:
+    return (ROOT, *scope.hashes, *kind)
 
 
-def _registry(scope: Scope) -> tuple[tuple[str, ...], str]:
+def _registry_entry(scope: Scope) -> tuple[Namespace, str]:
+    """Return under which namespace and name a scope is registered."""
     tenant, thread, session = scope.hashes
     return (ROOT, tenant, "scopes"), thread + session
 
 
 def _bodies(items: Iterable[Any]) -> dict[str, bytes]:
-    """Return bodies by key; a damaged one is empty, one that has expired is left out."""
+    """Return values by name; a damaged one is empty, one that has expired is left out.
+
+    Raises:
+        ArchiveError: a newer version has written one.
+    """
     bodies: dict[str, bytes] = {}
     for item in items:
-        if item is None or item.value.get("expires", time.time() + 1) <= time.time():
+        if item is None:
             continue
-        if isinstance(version := item.value.get("v"), int) and version > FORMAT:
-            raise newer(version)
+        now = time.time()
+        if item.value.get("expires", now + 1) <= now:
+            continue
+        version = item.value.get("v")
+        if isinstance(version, int) and version > FORMAT:
+            raise newer_format(version)
         try:
             bodies[item.key] = b64decode(item.value["z"], validate=True)
         except (KeyError, TypeError, ValueError):

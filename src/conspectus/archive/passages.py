@@ -1,32 +1,34 @@
-"""What a search knows of a message: passages of some 120 tokens, their words, who did what."""
+"""What a search knows of a message: its passages, their words, and who says or does what."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from conspectus.archive.values import Item
+from conspectus.archive.values import StoredItem
 from conspectus.messages import Call, Message
 from conspectus.messages.framing import says_again
 
-PASSAGE = 480  # Bytes of a passage, about 120 tokens in any script: a few sentences
-SHORT = 1.5  # Passages up to whose size a text stays whole, as a rest of a few words says little
-MANY = 2_000  # Most passages of one text; those of a larger one are longer
-LONGEST = 80  # Characters of a word that an index keeps; a longer one is data
-LAST = 400  # Characters at the end of a message that are searched for its question mark
+PASSAGE_BYTES = 480  # about 120 tokens in any script: a few sentences
+UNDIVIDED_PASSAGES = 1.5  # a text of up to so many stays whole: a passage of few words tells little
+MAX_PASSAGES = 2_000  # of one text; a larger text has longer ones
+MAX_WORD = 80  # characters of a word in the index; what is longer is data
+QUESTION_END = 400  # characters at the end of a message in which its question mark is looked for
 
-ENDS = (
+DIVIDERS = (
     ("\n\n",),
     ("\n",),
     (". ", "? ", "! ", "; ", "。", "！", "？", "；", "…"),
     ("}, ", "},", "], ", '",', '", ', ", ", " | "),
     (" ",),
 )
-"""Where a text divides: after a paragraph, else a line, a sentence, a field, a word."""
+"""Where a text is divided, the best first: behind a paragraph, a line, a sentence, a field, a
+word."""
 
 # Han, Kana, Hangul; and Thai, Lao, Myanmar and Khmer, which use no spaces either.
-DENSE = (
+UNSPACED = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff\u1100-\u11ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
@@ -35,54 +37,73 @@ MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06ed\u0711-\u074a\u07a6-\u07b0\u0816-\u0963\u0971-\u0dff\u0f71-\u0fbc"
 )
-PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])[\w{MARKS}])+)")
+WORD = re.compile(rf"(?P<unspaced>[{UNSPACED}]+)|(?P<word>(?:(?![{UNSPACED}_])[\w{MARKS}])+)")
 # Arrows, symbols and emoji, without those that draw tables.
-SIGNS = re.compile("[\u2190-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]+")
-HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_DENSE = re.compile(rf"[{DENSE}]+")
+SYMBOLS = re.compile("[\u2190-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]+")
+CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # between the words of "getUser"
+_HAS_CAMEL_CASE = re.compile("[A-Z](?<=[a-z0-9].)")  # the same, faster: it visits capitals alone
+_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
 _ACCENT = re.compile("(?<![иИ])[\u0300-\u036f]+")  # й is a letter of its own
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE"}) | str.maketrans("øØłŁđĐı", "oOlLdDi")
-_HUMPED = re.compile("[A-Z](?<=[a-z0-9].)")  # Looks at capitals alone, which are few
-_DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
+_LONG_WORD = re.compile(rf"([^\W_]{{{MAX_WORD}}})[^\W_]+")
 
-
-class _Names(dict[str, str]):
-    """The word that stands for a sign, by the sign."""
-
-    def __missing__(self, sign: str) -> str:
-        self[sign] = f" u{ord(sign):x} "
-        return self[sign]
-
-
-_NAMES = _Names()
-
-_ASKS = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
+_QUESTION = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
 """The end of a question, perhaps with a bracket behind it, such as a picture's description."""
 
 
-def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each passage, in characters from `start`; they cover the text."""
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    room = max(1, int(max(PASSAGE, size / MANY) * len(text) / max(1, size)))
-    at = 0
-    while len(text) - at > SHORT * room:
-        end = last_end(text, at + room // 2, at + room)
-        yield start + at, start + end
-        at = end
-    yield start + at, start + len(text)
+class _SymbolWords(dict[str, str]):
+    """The word that stands for a symbol in the index, by the symbol."""
+
+    def __missing__(self, symbol: str) -> str:
+        word = f" u{ord(symbol):x} "
+        self[symbol] = word
+        return word
 
 
-def last_end(text: str, least: int, most: int) -> int:
-    """Return the last place between two where the text divides best."""
-    for marks in ENDS:
-        ends = (at + len(one) for one in marks if (at := text.rfind(one, least, most)) >= 0)
-        if end := max(ends, default=0):
-            return end
-    return most
+_SYMBOL_WORDS = _SymbolWords()
+
+
+class Span(NamedTuple):
+    """A passage of a message: from where to where, in characters, and the call that it shows."""
+
+    start: int
+    end: int
+    call_id: str
+    """Empty if it is no part of a tool call."""
+
+
+def passages(text: str, offset: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each passage of a text, which together cover it.
+
+    Both are in characters, and count from `offset`.
+    """
+    bytes_of_text = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    bytes_of_passage = max(PASSAGE_BYTES, bytes_of_text / MAX_PASSAGES)
+    # The same in characters.
+    length = max(1, int(bytes_of_passage * len(text) / max(1, bytes_of_text)))
+    start = 0
+    while len(text) - start > UNDIVIDED_PASSAGES * length:
+        end = best_division(text, start + length // 2, start + length)
+        yield offset + start, offset + end
+        start = end
+    yield offset + start, offset + len(text)
+
+
+def best_division(text: str, earliest: int, latest: int) -> int:
+    """Return where to divide a text between two positions: at the last of the best dividers."""
+    for dividers in DIVIDERS:
+        positions = [
+            position + len(divider)
+            for divider in dividers
+            if (position := text.rfind(divider, earliest, latest)) >= 0
+        ]
+        if positions:
+            return max(positions)
+    return latest
 
 
 def plain(text: str) -> str:
-    """Return a text without accents, in the compatible forms of its letters; signs are words.
+    """Return a text without accents and ligatures; each symbol becomes a word.
 
     Example:
         >>> plain("Größe, ﬁne café")
@@ -90,86 +111,113 @@ def plain(text: str) -> str:
     """
     if text.isascii():
         return text
-    bare = _ACCENT.sub("", unicodedata.normalize("NFKD", text.translate(_LETTERS)))
-    return SIGNS.sub(_named, unicodedata.normalize("NFKC", bare))
+    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
+    composed = unicodedata.normalize("NFKC", _ACCENT.sub("", decomposed))
+    return SYMBOLS.sub(_as_words, composed)
 
 
-def _named(signs: re.Match[str]) -> str:
-    return "".join(map(_NAMES.__getitem__, signs[0]))
+def _as_words(symbols: re.Match[str]) -> str:
+    return "".join(map(_SYMBOL_WORDS.__getitem__, symbols[0]))
 
 
-def _pairs(run: re.Match[str]) -> str:
-    return f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} "
+def _as_pairs(run: re.Match[str]) -> str:
+    characters = run[0]
+    pairs = [characters[at : at + 2] for at in range(len(characters))]
+    return f" {' '.join(pairs)} "
 
 
 def words(text: str) -> str:
     """Return a text for an index that divides words at spaces and marks.
 
-    A run of a script without spaces becomes its pairs of characters, and its last one alone; the
-    humps of identifiers are added.
+    A run of a script without spaces becomes its pairs of characters, and its last character. The
+    words inside of identifiers are added.
 
     Example:
         >>> words("getUser: 数据库 failed")
         'getUser:  数据 据库 库  failed get User:'
     """
     if not text.isascii():
-        whole = text.encode("utf-8", "replace").decode()
-        text = _DENSE.sub(_pairs, plain(whole))
-    if max(map(len, text.split()), default=0) >= LONGEST:
-        text = _DATA.sub(r"\1", text)
-    if _HUMPED.search(text):  # most texts are neither
-        mixed = dict.fromkeys([word for word in text.split() if not word.islower()])
-        humps = dict.fromkeys(HUMP.sub(" ", " ".join(mixed)).split())
-        text = " ".join([text, *(hump for hump in humps if hump not in mixed)])
+        encodable = text.encode("utf-8", "replace").decode()
+        text = _UNSPACED_RUN.sub(_as_pairs, plain(encodable))
+    if max(map(len, text.split()), default=0) >= MAX_WORD:
+        text = _LONG_WORD.sub(r"\1", text)
+    if _HAS_CAMEL_CASE.search(text):  # most texts have none
+        mixed_case = dict.fromkeys([word for word in text.split() if not word.islower()])
+        parts = dict.fromkeys(CAMEL_CASE.sub(" ", " ".join(mixed_case)).split())
+        text = " ".join([text, *(part for part in parts if part not in mixed_case)])
     return text
 
 
-def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:
-    """Return begin and end of each passage of a message, and the id of the call that it shows.
-
-    Each of several calls has passages of its own.
-    """
+def spans(text: str, calls: Sequence[Call]) -> list[Span]:
+    """Return the passages of a message. Each of several calls has passages of its own."""
     if len(calls) < 2:
-        return [(*span, calls[0].id if calls else "") for span in passages(text)]
-    at = len(text) - sum(len(call.reading) + 1 for call in calls)
-    parts = [(*span, "") for span in passages(text[:at])] if at > 0 else []
+        call_id = calls[0].id if calls else ""
+        return [Span(start, end, call_id) for start, end in passages(text)]
+    # The calls stand at the end of the text, each on lines of its own.
+    speech_end = len(text) - sum(len(call.reading) + 1 for call in calls)
+    found: list[Span] = []
+    if speech_end > 0:
+        found += [Span(start, end, "") for start, end in passages(text[:speech_end])]
+    line_end = speech_end
     for call in calls:
-        parts += [(*span, call.id) for span in passages(call.reading, at + 1)]
-        at += 1 + len(call.reading)
-    return parts
+        call_start = line_end + 1
+        found += [Span(start, end, call.id) for start, end in passages(call.reading, call_start)]
+        line_end = call_start + len(call.reading)
+    return found
 
 
-def original_of(entry: Message, body: bytes) -> Item:
-    """Return a message as a store keeps and searches it.
+def original_of(message: Message, body: bytes) -> StoredItem:
+    """Return a message as a store keeps it, `body`, with what a search knows of it.
 
-    What a search must know beside its id and its words is one line of fields, divided by tabs: the
-    act (`s` says, `c` calls tools, `r` results alone, `x` repeats what was recalled, and is not
-    searched; `S` ends in a question) and the role; the speaker's name; and the ids of the calls
-    that it answers, or of those that it makes, with the first passage of each (`0:call_7`).
+    Its `about` is one line of fields that are divided by tabs:
+
+    1. what it does (`s` speaks, `S` ends in a question, `c` calls tools, `r` holds nothing but
+       results, `x` repeats what was recalled and is not searched), and the first letter of its role
+    2. the speaker's name
+    3. and further: the ids of the calls that it answers; of a message that calls tools, those of
+       its calls, each behind the number of its first passage (`0:call_7`)
     """
-    text, parts = entry.reading, spans(entry.reading, entry.calls)
-    act, links = "s", list(entry.answers)
-    if any(call.id not in entry.answers for call in entry.calls):
-        act, first = "c", dict[str, int]()
-        for at, (_, _, call) in enumerate(parts):
-            first.setdefault(call, at)
-        links = [f"{at}:{call}" for call, at in first.items() if call]
-    elif entry.answers and not entry.own.strip():
-        act = "x" if entry.role == "tool" and says_again(text) else "r"
-    elif _ASKS.search(text[-LAST:]):
-        act = "S"
-    name = "" if entry.id == entry.key else one_line(entry.id)
-    about = "\t".join([act + entry.role[0], *map(one_line, (entry.name, *links))])
-    # A message is found by its speaker and date too, if its text does not name them.
-    more = [part for part in (entry.name, entry.date) if part and part not in text]
-    shown = [words("\n".join([*more, text[begin:end]])) for begin, end, _ in parts]
-    found = ("",) if act == "x" else tuple(shown)
-    return Item(entry.key, body, found, name, about.rstrip("\t"))
+    text = message.reading
+    parts = spans(text, message.calls)
+    act = _act_of(message)
+    links = _call_links(parts) if act == "c" else message.answers
+    fields = [act + message.role[0], one_line(message.name), *map(one_line, links)]
+    passages: tuple[str, ...] = ("",)
+    if act != "x":
+        # A message is found by its speaker and date too, if its text does not name them.
+        also = [label for label in (message.name, message.date) if label and label not in text]
+        shown = ("\n".join([*also, text[part.start : part.end]]) for part in parts)
+        passages = tuple(map(words, shown))
+    return StoredItem(
+        message.key,
+        body,
+        passages,
+        name="" if message.id == message.key else one_line(message.id),
+        about="\t".join(fields).rstrip("\t"),
+    )
+
+
+def _act_of(message: Message) -> str:
+    """Return the letter of what a message does; see `original_of`."""
+    if any(call.id not in message.answers for call in message.calls):
+        return "c"
+    if message.answers and not message.own.strip():
+        is_repetition = message.role == "tool" and says_again(message.reading)
+        return "x" if is_repetition else "r"
+    return "S" if _QUESTION.search(message.reading[-QUESTION_END:]) else "s"
+
+
+def _call_links(parts: Sequence[Span]) -> list[str]:
+    """Return the ids of calls, each behind the number of the first passage that shows it."""
+    first_passages: dict[str, int] = {}
+    for number, part in enumerate(parts):
+        first_passages.setdefault(part.call_id, number)
+    return [f"{number}:{call_id}" for call_id, number in first_passages.items() if call_id]
 
 
 def one_line(text: str | None) -> str:
-    """Return a name without what would end its field, or what a store refuses."""
-    bare = text or ""
-    if bare.isprintable():  # most are
-        return bare
-    return bare.translate({0: "?", 9: " "}).encode("utf-8", "replace").decode()
+    """Return a name without tabs, NUL and lone surrogates, which no field and no store takes."""
+    name = text or ""
+    if name.isprintable():  # most are
+        return name
+    return name.translate({0: "?", 9: " "}).encode("utf-8", "replace").decode()

@@ -14,18 +14,21 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
-from conspectus.archive.files import DatabaseFiles, Identity, Written, identity
-from conspectus.archive.tables import KINDS, SCHEMA, Run, Tables
-from conspectus.archive.values import Items, Scope, key_bytes
+from conspectus.archive.files import DatabaseFiles, Identity, WrittenItem, identity
+from conspectus.archive.tables import KIND_NUMBERS, SCHEMA, Tables, Transaction
+from conspectus.archive.values import ItemsByKind, Scope, key_bytes
 from conspectus.errors import ArchiveError
 
-BUSY = 5.0  # Seconds to wait for another process that writes to the same file
-PAUSE = 0.05  # Seconds between two tries to make the tables
-PAGE = 2048  # Bytes of a page; large values take whole pages, so small pages waste less
-VERSION = 5  # Of the tables; a file of a newer one is refused
-MADE = "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
-TYPES = {
-    # No number twice, or old words would find new texts.
+BUSY = 5.0  # seconds to wait for another process that writes to the same file
+SETUP_RETRY = 0.05  # seconds between two tries to make the tables
+PAGE_SIZE = 2048  # bytes; a large value takes whole pages, so small pages waste less
+CACHE_SIZE = 256  # KiB of each connection, of which every thread has one
+VERSION = 5  # of the tables; a file of a newer one is refused
+STATE = "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+"""The version of the tables, 0 for none, and how many tables and indexes there are."""
+
+COLUMN_TYPES = {
+    # No number is given twice: words of a deleted text would find a new one.
     "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "bytes": "BLOB",
     "number": "INTEGER",
@@ -34,7 +37,7 @@ WORDS = (
     "CREATE VIRTUAL TABLE words USING fts5(body, content='', detail=none, columnsize=0, "
     "tokenize=\"porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'\")"
 )
-"""Which passages hold a word, and nothing else: no text, no places, no sizes."""
+"""The index of words. It knows which passages hold a word, and keeps no text and no positions."""
 
 
 def default_archive_path() -> Path:
@@ -46,18 +49,22 @@ def default_archive_path() -> Path:
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder and its missing parents, for their owner alone."""
+    """Make a folder and its missing parents, which nobody but their owner can read."""
     if not path.exists():
         private_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
 
 
 class SqliteTables(Tables):
-    """Tables in one file, with a connection for each thread; without a path, in memory."""
+    """Tables in one file, with a connection for each thread; without a path, in memory.
 
-    index = "INSERT INTO words (rowid, body) VALUES (?, ?)"
-    unindex = "INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)"
-    look_up = (
+    Raises:
+        ArchiveError: the file cannot be opened, or is of another version or program.
+    """
+
+    add_passage = "INSERT INTO words (rowid, body) VALUES (?, ?)"
+    remove_passage = "INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)"
+    find_passages = (
         "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? "
         "ORDER BY rowid DESC LIMIT ?"
     )
@@ -65,21 +72,23 @@ class SqliteTables(Tables):
     def __init__(self, path: Path | None, ttl: float | None) -> None:
         super().__init__(ttl)
         self._path = None if path is None else path.expanduser().absolute()
-        self._own = threading.local() if path else SimpleNamespace()
-        self._open: WeakSet[_Connection] = WeakSet()  # that of a thread goes with its thread
-        # Of writers, and of all who use the one connection to memory: SQLite's own wait for a
-        # writer polls in ever longer pauses.
-        self._turn, self._lock = threading.Lock(), threading.Lock()
+        self._of_thread: Any = SimpleNamespace() if path is None else threading.local()
+        self._connections: WeakSet[_Connection] = WeakSet()  # that of a thread ends with it
+        # Held by a writer; and, in memory, by all, as they share one connection. Without it they
+        # would wait in SQLite, which polls in ever longer pauses.
+        self._write_lock = threading.Lock()
+        self._connect_lock = threading.Lock()
         self._closed = False
-        file = None if self._path is None else _private_file(self._path)
-        self._files: DatabaseFiles | None = None  # None: in memory, or to be read only
-        if self._path is not None and file is not None:
-            self._files = DatabaseFiles(self._path, file, self._fresh)
-        self._where = self._path.as_uri() if self._path else ":memory:"
-        if self._path and self._files is None:  # to read
-            # What no writer can change may be read without a lock, for which a file is written.
-            fixed = hasattr(os, "statvfs") and os.statvfs(self._path).f_flag & os.ST_RDONLY
-            self._where += "?mode=ro" + "&immutable=1" * bool(fixed)
+        self._files: DatabaseFiles | None = None  # None: in memory, or a file that is only read
+        if self._path is None:
+            self._address = ":memory:"
+        else:
+            self._address = self._path.as_uri()
+            file_identity = _private_file(self._path)
+            if file_identity is not None:
+                self._files = DatabaseFiles(self._path, file_identity, self._new_connection)
+            else:
+                self._address += _read_only_options(self._path)
         self._is_set_up = False
         try:
             connection = self._connection()
@@ -92,55 +101,80 @@ class SqliteTables(Tables):
             raise
 
     @contextmanager
-    def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Run]:
-        # In a file SQLite decides in the end whether another writer is done.
-        patience = BUSY if self._path else -1
-        held = (writes or self._path is None) and self._turn.acquire(timeout=patience)
-        connection = None
+    def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Transaction]:
+        """Begin a transaction on the connection of this thread; see `Tables.transaction`."""
+        connection: _Connection | None = None
+        with self._exclusive(writes):
+            try:
+                connection = self._connection()
+                if writes:
+                    # To the disk at once, or with the next transaction that goes there.
+                    connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                    connection.execute("BEGIN IMMEDIATE")
+                    self._check_files(connection)
+                # Reads need no transaction: what they find never changes, or is checked.
+                yield Transaction(connection.cursor(), placeholder="?")
+                if writes:
+                    connection.execute("COMMIT")
+                    self._check_files(connection, after_commit=True)
+            except BaseException as error:
+                if connection is not None and connection.in_transaction:
+                    with suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.DatabaseError) and self._files_have_changed():
+                    raise self._changed_files_error() from error
+                raise
+
+    @contextmanager
+    def _exclusive(self, writes: bool) -> Iterator[None]:
+        """Keep out other writers; in memory, all others, as they share the connection."""
+        if self._path is not None and not writes:
+            yield
+            return
+        # Of a file SQLite decides whether another writer is done, so that a late one goes on.
+        patience = -1 if self._path is None else BUSY
+        is_held = self._write_lock.acquire(timeout=patience)
         try:
-            connection = self._connection()
-            if writes:  # to the disk at once, or with the next one that goes there
-                connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                connection.execute("BEGIN IMMEDIATE")
-                self._look_into(connection)
-            # What only reads needs no transaction: what it finds never changes, or is checked.
-            yield Run(connection.cursor(), "?")
-            if writes:
-                connection.execute("COMMIT")
-                self._look_into(connection, after=True)
-        except BaseException as error:
-            if connection is not None and connection.in_transaction:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-            files = None if self._closed else self._files  # closing deletes the log itself
-            if isinstance(error, sqlite3.DatabaseError) and files and files.look():
-                raise self._lost() from error
-            raise
+            yield
         finally:
-            if held:
-                self._turn.release()
+            if is_held:
+                self._write_lock.release()
 
     def write(
         self,
         scope: Scope,
-        items: Items,
+        items: ItemsByKind,
+        *,
         head: str | None = None,
-        seen: str | None = None,
+        expected_head: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
-        now = super().write(scope, items, head, seen, durable, renewed)
-        kinds = [(KINDS[kind], one.key) for kind, kept in items.items() for one in kept]
-        if self._files and kinds and durable and self.ttl is None and head in (None, now):
-            kind, key = kinds[-1]
-            self._files.note(self._connection(), Written(scope.hashes, kind, key_bytes(key)))
-        return now
+        """Keep values, and know them again if the file is changed by others."""
+        head_now = super().write(
+            scope,
+            items,
+            head=head,
+            expected_head=expected_head,
+            durable=durable,
+            renewed=renewed,
+        )
+        written = [(KIND_NUMBERS[kind], item.key) for kind in items for item in items[kind]]
+        # What may expire or be lost proves nothing where it is missing.
+        is_lasting = durable and self.ttl is None
+        if self._files and written and is_lasting and head in (None, head_now):
+            kind, key = written[-1]
+            last = WrittenItem(scope.hashes, kind, key_bytes(key))
+            self._files.note(self._connection(), last)
+        return head_now
 
-    def word(self, word: str) -> str:
-        bare = word.removesuffix("*").replace('"', '""').replace(" ", '" "')
-        return f'"{bare}"{"*" if word.endswith("*") else ""}'
+    def search_term(self, word: str) -> str:
+        """Return a word in the language of FTS5."""
+        quoted = word.removesuffix("*").replace('"', '""').replace(" ", '" "')
+        return f'"{quoted}"{"*" if word.endswith("*") else ""}'
 
     def scrub(self) -> None:
+        """Take what was deleted out of the index, the file and its log."""
         with self.transaction(writes=True) as run:
             run("INSERT INTO words (words) VALUES ('optimize')")
         connection = self._connection()
@@ -150,108 +184,133 @@ class SqliteTables(Tables):
             self._files.note(connection)
 
     def check(self) -> str:
+        """Return what SQLite finds wrong in the file; empty for nothing."""
         return "; ".join(line for (line,) in self.ask("PRAGMA integrity_check") if line != "ok")
 
     def close(self) -> None:
-        with self._lock:
+        """Close the connections of all threads."""
+        with self._connect_lock:
             self._closed = True
-            for connection in list(self._open):
+            for connection in list(self._connections):
                 connection.close()
 
-    def _look_into(self, connection: sqlite3.Connection, *, after: bool = False) -> None:
+    def _check_files(self, connection: sqlite3.Connection, *, after_commit: bool = False) -> None:
         """Raise `ArchiveError` if what is written is not what a new process would find."""
         if self._files is None or not self._is_set_up:
             return
-        if self._files.look_into(connection, after=after):
-            raise self._lost()
+        if self._files.inspect(connection, after_commit=after_commit):
+            raise self._changed_files_error()
 
-    def _lost(self) -> ArchiveError:
-        wrong = self._files.wrong if self._files else ""
+    def _files_have_changed(self) -> bool:
+        # SQLite itself deletes the log when the last connection is closed.
+        if self._files is None or self._closed:
+            return False
+        return bool(self._files.compare())
+
+    def _changed_files_error(self) -> ArchiveError:
+        change = self._files.change if self._files else ""
         return ArchiveError(
-            f"The archive {self._path} {wrong}, so nothing is read or written; put it back, or "
+            f"The archive {self._path} {change}, so nothing is read or written; put it back, or "
             "restore a backup, and open it again, or restart the program."
         )
 
-    def _fresh(self) -> sqlite3.Connection:
+    def _new_connection(self) -> sqlite3.Connection:
+        """Return a connection that sees what a new process would see."""
         assert self._path is not None
         return sqlite3.connect(f"{self._path.as_uri()}?mode=rw", BUSY, uri=True)
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> _Connection:
+        """Return the connection of this thread."""
         if self._closed:
             raise sqlite3.ProgrammingError("the archive is closed")
-        if self._files and self._files.wrong:
-            raise self._lost()
+        if self._files and self._files.change:
+            raise self._changed_files_error()
         # A fork opens its own: one that was carried over could damage the file.
-        name = f"of_{os.getpid() if self._path else 0}"
-        connection: _Connection | None = getattr(self._own, name, None)
+        attribute = f"in_process_{os.getpid() if self._path else 0}"
+        connection: _Connection | None = getattr(self._of_thread, attribute, None)
         if connection is None:
-            with self._lock:
-                connection = self._opened()
-            setattr(self._own, name, connection)
+            with self._connect_lock:
+                connection = self._connect()
+            setattr(self._of_thread, attribute, connection)
         return connection
 
-    def _opened(self) -> _Connection:
+    def _connect(self) -> _Connection:
+        """Open a connection for this thread."""
         files = self._files
-        is_first = not self._open  # SQLite has deleted the log behind the last one before
-        if files and files.look(database_only=is_first):
-            raise self._lost()  # SQLite would make an empty one
-        own: Any = {"isolation_level": None, "check_same_thread": False, "uri": True}
-        connection = _Connection(self._where, BUSY, **own)
+        # After the last connection was closed, there is no log: SQLite has deleted it.
+        is_first = not self._connections
+        if files and files.compare(database_only=is_first):
+            raise self._changed_files_error()  # SQLite would make an empty file
+        connection = sqlite3.connect(
+            self._address,
+            BUSY,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_Connection,
+            uri=True,
+        )
         connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
-        connection.execute("PRAGMA cache_size=-256")  # KiB, for each of many threads
+        connection.execute(f"PRAGMA cache_size=-{CACHE_SIZE}")  # SQLite counts KiB below zero
         if files and self._is_set_up and is_first:
             files.begin(connection)
-        self._open.add(connection)
+        self._connections.add(connection)
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         """Make the tables, while another process may be making the same ones.
 
-        A sound archive is opened without a lock.
+        A file that has them is opened without a lock.
         """
-        until = time.monotonic() + BUSY
-        while (made := connection.execute(MADE).fetchone())[0] != VERSION:
-            if any(made):
+        deadline = time.monotonic() + BUSY
+        while True:
+            version, table_count = connection.execute(STATE).fetchone()
+            if version == VERSION:
+                return
+            if version or table_count:
                 raise ArchiveError(
                     f"The archive {self._path} was made by another version, or by another program; "
                     "upgrade conspectus to open it, or choose another path."
                 )
-            connection.execute(f"PRAGMA page_size={PAGE}")
+            connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            try:  # SQLite waits for no lock here
+            try:  # SQLite does not wait for a lock here
                 connection.execute("PRAGMA journal_mode=WAL")
             except sqlite3.OperationalError:
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise
-                time.sleep(PAUSE)
+                time.sleep(SETUP_RETRY)
                 continue
             with self.transaction(writes=True) as run:
-                if run("PRAGMA user_version") == [(0,)]:
+                if run("PRAGMA user_version") == [(0,)]:  # nobody else has made them since
                     for statement in (*SCHEMA, WORDS):
-                        run(statement.format(**TYPES))
-                    # By its number an archive is known from another one under its name.
+                        run(statement.format(**COLUMN_TYPES))
+                    # This number tells the archive from any other one at the same path.
                     run(f"PRAGMA application_id={secrets.randbits(31)}")
                     run(f"PRAGMA user_version={VERSION}")
 
 
 class _Connection(sqlite3.Connection):
-    """One that can be held weakly."""
+    """A connection to which there can be weak references."""
 
 
 def _private_file(path: Path) -> Identity | None:
     """Make sure that a file is there; return its identity, None if it can only be read.
 
-    A new one is private, as its journal files are: SQLite gives them the mode of the database. No
+    A new file is private, as its journal files are: SQLite gives them the mode of the database. No
     folder is made but the default one, as that would hide a mistyped path. A file that has content
     is not opened here: closing it would take this process's locks on it away from SQLite.
+
+    Raises:
+        ArchiveError: there is no such file, and none can be made.
     """
-    if path.is_file() and os.access(path, os.R_OK | os.W_OK) and path.stat().st_size:
+    has_content = path.is_file() and path.stat().st_size > 0
+    if has_content and os.access(path, os.R_OK | os.W_OK):
         return identity(path)
     try:
         if path == default_archive_path():
             private_folder(path.parent)
-        with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            if not file.tell():  # another process made it, or somebody
+        with open(path, "ab", opener=_open_private) as file:
+            if not file.tell():  # it was there and empty, perhaps with another mode
                 path.chmod(0o600)
     except OSError as error:
         if path.is_file() and os.access(path, os.R_OK) and path.stat().st_size:
@@ -261,3 +320,14 @@ def _private_file(path: Path) -> Identity | None:
             "is there, and make both writable, or choose another path."
         ) from error
     return identity(path)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _read_only_options(path: Path) -> str:
+    """Return the end of an address under which SQLite only reads a file."""
+    # To lock the file SQLite would have to write another one; none is needed where nobody writes.
+    is_on_read_only_disk = hasattr(os, "statvfs") and os.statvfs(path).f_flag & os.ST_RDONLY
+    return "?mode=ro&immutable=1" if is_on_read_only_disk else "?mode=ro"

@@ -17,35 +17,42 @@ from conspectus.archive.address import check_seconds, opened
 from conspectus.archive.guard import Guarded
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
-from conspectus.archive.tables import Tables
+from conspectus.archive.stores import ArchiveStore
 from conspectus.archive.values import (
     Archived,
-    Item,
-    Kind,
     Scope,
-    archived,
-    body_of,
-    entry_of,
-    equals,
+    StoredItem,
+    decode_original,
+    encode_original,
+    export_row,
+    is_stored_form,
     label_hash,
     manifest,
     packed,
-    readable,
-    record_in,
-    row_of,
+    parse_record,
+    read_or_describe,
+    read_original,
     unpacked,
 )
 from conspectus.bridge import in_turn, io_apart
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Draft, Record
-from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
+from conspectus.errors import (
+    ArchiveError,
+    ArchiveOvertaken,
+    ArchiveUnconfirmed,
+    NotFoundError,
+    PolicyError,
+)
 from conspectus.messages import Message
 
-TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
-CHAINS, RECORDS = 256, 10_000  # Chains in memory, and their records
-RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
-PROBE = "conspectus probe"  # The tenant of values that are written to be removed
-AFTER, BRANCHES = "after", 8  # Notes of the newest records after another one, and how many
+TIMEOUT = 30.0  # seconds that a store has for one batch, by default
+CACHED_CHAINS = 256
+CACHED_RECORDS = 10_000  # of all cached chains
+RECORD_OF_SUMMARY = "record"  # notes by which a summary that comes back finds its record
+RECORDS_AFTER = "after"  # notes of the records that followed another one
+MAX_BRANCHES = 8  # records that are noted behind another one, the newest
+PROBE_TENANT = "conspectus probe"  # of values that are written to be removed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,12 +65,13 @@ class Archive:
     stay as they were. Methods block: on an event loop call them with `asyncio.to_thread`.
 
     Args:
-        store: any LangGraph store, which `close` leaves open.
+        store: any LangGraph store, which `close` leaves open; or an `ArchiveStore`.
         ttl: seconds after which values expire; records live from the latest commit of their chain.
         timeout: seconds that the store has for one batch, else `ArchiveTimeout`. Default: 30.
 
     Raises:
         PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
+        ArchiveError: it is no such store.
 
     Example:
         >>> with Archive.open("memory:") as archive:
@@ -76,18 +84,26 @@ class Archive:
     ) -> None:
         check_seconds(ttl, timeout)
         if is_store(store):
-            self.backend = Guarded(LangGraphStore(store, ttl, timeout))
-        elif isinstance(store, Tables):
-            self.backend = Guarded(store, timeout if store.daemon else None)
+            # Guards each batch by itself, as one call here may take several.
+            guarded = Guarded(LangGraphStore(store, ttl, timeout))
+        elif isinstance(store, ArchiveStore):
+            if ttl not in (None, store.ttl):
+                raise PolicyError(
+                    f"{type(store).__name__} keeps its values for {store.ttl} seconds, not for "
+                    f"{ttl}; give it the ttl, and leave it out here."
+                )
+            guarded = Guarded(store, timeout if store.may_hang else None)
         else:
             raise ArchiveError(
                 f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
                 "address use Archive.open(...)."
             )
-        self.ttl, self.timeout = ttl, timeout
+        self.backend: Any = guarded
+        self.ttl: float | None = guarded.ttl
+        self.timeout = timeout
         # By scope and head, each with its newest record as it is stored.
         self._chains: Newest[tuple[Scope, str], tuple[bytes, Chain]] = Newest(
-            CHAINS, RECORDS, lambda kept: len(kept[1])
+            CACHED_CHAINS, CACHED_RECORDS, lambda cached: len(cached[1])
         )
 
     @classmethod
@@ -120,35 +136,47 @@ class Archive:
         self.close()
 
     async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method, in a thread where an event loop drives the flow."""
+        """Call a method from a coroutine: on an event loop that is run in a thread where needed."""
         call = partial(work, *args, **kwargs)
-        if not self.backend.daemon:
-            return cast("T", await in_turn(call))
-        return cast("T", await io_apart(call))
+        if self.backend.may_hang:
+            return cast("T", await io_apart(call))
+        return cast("T", await in_turn(call))
 
     # Originals
 
     def put(self, scope: Scope, entries: Sequence[Message]) -> list[str]:
-        """Write messages as read, all or none, but equal ones; return keys that are not back."""
+        """Write messages that are not there yet, all or none.
+
+        Returns the keys of those that cannot be read back equal.
+        """
         missing = set(self.missing(scope, entries))
         new = {entry.key: entry for entry in entries if entry.key in missing}
-        if items := [original_of(one, body_of(one)) for one in new.values()]:
+        items = [original_of(entry, encode_original(entry)) for entry in new.values()]
+        if items:
             self.backend.write(scope, {"messages": items})
-        kept = self.backend.read(scope, "messages", list(new))
-        # Another worker may have put one at the same time, with its own date.
-        back = (one.key for one in items if kept.get(one.key) != one.body)
-        return [key for key in back if key not in kept or not equals(kept[key], new[key])]
+        stored = self.backend.read(scope, "messages", list(new))
+        unconfirmed = []
+        for item in items:
+            body = stored.get(item.key)
+            # Another worker may have put the same message at the same time, with its own date.
+            if body != item.body and (body is None or not is_stored_form(body, new[item.key])):
+                unconfirmed.append(item.key)
+        return unconfirmed
 
     def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
-        """Return the keys of messages that do not come back equal; empty when all are safe."""
-        wanted = {entry.key: entry for entry in entries}
-        kept = self.backend.read(scope, "messages", list(wanted))
-        return tuple(k for k, one in wanted.items() if k not in kept or not equals(kept[k], one))
+        """Return the keys of messages that cannot be read back equal; empty when all can."""
+        entry_of = {entry.key: entry for entry in entries}
+        stored = self.backend.read(scope, "messages", list(entry_of))
+        return tuple(
+            key
+            for key, entry in entry_of.items()
+            if key not in stored or not is_stored_form(stored[key], entry)
+        )
 
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
         """Return originals by key, without those that are gone; a damaged one says that it is."""
-        kept = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
-        return {key: readable(key, kept[key]) for key in keys if key in kept}
+        stored = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
+        return {key: read_or_describe(key, stored[key]) for key in keys if key in stored}
 
     def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
         """Return originals in the order of their keys.
@@ -157,14 +185,16 @@ class Archive:
             NotFoundError: names those that are gone.
             ArchiveError: one is damaged.
         """
-        kept = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
-        if gone := [key for key in dict.fromkeys(keys) if key not in kept]:
+        distinct_keys = list(dict.fromkeys(keys))
+        stored = self.backend.read(scope, "messages", distinct_keys)
+        missing = [key for key in distinct_keys if key not in stored]
+        if missing:
             raise NotFoundError(
-                f"The archive no longer holds {', '.join(gone[:5])} ({len(gone):,} in all): "
+                f"The archive no longer holds {', '.join(missing[:5])} ({len(missing):,} in all): "
                 "expired, forgotten, or never put under this tenant, thread and session; go on "
                 "without, or look in a backup."
             )
-        return [archived(key, kept[key]) for key in keys]
+        return [read_original(key, stored[key]) for key in keys]
 
     # Drafts
 
@@ -173,7 +203,8 @@ class Archive:
 
         It may be lost if the machine fails before the record is committed.
         """
-        self.backend.write(scope, {"drafts": [Item(plan, packed(draft.to_json()))]}, durable=False)
+        item = StoredItem(plan, packed(draft.to_json()))
+        self.backend.write(scope, {"drafts": [item]}, durable=False)
 
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """Return the draft of a plan; None if there is none that this version can use."""
@@ -188,42 +219,59 @@ class Archive:
     def commit(
         self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None
     ) -> None:
-        """Write a record and the head in one transaction, and read both back; twice is as once.
+        """Write a record and the head in one transaction, and read both back.
 
-        `alone` is False if the head is kept elsewhere too, and another branch may move this one;
-        `seen` is the head when the record was planned, empty for none.
+        To commit a record once more changes nothing.
+
+        Args:
+            scope: the history.
+            record: the record that is in force from now on.
+            alone: False if the head is kept elsewhere too, and another branch may move this one.
+            seen: the head when the record was planned, empty for none; None writes in any case.
 
         Raises:
             ArchiveOvertaken: another worker has moved the head since; nothing was written.
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
-        before = () if record.parent is None else self.chain_at(scope, record.parent)
-        items: dict[Kind, list[Item]] = {"records": [Item(record.id, packed(record.to_json()))]}
-        later = [one for one in self._after(scope, record.parent) if one != record.id]
-        links: dict[str, Any] = {f"{AFTER} {record.parent}": [*later, record.id][-BRANCHES:]}
-        if record.summary:
-            links[f"{RECORD} {record.name}"] = record.id
-        items["notes"] = [Item(label_hash(key), packed({"id": to})) for key, to in links.items()]
-        head = self.backend.write(scope, items, record.id, seen, renewed=[r.id for r in before])
+        earlier = () if record.parent is None else self.chain_at(scope, record.parent)
+        item = StoredItem(record.id, packed(record.to_json()))
+        head = self.backend.write(
+            scope,
+            {"records": [item], "notes": self._links_to(scope, record)},
+            head=record.id,
+            expected_head=seen,
+            renewed=[ancestor.id for ancestor in earlier],
+        )
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
                 "force; call again to go on from it"
             )
-        kept = self.backend.read(scope, "records", [record.id]).get(record.id)
+        stored = self.backend.read(scope, "records", [record.id]).get(record.id)
         # Two workers may commit one record, each with its own bill.
-        here = kept == items["records"][0].body or record_in(record.id, kept) is not None
-        if kept is None or not here or (alone and head != record.id):
+        is_stored = stored == item.body or parse_record(record.id, stored) is not None
+        if not is_stored or (alone and head != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
                 "thread."
             )
-        if before or record.parent is None:
+        if earlier or record.parent is None:
             self._chains.drop((scope, record.parent or ""))
-            self._keep(scope, kept, (*before, record))
+            self._cache(scope, stored, (*earlier, record))
         if self.ttl is not None:
             self.backend.sweep()
+
+    def _links_to(self, scope: Scope, record: Record) -> list[StoredItem]:
+        """Return the notes by which a record is found: from its parent, and by its summary."""
+        siblings = [
+            sibling for sibling in self._after(scope, record.parent) if sibling != record.id
+        ]
+        followers = [*siblings, record.id][-MAX_BRANCHES:]
+        links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent}": followers}
+        if record.summary:
+            links[f"{RECORD_OF_SUMMARY} {record.name}"] = record.id
+        return [StoredItem(label_hash(name), packed({"id": ids})) for name, ids in links.items()]
 
     def chain(self, scope: Scope) -> Chain:
         """Return the records from the first of a thread to its head; see `chain_at`."""
@@ -237,75 +285,102 @@ class Archive:
         newest record is sure to have its summary, and the newest with notes to have those.
         """
         # The newest is always read from the store: while it is there, so are its ancestors.
-        newest = body = self.backend.read(scope, "records", [head]).get(head, b"")
-        known = self._chains.get((scope, head))
-        if known and known[0] == newest:
-            self._chains.put((scope, head), known)
-            return known[1]
-        later, wanted = list[Record](), head
+        newest_body = self._record_body(scope, head)
+        cached = self._chains.get((scope, head))
+        if cached and cached[0] == newest_body:
+            self._chains.put((scope, head), cached)
+            return cached[1]
+        later: list[Record] = []
+        record_id = head
+        body = newest_body
         while True:
-            record = record_in(wanted, body)
-            if record is None or any(record.id == one.id for one in later):
+            record = parse_record(record_id, body)
+            if record is None or any(record.id == other.id for other in later):
                 return ()
             later.insert(0, record)
-            before = self._chains.get((scope, record.parent or ""))
-            if before or record.parent is None:
-                return self._keep(scope, newest, (*(before[1] if before else ()), *later))
-            wanted = record.parent
-            body = self.backend.read(scope, "records", [wanted]).get(wanted, b"")
+            if record.parent is None:
+                return self._cache(scope, newest_body, tuple(later))
+            earlier = self._chains.get((scope, record.parent))
+            if earlier:
+                return self._cache(scope, newest_body, (*earlier[1], *later))
+            record_id = record.parent
+            body = self._record_body(scope, record_id)
+
+    def _record_body(self, scope: Scope, record_id: str) -> bytes:
+        stored: dict[str, bytes] = self.backend.read(scope, "records", [record_id])
+        return stored.get(record_id, b"")
 
     def in_force(self, scope: Scope) -> Chain:
-        """Return the chain of a thread's head; it is an `ArchiveError` if a part is damaged."""
-        if not (chain := self.chain(scope)) and self.pointer(scope):
+        """Return the chain of a thread's head.
+
+        Raises:
+            ArchiveError: a part of it is missing or damaged.
+        """
+        chain = self.chain(scope)
+        if not chain and self.pointer(scope):
             raise ArchiveError(
                 f"A record of thread {scope.thread!r} is missing or damaged, so that nothing can "
                 "be recalled; restore the archive from a backup."
             )
         return chain
 
-    def _keep(self, scope: Scope, newest: bytes, chain: Chain) -> Chain:
-        """Remember a chain as it was read, of all notes only the newest; return it."""
-        last = max((at for at, record in enumerate(chain) if record.segment), default=0)
+    def _cache(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
+        """Remember a chain as it was read, and return it; of all notes it keeps only the newest."""
+        positions = [at for at, record in enumerate(chain) if record.segment]
+        newest_notes = positions[-1] if positions else 0
         lean = [
-            replace(one, segment={}, summary="") if one.summary else one for one in chain[:last]
+            replace(record, segment={}, summary="") if record.summary else record
+            for record in chain[:newest_notes]
         ]
-        chain = (*lean, *chain[last:])
-        self._chains.put((scope, chain[-1].id), (newest, chain))
+        chain = (*lean, *chain[newest_notes:])
+        self._chains.put((scope, chain[-1].id), (newest_body, chain))
         return chain
 
     def chain_of(self, scope: Scope, name: str) -> Chain:
         """Return the chain whose head has this name, by which a summary that returns is known."""
-        head = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
+        note = self.notes(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
+        head = note.get("id")
         return self.chain_at(scope, head) if isinstance(head, str) else ()
 
     def chains_after(self, scope: Scope, head: str | None) -> list[Chain]:
-        """Return the chains that go on from a record, or from none for None; the newest first."""
-        ends, waiting, seen = list[str](), self._after(scope, head), {head}
-        while waiting and len(ends) < BRANCHES:
-            seen.add(one := waiting.pop())
-            later = [name for name in self._after(scope, one) if name not in seen]
-            waiting += later
-            ends += [] if later else [one]
-        return [self.chain_at(scope, one) for one in ends]
+        """Return the chains that go on from a record, the newest first.
+
+        None stands for the beginning of the history.
+        """
+        last_records: list[str] = []
+        to_visit = self._after(scope, head)
+        visited = {head}
+        while to_visit and len(last_records) < MAX_BRANCHES:
+            record_id = to_visit.pop()
+            visited.add(record_id)
+            later = [name for name in self._after(scope, record_id) if name not in visited]
+            if later:
+                to_visit += later
+            else:
+                last_records.append(record_id)
+        return [self.chain_at(scope, record_id) for record_id in last_records]
 
     def _after(self, scope: Scope, head: str | None) -> list[str]:
-        kept = self.notes(scope, AFTER, [f"{head}"]).get(f"{head}", {}).get("id", [])
-        return [one for one in kept if isinstance(one, str)]
+        """Return the ids of the records that followed another one, the newest last."""
+        name = str(head)
+        note = self.notes(scope, RECORDS_AFTER, [name]).get(name, {})
+        return [record_id for record_id in note.get("id", []) if isinstance(record_id, str)]
 
     def records(self, scope: Scope) -> Chain:
         """Return every sound record, abandoned branches too, in no order."""
         bodies = self.backend.read(scope, "records", None)
-        return tuple(one for name, body in bodies.items() if (one := record_in(name, body)))
+        records = (parse_record(record_id, body) for record_id, body in bodies.items())
+        return tuple(record for record in records if record is not None)
 
     def set_head(self, scope: Scope, record_id: str | None) -> None:
         """Point the head to an existing record, or to none: the history was rewound."""
-        self.backend.write(scope, {}, record_id or "")
+        self.backend.write(scope, {}, head=record_id or "")
 
     def pointer(self, scope: Scope) -> str | None:
         """Return the id of the head; empty for no record, None without a head."""
-        kept = self.backend.read(scope, "head", ["head"])
+        stored = self.backend.read(scope, "head", ["head"])
         try:
-            return str(unpacked(kept["head"])) if kept else None
+            return str(unpacked(stored["head"])) if stored else None
         except ValueError as error:
             wrong = f"The head of thread {scope.thread!r} cannot be read: {error}"
             raise ArchiveError(f"{wrong}; restore a backup, or forget the thread.") from error
@@ -314,13 +389,17 @@ class Archive:
         """Copy the chain of a head, with its originals, into another scope."""
         chain = self.chain_at(source, head)
         keys = manifest(chain)
-        there = self.backend.read(target, "messages", keys)
-        kept = self.backend.read(source, "messages", keys).items()
-        new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
-        self.backend.write(target, {"messages": new})
+        present = self.backend.read(target, "messages", keys)
+        originals = self.backend.read(source, "messages", keys)
+        items = []
+        for key, body in originals.items():
+            if key not in present:
+                items.append(original_of(decode_original(key, body).message, body))
+        self.backend.write(target, {"messages": items})
         for record in chain:
-            body = self.backend.read(source, "records", [record.id]).get(record.id)
-            self.commit(target, record_in(record.id, body) or record, alone=False)
+            # A chain may be without its older summaries and notes; the store has them.
+            stored = parse_record(record.id, self._record_body(source, record.id))
+            self.commit(target, stored or record, alone=False)
 
     # Notes of a program around the archive
 
@@ -329,11 +408,12 @@ class Archive:
 
         `place` is a tenant, or the scope of a thread: its notes are deleted with it.
         """
-        by_key, notes = {label_hash(f"{kind} {name}"): name for name in names}, dict[str, Any]()
-        scope = Scope(place, "", "notes") if isinstance(place, str) else place
-        for key, body in self.backend.read(scope, "notes", list(by_key)).items():
+        name_of = {label_hash(f"{kind} {name}"): name for name in names}
+        stored = self.backend.read(_scope_of_notes(place), "notes", list(name_of))
+        notes: dict[str, Any] = {}
+        for key, body in stored.items():
             with suppress(ValueError):
-                notes[by_key[key]] = unpacked(body)
+                notes[name_of[key]] = unpacked(body)
         return notes
 
     def note(
@@ -344,10 +424,11 @@ class Archive:
         They survive the end of the process. The newest may be lost if the machine fails, up to the
         next `durable` one.
         """
-        named = {label_hash(f"{kind} {name}"): dict(data) for name, data in notes.items()}
-        items = [Item(name, packed(data)) for name, data in named.items()]
-        scope = Scope(place, "", "notes") if isinstance(place, str) else place
-        self.backend.write(scope, {"notes": items}, durable=durable)
+        items = [
+            StoredItem(label_hash(f"{kind} {name}"), packed(dict(note)))
+            for name, note in notes.items()
+        ]
+        self.backend.write(_scope_of_notes(place), {"notes": items}, durable=durable)
 
     def probe(self, size: int) -> None:
         """Write a value of so many bytes, read it back, and remove it.
@@ -357,11 +438,12 @@ class Archive:
         Raises:
             ArchiveError: it does not.
         """
-        scope, item = Scope(PROBE, "", str(uuid4())), Item("probe", os.urandom(size))
+        scope = Scope(PROBE_TENANT, "", str(uuid4()))
+        item = StoredItem("probe", os.urandom(size))
         self.backend.write(scope, {"notes": [item]})
-        kept = self.backend.read(scope, "notes", [item.key])
+        stored = self.backend.read(scope, "notes", [item.key])
         self.backend.discard([scope])
-        if kept.get(item.key) != item.body:
+        if stored.get(item.key) != item.body:
             raise ArchiveUnconfirmed(
                 "The store took a value and does not give it back; check its disk and its quota."
             )
@@ -370,11 +452,12 @@ class Archive:
 
     def scopes(self, tenant: str) -> tuple[Scope, ...]:
         """Return a tenant's histories: threads and the sessions in each."""
-        return tuple(one for one in self.backend.scopes(tenant) if one.thread)
+        # Notes of a tenant have a scope without a thread.
+        return tuple(scope for scope in self.backend.scopes(tenant) if scope.thread)
 
     def threads(self, tenant: str) -> tuple[str, ...]:
         """Return the names of a tenant's threads, sorted."""
-        return tuple(sorted({one.thread for one in self.scopes(tenant)}))
+        return tuple(sorted({scope.thread for scope in self.scopes(tenant)}))
 
     def size(self, scope: Scope) -> int:
         """Return the bytes of a history's originals as they are kept."""
@@ -390,31 +473,44 @@ class Archive:
             ArchiveError: a record is damaged, so that the chain in force is not known.
         """
         keys = manifest(self.in_force(scope) if chain is None else chain)
-        kept = self.backend.read(scope, "messages", keys)
-        return [row_of(key, kept[key]) for key in keys if key in kept]
+        stored = self.backend.read(scope, "messages", keys)
+        return [export_row(key, stored[key]) for key in keys if key in stored]
 
     def check(self, scope: Scope | None = None) -> list[str]:
         """Return what is wrong with the store, or with one history: a sentence each."""
         if scope is None:
-            return [wrong] if (wrong := self.backend.check()) else []
+            store_problem = self.backend.check()
+            return [store_problem] if store_problem else []
+        problems: list[str] = []
         chain = self.chain(scope)
-        wrongs = [] if chain or not self.pointer(scope) else ["a record is missing or damaged"]
-        kept = self.backend.read(scope, "messages", keys := manifest(chain))
+        if not chain and self.pointer(scope):
+            problems.append("a record is missing or damaged")
+        keys = manifest(chain)
+        stored = self.backend.read(scope, "messages", keys)
         for key in keys:
+            if key not in stored:
+                problems.append(f"the original {key[:8]} is gone")
+                continue
             try:
-                archived(key, kept[key])
-            except KeyError:
-                wrongs.append(f"the original {key[:8]} is gone")
+                read_original(key, stored[key])
             except ArchiveError as error:
-                wrongs.append(str(error))
-        return wrongs
+                problems.append(str(error))
+        return problems
 
     def forget(self, tenant: str, thread: str | None = None) -> int:
         """Delete one thread with all its sessions, or a whole tenant; checkpoints stay.
 
         Returns the number of deleted messages, records and drafts. After an error call again.
         """
-        every = self.scopes(tenant) if thread is not None else self.backend.scopes(tenant)
-        count: int = self.backend.forget([one for one in every if thread in (None, one.thread)])
+        if thread is None:
+            scopes = self.backend.scopes(tenant)
+        else:
+            scopes = [scope for scope in self.scopes(tenant) if scope.thread == thread]
+        count: int = self.backend.forget(scopes)
         self._chains.clear()
         return count
+
+
+def _scope_of_notes(place: Scope | str) -> Scope:
+    """Return where notes are kept: in a history, or beside those of a tenant."""
+    return Scope(place, "", "notes") if isinstance(place, str) else place

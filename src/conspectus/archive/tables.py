@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from conspectus.archive.passages import original_of
+from conspectus.archive.stores import ArchiveStore, SearchIndex
 from conspectus.archive.values import (
-    Item,
-    Items,
-    Kind,
-    Listed,
+    ItemsByKind,
     Scope,
-    entry_of,
+    SearchRow,
+    StoredItem,
+    ValueKind,
+    decode_original,
     key_bytes,
     key_text,
     packed,
@@ -24,8 +25,17 @@ from conspectus.archive.values import (
 )
 from conspectus.errors import ArchiveError
 
-KINDS: dict[Kind, int] = {"messages": 0, "records": 1, "drafts": 2, "notes": 3, "head": 4}
-COUNTED = range(3)  # Kinds that `forget` counts
+KIND_NUMBERS: dict[ValueKind, int] = {
+    "messages": 0,
+    "records": 1,
+    "drafts": 2,
+    "notes": 3,
+    "head": 4,
+}
+MESSAGES = KIND_NUMBERS["messages"]
+RECORDS = KIND_NUMBERS["records"]
+HEAD = KIND_NUMBERS["head"]
+COUNTED = {MESSAGES, RECORDS, KIND_NUMBERS["drafts"]}  # the kinds that `forget` counts
 
 SCHEMA = (
     "CREATE TABLE scope (id {serial}, tenant TEXT NOT NULL, thread TEXT NOT NULL, "
@@ -37,62 +47,94 @@ SCHEMA = (
     "body {bytes} NOT NULL, UNIQUE (scope, kind, key))",
     "CREATE INDEX item_expires ON item (expires) WHERE expires > 0",
 )
-"""`number` is that of an original's first passage in the index of words; other items have a number
-of their own. What never expires does so at 0, which takes no byte. The body comes last, as a long
-one is on pages of its own."""
+"""A scope has hashes in place of its names, which stand in `name`, and the number of its next
+passage, `next`. The `number` of an original is that of its first passage in the index of words;
+other items have numbers of the same row. What never expires does so at 0, which takes no byte in
+SQLite. The body comes last, as a long one is on pages of its own."""
 
-SPAN = 32
+PASSAGE_BITS = 32
 """Bits of a passage's number within its scope; the number of the scope stands before them."""
 
-MOST = 1_000
+MAX_PASSAGES_OF_WORD = 1_000
 """Passages of one word that are looked up; a word that more of them hold tells little."""
 
-AT_ONCE = 500  # Items read or deleted by one statement
-LISTED = "key, number, passages, words, name, about"
-ALIVE = "(expires = 0 OR expires > ?)"
-GONE = "expires > 0 AND expires <= ?"  # as the index has it, so that it is used
-SAME = "tenant = ? AND thread = ? AND session = ?"
-OF_SCOPE = f"FROM item WHERE scope = (SELECT id FROM scope WHERE {SAME}) AND kind = ?"
+ITEMS_AT_ONCE = 500  # read or deleted by one statement; SQLite takes at least 999 values in one
+
+SEARCH_COLUMNS = "key, number, passages, words, name, about"
+IS_ALIVE = "(expires = 0 OR expires > ?)"
+IS_EXPIRED = "expires > 0 AND expires <= ?"  # in the form of the index, so that it is used
+IS_SCOPE = "tenant = ? AND thread = ? AND session = ?"
+ITEMS_OF_SCOPE = f"FROM item WHERE scope = (SELECT id FROM scope WHERE {IS_SCOPE}) AND kind = ?"
+
+LOCK_SCOPE = (
+    "INSERT INTO scope (tenant, thread, session, name, next) VALUES (?, ?, ?, ?, 0) "
+    "ON CONFLICT (tenant, thread, session) DO UPDATE SET next = scope.next "
+    "RETURNING id, next"
+)
+"""Makes the scope if there is none. The update changes nothing and locks the row for others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The statements of one transaction, with `?` for each value."""
+class Transaction:
+    """Runs the statements of one transaction, in which `?` stands for a value."""
 
     cursor: Any
-    mark: str  # of a value in the driver's own form
+    placeholder: str
+    """What stands for a value in the driver's own form."""
 
     def __call__(self, sql: str, *values: Any) -> list[Any]:
         """Run one statement and return its rows."""
-        self.cursor.execute(sql.replace("?", self.mark), values)
+        self.cursor.execute(sql.replace("?", self.placeholder), values)
         return list(self.cursor.fetchall()) if self.cursor.description else []
 
-    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each of many rows."""
-        if made := list(rows):
-            self.cursor.executemany(sql.replace("?", self.mark), made)
+    def for_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for the values of each row."""
+        values = list(rows)
+        if values:
+            self.cursor.executemany(sql.replace("?", self.placeholder), values)
 
     def among(self, sql: str, *values: Any, keys: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        """Yield keys, and the rest of their rows, of a statement for those that it finds."""
-        asked = {key_bytes(key): key for key in keys}
-        every = [*asked]
-        for at in range(0, len(every), AT_ONCE):
-            part = every[at : at + AT_ONCE]
-            rows = self(f"{sql} AND key IN ({', '.join('?' * len(part))})", *values, *part)
-            yield from ((asked[bytes(key)], row) for key, *row in rows)
+        """Yield, of a statement that selects `key` first, the rows that have one of these keys.
+
+        Each comes as its key and the rest of the row.
+        """
+        key_of = {key_bytes(key): key for key in keys}
+        raw_keys = list(key_of)
+        for start in range(0, len(raw_keys), ITEMS_AT_ONCE):
+            part = raw_keys[start : start + ITEMS_AT_ONCE]
+            is_among = f"key IN ({', '.join('?' * len(part))})"
+            for raw_key, *columns in self(f"{sql} AND {is_among}", *values, *part):
+                yield key_of[bytes(raw_key)], columns
 
 
-class Tables(ABC):
-    """What an archive asks of a store, as SQL.
+@dataclass(frozen=True, slots=True)
+class ItemPlace:
+    """Where items are written, and until when they live."""
+
+    scope_id: int
+    kind: int
+    expires: float
+    """Seconds since the epoch; 0 for never."""
+
+
+class Tables(ArchiveStore):
+    """An archive in SQL, with the words of originals in an index of the database.
 
     Each call is one transaction. What has expired is never returned.
     """
 
-    daemon = False  # whether a call may hang, so that the end of an event loop must not await it
-    lock = ""  # of rows that are read before they are deleted, where others may write meanwhile
-    look_up: str  # the numbers of the passages that hold a word, between two numbers
-    index: str  # adds a passage's number and text to the index of words
-    unindex: str  # deletes them
+    may_hang = False
+    row_lock = ""
+    """Ends a statement that reads rows which are then deleted, where others may write meanwhile."""
+
+    find_passages: str
+    """Selects the numbers of passages that hold a word, between two numbers, the last first."""
+
+    add_passage: str
+    """Adds the number and the text of a passage to the index of words."""
+
+    remove_passage: str
+    """Removes them."""
 
     def __init__(self, ttl: float | None) -> None:
         self.ttl = ttl
@@ -100,22 +142,22 @@ class Tables(ABC):
     @abstractmethod
     def transaction(
         self, *, writes: bool = False, durable: bool = True
-    ) -> AbstractContextManager[Run]:
-        """Begin a transaction, and commit it at the end; one that is not `durable` may be lost.
+    ) -> AbstractContextManager[Transaction]:
+        """Begin a transaction, and commit it at the end.
 
-        Only if the machine fails, not if the process does.
+        One that is not `durable` may be lost if the machine fails, though not if the process does.
         """
 
     @abstractmethod
-    def word(self, word: str) -> str:
-        """Return a word for `look_up`, or several that stand together; `word*`: or begins so."""
+    def search_term(self, word: str) -> str:
+        """Return a word as `find_passages` takes it; see `SearchIndex.passages_holding`."""
 
     @abstractmethod
     def close(self) -> None:
         """Close what was opened for this archive."""
 
-    def text(self, passage: str) -> str:
-        """Return a passage as `index` takes it."""
+    def indexed_text(self, passage: str) -> str:
+        """Return a passage as `add_passage` takes it."""
         return passage
 
     def scrub(self) -> None:
@@ -123,7 +165,7 @@ class Tables(ABC):
         return
 
     def check(self) -> str:
-        """Return what is wrong with the store itself; empty if nothing is known to be."""
+        """Return what is wrong with the database; empty if nothing is known to be."""
         return "" if self.ask("SELECT 1") else "it does not answer"
 
     def ask(self, sql: str, *values: Any) -> list[Any]:
@@ -131,10 +173,10 @@ class Tables(ABC):
         with self.transaction() as run:
             return run(sql, *values)
 
-    def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
-        """Return bodies by name, which is the key of an original; without `names` all of a kind."""
-        sql = f"SELECT key, body {OF_SCOPE} AND {ALIVE}"
-        values = (*scope.hashes, KINDS[kind], time.time())
+    def read(self, scope: Scope, kind: ValueKind, names: Sequence[str] | None) -> dict[str, bytes]:
+        """Return values by name; see `ArchiveStore.read`."""
+        sql = f"SELECT key, body {ITEMS_OF_SCOPE} AND {IS_ALIVE}"
+        values = (*scope.hashes, KIND_NUMBERS[kind], time.time())
         with self.transaction() as run:
             if names is None:
                 return {key_text(bytes(key)): bytes(body) for key, body in run(sql, *values)}
@@ -143,148 +185,189 @@ class Tables(ABC):
     def write(
         self,
         scope: Scope,
-        items: Items,
+        items: ItemsByKind,
+        *,
         head: str | None = None,
-        seen: str | None = None,
+        expected_head: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
-        """Keep items, those of originals with their words in the index, and a head; all or none.
-
-        The records `renewed` live as long. With `seen`, the head that was seen (empty for none),
-        nothing is written if another one than this or `head` is in force. Returns the head.
-        """
+        """Keep values, and the words of originals in the index; see `ArchiveStore.write`."""
         with self.transaction(writes=True, durable=durable) as run:
-            name = packed([scope.tenant, scope.thread, scope.session])
-            # Which locks the scope for other writers.
-            [(number, after)] = run(
-                "INSERT INTO scope (tenant, thread, session, name, next) VALUES (?, ?, ?, ?, 0) "
-                "ON CONFLICT (tenant, thread, session) DO UPDATE SET next = scope.next "
-                "RETURNING id, next",
-                *(*scope.hashes, name),
-            )
-            sql = f"SELECT body FROM item WHERE scope = ? AND kind = ? AND {ALIVE}"
-            found = run(sql, number, KINDS["head"], time.time())
-            now = str(unpacked(bytes(found[0][0]))) if found else ""
-            if seen is not None and now not in ("", seen, head):
-                return now
-            ends = 0.0 if self.ttl is None else time.time() + self.ttl
-            heads = () if head is None else (Item("head", packed(head)),)
-            for kind, kept in [*items.items(), ("head", heads)]:
-                after = self._put(run, (number, KINDS[kind], ends), kept, after)
-            # Without a time to live all have the same end, and there is nothing to renew.
-            others = "SELECT 1 FROM item WHERE scope = ? AND kind = 1 AND expires <> ? LIMIT 1"
-            old = renewed if renewed and run(others, number, ends) else ()
-            rows = [(ends, number, key_bytes(key)) for key in old]
-            run.many("UPDATE item SET expires = ? WHERE scope = ? AND kind = 1 AND key = ?", rows)
-            run("UPDATE scope SET next = ? WHERE id = ?", after, number)
-            return now if head is None else head
+            names = packed([scope.tenant, scope.thread, scope.session])
+            [(scope_id, next_passage)] = run(LOCK_SCOPE, *scope.hashes, names)
+            head_now = self._head(run, scope_id)
+            if expected_head is not None and head_now not in ("", expected_head, head):
+                return head_now
+            expires = 0.0 if self.ttl is None else time.time() + self.ttl
+            for kind, values in items.items():
+                place = ItemPlace(scope_id, KIND_NUMBERS[kind], expires)
+                next_passage = self._put(run, place, values, next_passage)
+            if head is not None:
+                place = ItemPlace(scope_id, HEAD, expires)
+                value = StoredItem("head", packed(head))
+                next_passage = self._put(run, place, [value], next_passage)
+            if renewed:
+                self._renew(run, scope_id, renewed, expires)
+            run("UPDATE scope SET next = ? WHERE id = ?", next_passage, scope_id)
+            return head_now if head is None else head
+
+    def _head(self, run: Transaction, scope_id: int) -> str:
+        sql = f"SELECT body FROM item WHERE scope = ? AND kind = ? AND {IS_ALIVE}"
+        rows = run(sql, scope_id, HEAD, time.time())
+        return str(unpacked(bytes(rows[0][0]))) if rows else ""
 
     def _put(
-        self, run: Run, where: tuple[int, int, float], items: Sequence[Item], after: int
+        self, run: Transaction, place: ItemPlace, items: Sequence[StoredItem], next_passage: int
     ) -> int:
-        """Write items into a scope, as a kind, until they expire; return its next passage."""
-        scope, kind, ends = where
-        new = {one.key: one for one in items}
+        """Write items; return the number of the next passage of their scope."""
+        item_of = {item.key: item for item in items}
         sql = "SELECT key, number FROM item WHERE scope = ? AND kind = ?"
-        known = {key: first for key, (first,) in run.among(sql, scope, kind, keys=new)}
-        rows, words = list[Any](), list[tuple[int, str]]()
-        for key, one in new.items():
-            if key not in known:
-                known[key] = (scope << SPAN) + after
-                words += enumerate(map(self.text, one.passages), known[key])
-                after += max(1, len(one.passages))
-            size = sum(passage.count(" ") + 1 for passage in one.passages)
-            row = (known[key], scope, kind, key_bytes(key), ends, len(one.passages), size)
-            rows.append((*row, one.name, one.about, one.body))
+        found = run.among(sql, place.scope_id, place.kind, keys=item_of)
+        numbers: dict[str, int] = {key: number for key, (number,) in found}
+        rows: list[tuple[Any, ...]] = []
+        passages: list[tuple[int, str]] = []
+        for key, item in item_of.items():
+            if key not in numbers:
+                number = (place.scope_id << PASSAGE_BITS) + next_passage
+                numbers[key] = number
+                passages += enumerate(map(self.indexed_text, item.passages), number)
+                next_passage += max(1, len(item.passages))
+            word_count = sum(passage.count(" ") + 1 for passage in item.passages)
+            row = (
+                numbers[key],
+                place.scope_id,
+                place.kind,
+                key_bytes(key),
+                place.expires,
+                len(item.passages),
+                word_count,
+                item.name,
+                item.about,
+                item.body,
+            )
+            rows.append(row)
         sql = "INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (number)"
-        run.many(f"{sql} DO UPDATE SET expires = excluded.expires, body = excluded.body", rows)
-        run.many(self.index, words)
-        return after
+        run.for_each(f"{sql} DO UPDATE SET expires = excluded.expires, body = excluded.body", rows)
+        run.for_each(self.add_passage, passages)
+        return next_passage
 
-    def searchable(self, scope: Scope, keys: Collection[str]) -> Any:
-        """Return the tables that have the words of these originals."""
+    def _renew(
+        self, run: Transaction, scope_id: int, records: Sequence[str], expires: float
+    ) -> None:
+        """Let records expire at this time."""
+        # Without a time to live all have the same end, and there is nothing to renew.
+        other_end = "SELECT 1 FROM item WHERE scope = ? AND kind = ? AND expires <> ? LIMIT 1"
+        if run(other_end, scope_id, RECORDS, expires):
+            sql = "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?"
+            rows = ((expires, scope_id, RECORDS, key_bytes(key)) for key in records)
+            run.for_each(sql, rows)
+
+    def search_index(self, scope: Scope, keys: Collection[str]) -> SearchIndex:
+        """Return these tables, which have the words of all originals."""
         return self
 
-    def holding(self, scope: Scope, words: Sequence[str]) -> tuple[int, dict[str, set[int]]]:
-        """Return the number of a history's passages, and for each word the newest that hold it.
-
-        At most `MOST` of them. A word may be the beginning of one, `word*`, or several.
-        """
+    def passages_holding(
+        self, scope: Scope, words: Sequence[str]
+    ) -> tuple[int, dict[str, set[int]]]:
+        """Return the passages of words, of each word the newest 1,000; see `SearchIndex`."""
         with self.transaction() as run:
-            sql = f"SELECT id, next FROM scope WHERE {SAME}"
-            [(number, total)] = run(sql, *scope.hashes) or [(-1, 0)]
-            span = (number << SPAN, (number + 1 << SPAN) - 1)
-            rows = {word: run(self.look_up, self.word(word), *span, MOST) for word in words}
-        return total, {word: {at for (at,) in each} for word, each in rows.items()}
+            rows = run(f"SELECT id, next FROM scope WHERE {IS_SCOPE}", *scope.hashes)
+            if not rows:
+                return 0, {word: set() for word in words}
+            [(scope_id, passage_count)] = rows
+            first = scope_id << PASSAGE_BITS
+            last = (scope_id + 1 << PASSAGE_BITS) - 1
+            found: dict[str, set[int]] = {}
+            for word in words:
+                term = self.search_term(word)
+                numbers = run(self.find_passages, term, first, last, MAX_PASSAGES_OF_WORD)
+                found[word] = {number for (number,) in numbers}
+        return passage_count, found
 
-    def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
-        """Return what a search must know of originals, of those that are there."""
-        sql = f"SELECT {LISTED} {OF_SCOPE} AND {ALIVE}"
+    def rows_of(self, scope: Scope, keys: Sequence[str]) -> list[SearchRow]:
+        """Return what a search knows of originals; see `SearchIndex.rows_of`."""
+        sql = f"SELECT {SEARCH_COLUMNS} {ITEMS_OF_SCOPE} AND {IS_ALIVE}"
         with self.transaction() as run:
-            rows = run.among(sql, *scope.hashes, 0, time.time(), keys=keys)
-            return [(key, *row) for key, row in rows]
+            rows = run.among(sql, *scope.hashes, MESSAGES, time.time(), keys=keys)
+            return [(key, *columns) for key, columns in rows]
 
-    def holders(self, scope: Scope, numbers: Sequence[int]) -> list[Listed]:
-        """Return the same of the originals that have these passages, fewer than `AT_ONCE`."""
+    def rows_holding(self, scope: Scope, numbers: Sequence[int]) -> list[SearchRow]:
+        """Return the same of the originals with these passages, fewer than `ITEMS_AT_ONCE`."""
+        if not numbers:
+            return []
+        # A passage belongs to the original with the largest number that is not above its own.
         sql = (
             f"WITH passage (at) AS (VALUES {', '.join(['(?)'] * len(numbers))}) "
-            f"SELECT DISTINCT {LISTED} FROM passage JOIN item ON number = "
-            "(SELECT max(one.number) FROM item AS one WHERE one.number <= at) "
-            f"WHERE scope = (SELECT id FROM scope WHERE {SAME}) AND kind = ? AND {ALIVE}"
+            f"SELECT DISTINCT {SEARCH_COLUMNS} FROM passage JOIN item ON number = "
+            "(SELECT max(earlier.number) FROM item AS earlier WHERE earlier.number <= at) "
+            f"WHERE scope = (SELECT id FROM scope WHERE {IS_SCOPE}) AND kind = ? AND {IS_ALIVE}"
         )
-        rows = self.ask(sql, *numbers, *scope.hashes, 0, time.time()) if numbers else []
-        return [(key_text(bytes(key)), *row) for key, *row in rows]
+        rows = self.ask(sql, *numbers, *scope.hashes, MESSAGES, time.time())
+        return [(key_text(bytes(key)), *columns) for key, *columns in rows]
 
-    def named(self, scope: Scope, name: str) -> list[str]:
-        """Return the keys of the originals that have this id."""
-        rows = self.ask(f"SELECT key {OF_SCOPE} AND name = ?", *scope.hashes, 0, name)
-        return [key_text(bytes(key)) for (key,) in rows if name]
+    def keys_named(self, scope: Scope, name: str) -> list[str]:
+        """Return the keys of the originals that have this id; see `SearchIndex.keys_named`."""
+        if not name:
+            return []
+        rows = self.ask(f"SELECT key {ITEMS_OF_SCOPE} AND name = ?", *scope.hashes, MESSAGES, name)
+        return [key_text(bytes(key)) for (key,) in rows]
 
     def scopes(self, tenant: str) -> list[Scope]:
-        """Return the histories of a tenant."""
-        alive = f"EXISTS (SELECT 1 FROM item WHERE item.scope = scope.id AND {ALIVE})"
-        sql = f"SELECT name FROM scope WHERE tenant = ? AND {alive} ORDER BY id"
+        """Return the scopes of a tenant that hold a value."""
+        has_items = f"EXISTS (SELECT 1 FROM item WHERE item.scope = scope.id AND {IS_ALIVE})"
+        sql = f"SELECT name FROM scope WHERE tenant = ? AND {has_items} ORDER BY id"
         rows = self.ask(sql, Scope(tenant, "").hashes[0], time.time())
-        return [Scope(*unpacked(bytes(name))) for (name,) in rows]
+        return [Scope(*unpacked(bytes(names))) for (names,) in rows]
 
     def forget(self, scopes: Sequence[Scope]) -> int:
-        """Delete histories; return the number of originals, records and drafts."""
+        """Delete scopes, in the files too; return the number of originals, records and drafts."""
         count = self.discard(scopes)
         self.scrub()
         return count
 
     def discard(self, scopes: Sequence[Scope]) -> int:
         """Delete as `forget` does, and leave what the files still hold of it for the next one."""
-        count, sql = 0, f"SELECT id FROM scope WHERE {SAME}{self.lock}"
+        sql = f"SELECT id FROM scope WHERE {IS_SCOPE}{self.row_lock}"
+        count = 0
         with self.transaction(writes=True) as run:
-            for number in [row for scope in scopes for row in run(sql, *scope.hashes)]:
-                count += self._drop(run, "scope = ?", *number)
-                run("DELETE FROM scope WHERE id = ?", *number)
+            for scope in scopes:
+                for (scope_id,) in run(sql, *scope.hashes):
+                    count += self._delete_items(run, "scope = ?", scope_id)
+                    run("DELETE FROM scope WHERE id = ?", scope_id)
         return count
 
     def sweep(self) -> None:
-        """Delete what has expired."""
-        held = f"id IN (SELECT scope FROM item WHERE {GONE}) ORDER BY id{self.lock}"
-        bare = "NOT EXISTS (SELECT 1 FROM item WHERE item.scope = scope.id)"
+        """Delete what has expired, in the files too."""
+        has_expired = f"id IN (SELECT scope FROM item WHERE {IS_EXPIRED})"
+        is_empty = "NOT EXISTS (SELECT 1 FROM item WHERE item.scope = scope.id)"
+        count = 0
         with self.transaction(writes=True) as run:
-            now, count = time.time(), 0
-            # Until its scope is locked, a writer may put anew what has expired.
-            for (number,) in run(f"SELECT id FROM scope WHERE {held}", now):
-                count += self._drop(run, f"scope = ? AND {GONE}", number, now)
-                run(f"DELETE FROM scope WHERE id = ? AND {bare}", number)
+            now = time.time()
+            # Locked first: a writer may renew what has expired.
+            sql = f"SELECT id FROM scope WHERE {has_expired} ORDER BY id{self.row_lock}"
+            for (scope_id,) in run(sql, now):
+                count += self._delete_items(run, f"scope = ? AND {IS_EXPIRED}", scope_id, now)
+                run(f"DELETE FROM scope WHERE id = ? AND {is_empty}", scope_id)
         if count:
             self.scrub()
 
-    def _drop(self, run: Run, which: str, *values: float) -> int:
-        """Delete items; the words of one go by its text, as the index does not keep them."""
-        sql, count = "SELECT number, kind, key, body FROM item WHERE", 0
-        while rows := run(f"{sql} {which} LIMIT {AT_ONCE}", *values):
+    def _delete_items(self, run: Transaction, condition: str, *values: float) -> int:
+        """Delete the items that meet a condition; return how many of them `forget` counts."""
+        sql = f"SELECT number, kind, key, body FROM item WHERE {condition} LIMIT {ITEMS_AT_ONCE}"
+        count = 0
+        while rows := run(sql, *values):
             for number, kind, key, body in rows:
                 count += kind in COUNTED
-                if kind == KINDS["messages"]:
-                    with suppress(ArchiveError):  # the number of a damaged one names nothing more
-                        one = original_of(entry_of(key_text(bytes(key)), bytes(body))[0], b"")
-                        run.many(self.unindex, enumerate(map(self.text, one.passages), number))
-            run.many("DELETE FROM item WHERE number = ?", [row[:1] for row in rows])
+                if kind == MESSAGES:
+                    self._remove_words(run, number, key_text(bytes(key)), bytes(body))
+            run.for_each("DELETE FROM item WHERE number = ?", [row[:1] for row in rows])
         return count
+
+    def _remove_words(self, run: Transaction, number: int, key: str, body: bytes) -> None:
+        """Take the words of an original out of the index, which keeps no text: it is told them."""
+        # The words of a damaged one stay; the number at which they stand is never given again.
+        with suppress(ArchiveError):
+            item = original_of(decode_original(key, body).message, b"")
+            passages = map(self.indexed_text, item.passages)
+            run.for_each(self.remove_passage, enumerate(passages, number))

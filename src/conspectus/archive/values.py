@@ -1,4 +1,4 @@
-"""What an archive keeps: whose it is, messages and records as bytes, and how they are read back."""
+"""The values of an archive: whose they are, their form as bytes, and how they are read back."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from conspectus.errors import ArchiveError, InputError, MessageError
 from conspectus.messages import Call, Message, Source, read_message
 from conspectus.messages.message import decode
 
-Kind = Literal["messages", "records", "drafts", "notes", "head"]
-"""Kinds of values, each by name, which LangGraph stores have as a label; a note is one of a program
-around the archive."""
+ValueKind = Literal["messages", "records", "drafts", "notes", "head"]
+"""What a value is: an original message, the record of a compaction, a draft of a summary, a note
+of the archive or of a program around it, or the id of the record in force."""
 
+DEFLATE_LEVEL = 4  # of 9: messages are written once in a step, so time counts beside size
+RAW_DEFLATE = -15  # zlib's largest window, without a header and a checksum
+DEFLATE_MEMORY = 8  # zlib's default
 
-_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 DICTIONARY = b"""\
 {"additional_kwargs":{},"artifact":null,"invalid_tool_calls":[],"name":null,"response_metadata":{},\
 "status":"success","tool_calls":[{"args":{"path":"}}],"usage_metadata":{"input_tokens":\
@@ -31,11 +34,16 @@ DICTIONARY = b"""\
 "id":"call_","type":"function"}]}"timestamp":"name":"session_time":"[{"text":","type":"text"}],\
 "type":"tool"}"type":"human"}"type":"ai"},["langchain","],true,{"data":{"content":"",\
 ["dict","null,"role":"assistant","role":"tool","tool_call_id":"call_","role":"user"}]"""
-"""What the compressor knows of every value beforehand. Another text needs another `FORMAT`."""
+"""Text that is common in values, which the compressor knows beforehand. A change of it makes old
+values unreadable, so it needs a new `FORMAT`."""
 
 
 def label_hash(label: str) -> str:
-    """Return 32 hexadecimal characters for any label, lone surrogates included."""
+    """Return 32 hexadecimal characters for a name; no two names have the same.
+
+    Raises:
+        InputError: it is not text.
+    """
     if not isinstance(label, str):
         raise InputError(
             f"a tenant, thread or session is named by text, not by {type(label).__name__}; pass "
@@ -49,13 +57,18 @@ def label_hash(label: str) -> str:
 class Scope:
     """One agent's own history: its tenant, the thread, and the session inside that.
 
-    No crafted name reaches another history's values; one that is no text is an `InputError`.
+    No name, however it is crafted, reaches the values of another history.
+
+    Attributes:
+        hashes: of tenant, thread and session. Stores use them in place of the names.
+
+    Raises:
+        InputError: a name is not text.
     """
 
     tenant: str
     thread: str
     session: str = "main"
-    # of tenant, thread and session: what stores keep in place of the names
     hashes: tuple[str, str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -63,34 +76,53 @@ class Scope:
         object.__setattr__(self, "hashes", hashes)
 
 
-class Item(NamedTuple):
-    """A value to keep, packed; of an original also what a search knows of it, and its words."""
+class StoredItem(NamedTuple):
+    """A value to keep. The last three fields serve the search, and are set for originals alone."""
 
     key: str
+    """Its name within its scope and kind: a content hash, or the name of a note."""
+
     body: bytes
+    """The value, compressed; see `packed`."""
+
     passages: tuple[str, ...] = ()
+    """The words of each passage of the text, for an index of words."""
+
     name: str = ""
+    """The id that the caller gave the message; empty for none."""
+
     about: str = ""
+    """What a search knows of the message beside its words; see `original_of`."""
 
 
-Listed = tuple[str, int, int, int, str, str]
-"""A message that may be searched: its key, its first passage's number, the number of its passages,
-of their words, the id that its caller gave it, and `about`; see `original_of`. A plain tuple, as
-the garbage collector passes those by."""
+SearchRow = tuple[str, int, int, int, str, str]
+"""An original that may be searched: its key, the number of its first passage, how many passages and
+how many words it has, and the `name` and `about` of its `StoredItem`. It is a plain tuple, as
+searches make many, and the garbage collector does not visit tuples of text and numbers."""
 
-Items = Mapping[Kind, Sequence[Item]]
+ItemsByKind = Mapping[ValueKind, Sequence[StoredItem]]
 
 DAMAGED = "damaged"
-"""In place of the role of an original that cannot be read."""
+"""The role of an original that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """One original, read back: `message` is equal to what was put, `text` what can be read of it.
+    """One original, read back from the archive.
 
-    `id` is a derived one if it had none, `cite` its name in summaries, `date` as the caller wrote
-    it, `archived_at` in UTC. `lossless` is False if secrets were taken out, or a part is only
-    described. One that cannot be read has the role `damaged`, and a text that says what to do.
+    Attributes:
+        key: its content hash, under which it is stored.
+        id: the id that its caller gave it; one that is derived from the content if there was none.
+        cite: its name in summaries.
+        role: `user`, `assistant`, `tool` or `system`; `damaged` if it cannot be read.
+        name: its speaker, if it names one.
+        date: when it was written, as the caller wrote it.
+        archived_at: when it was archived: ISO 8601, in UTC.
+        message: the message, equal to what was put.
+        text: what a person can read of it; of a damaged one, what to do.
+        lossless: False if secrets were taken out, or a part is only described.
+        calls: the tool calls that it makes.
+        answers: the ids of the tool calls that it answers.
     """
 
     key: str
@@ -113,27 +145,41 @@ def manifest(chain: Chain) -> tuple[str, ...]:
     A message that stayed in view while later ones left keeps its position. Messages that are only
     clipped so far come last, unless their position is known: they are still in view.
     """
-    placed = dict.fromkeys(key for record in chain for key in record.order or record.covers)
+    ordered = dict.fromkeys(key for record in chain for key in record.order or record.covers)
     clipped = [mark.key for record in chain for mark in record.clips]
     if not clipped and not any(record.order for record in chain):
-        return tuple(placed)
-    held = {key for record in chain for key in record.covers}.union(clipped)
-    return tuple(dict.fromkeys([*(key for key in placed if key in held), *clipped]))
+        return tuple(ordered)
+    # `order` also names messages that stayed in view and were not archived.
+    archived = {key for record in chain for key in record.covers}
+    archived.update(clipped)
+    originals = [key for key in ordered if key in archived]
+    return tuple(dict.fromkeys([*originals, *clipped]))
 
 
 def packed(data: Any) -> bytes:
-    """Return JSON data as bytes, compressed."""
-    raw = _WRITER.encode(data).encode("utf-8", "surrogatepass")
-    deflate = zlib.compressobj(4, zlib.DEFLATED, -15, 8, 0, DICTIONARY)
-    return deflate.compress(raw) + deflate.flush()
+    """Return JSON data as compressed bytes."""
+    raw = _JSON.encode(data).encode("utf-8", "surrogatepass")
+    compressor = zlib.compressobj(
+        DEFLATE_LEVEL,
+        zlib.DEFLATED,
+        RAW_DEFLATE,
+        DEFLATE_MEMORY,
+        zlib.Z_DEFAULT_STRATEGY,
+        DICTIONARY,
+    )
+    return compressor.compress(raw) + compressor.flush()
 
 
 def unpacked(body: bytes) -> Any:
-    """Return the data that `packed` wrote; raise `ValueError` if it is damaged."""
+    """Return the data that `packed` wrote.
+
+    Raises:
+        ValueError: the bytes are damaged.
+    """
     try:
-        inflate = zlib.decompressobj(-15, DICTIONARY)
-        raw = inflate.decompress(body)
-        if not inflate.eof:
+        decompressor = zlib.decompressobj(RAW_DEFLATE, DICTIONARY)
+        raw = decompressor.decompress(body)
+        if not decompressor.eof:
             raise ValueError("it is broken off")
         return json.loads(raw.decode("utf-8", "surrogatepass"))
     except (zlib.error, RecursionError) as error:
@@ -141,7 +187,10 @@ def unpacked(body: bytes) -> Any:
 
 
 def key_bytes(key: str) -> bytes:
-    """Return a key as bytes, a hexadecimal one in half its length."""
+    """Return a key as bytes; a hexadecimal one takes half its length.
+
+    Any other key stands behind a zero byte, with which no hexadecimal one begins.
+    """
     try:
         raw = bytes.fromhex(key)
     except ValueError:
@@ -153,41 +202,58 @@ def key_bytes(key: str) -> bytes:
 
 def key_text(raw: bytes) -> str:
     """Return the key that `key_bytes` has written."""
-    return raw[1:].decode("utf-8", "surrogatepass") if raw[:1] == b"\0" else raw.hex()
+    if raw[:1] == b"\0":
+        return raw[1:].decode("utf-8", "surrogatepass")
+    return raw.hex()
 
 
-def body_of(entry: Message) -> bytes:
-    """Return one message as a store keeps it; id, text and speaker follow from the message."""
-    form, message, lossless = entry.encoded
-    # A class of somebody's own comes back as the one of LangChain that it extends.
-    known = form == "dict" or type(entry.source).__module__.startswith("langchain_core.")
-    whole = lossless and known and not entry.redacted
-    return packed([form, entry.given_id, int(time.time()), whole, message])
+class DecodedOriginal(NamedTuple):
+    """A stored message as it was read back."""
+
+    message: Message
+    archived_at: int
+    """Seconds since the epoch."""
+
+    lossless: bool
+    """False if secrets were taken out, or a part is only described."""
 
 
-def equals(body: bytes, entry: Message) -> bool:
-    """Return whether a stored message equals this one."""
+def encode_original(message: Message) -> bytes:
+    """Return a message as a store keeps it; id, text and speaker follow from its content."""
+    form, content, is_json = message.encoded
+    # A class of the caller's own is read back as the class of LangChain that it extends.
+    module = type(message.source).__module__
+    keeps_class = form == "dict" or module.startswith("langchain_core.")
+    lossless = is_json and keeps_class and not message.redacted
+    return packed([form, message.given_id, int(time.time()), lossless, content])
+
+
+def is_stored_form(body: bytes, message: Message) -> bool:
+    """Return whether stored bytes hold this very message."""
     try:
-        form, given_id, _, _, message = unpacked(body)
+        stored_form, stored_id, _, _, stored_content = unpacked(body)
     except (ValueError, TypeError):
         return False
-    mine, data, _ = entry.encoded
-    if (form, given_id) != (mine, entry.given_id):
+    form, content, _ = message.encoded
+    if (stored_form, stored_id) != (form, message.given_id):
         return False
-    return message == data or _WRITER.encode(message) == _WRITER.encode(data)  # NaN is unlike NaN
+    # As text for NaN, which is not equal to itself.
+    return stored_content == content or _JSON.encode(stored_content) == _JSON.encode(content)
 
 
-def entry_of(key: str, body: bytes) -> tuple[Message, int, bool]:
-    """Return a stored message as read, when it was archived, and whether it is whole.
+def decode_original(key: str, body: bytes) -> DecodedOriginal:
+    """Return a stored message, read as `read_message` reads it.
 
     Raises:
         ArchiveError: it is damaged.
     """
     try:
-        form, given_id, at, lossless, data = unpacked(body)
-        entry = read_message(decode(form, json.dumps(data), given_id))
-        entry.key, entry.id = key, key if entry.given_id is None else entry.id
-        return entry, int(at), bool(lossless)
+        form, given_id, archived_at, lossless, content = unpacked(body)
+        message = read_message(decode(form, json.dumps(content), given_id))
+        message.key = key
+        if message.given_id is None:
+            message.id = key
+        return DecodedOriginal(message, int(archived_at), bool(lossless))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, MessageError) as error:
         raise ArchiveError(
             f"The archived message {key[:8]} is damaged ({error}); restore the archive from a "
@@ -195,35 +261,63 @@ def entry_of(key: str, body: bytes) -> tuple[Message, int, bool]:
         ) from error
 
 
-def archived(key: str, body: bytes) -> Archived:
-    """Return a stored message; a damaged one is an `ArchiveError`."""
-    entry, at, lossless = entry_of(key, body)
-    names = ("id", "cite", "role", "name", "date", "calls", "answers")
+def read_original(key: str, body: bytes) -> Archived:
+    """Return a stored message as its readers get it.
+
+    Raises:
+        ArchiveError: it is damaged.
+    """
+    message, archived_at, lossless = decode_original(key, body)
     return Archived(
         key=key,
-        archived_at=datetime.fromtimestamp(at, UTC).isoformat(),
-        message=entry.source,
-        text=entry.reading,
+        id=message.id,
+        cite=message.cite,
+        role=message.role,
+        name=message.name,
+        date=message.date,
+        archived_at=datetime.fromtimestamp(archived_at, UTC).isoformat(),
+        message=message.source,
+        text=message.reading,
         lossless=lossless,
-        **{name: getattr(entry, name) for name in names},
+        calls=message.calls,
+        answers=message.answers,
     )
 
 
-def readable(key: str, body: bytes) -> Archived:
-    """Return a stored message, or what is to be said of a damaged one."""
+def read_or_describe(key: str, body: bytes) -> Archived:
+    """Return a stored message; a damaged one has the role `damaged` and says what to do."""
     try:
-        return archived(key, body)
+        return read_original(key, body)
     except ArchiveError as error:
-        return Archived(key, key, key[:8], DAMAGED, None, None, "", {}, str(error), False)
+        return Archived(
+            key=key,
+            id=key,
+            cite=key[:8],
+            role=DAMAGED,
+            name=None,
+            date=None,
+            archived_at="",
+            message={},
+            text=str(error),
+            lossless=False,
+        )
 
 
-def row_of(key: str, body: bytes) -> dict[str, Any]:
-    """Return one message as a row of an export: plain JSON data; see `Archive.export`."""
-    one = readable(key, body)
-    names = ("key", "id", "cite", "role", "name", "date", "archived_at", "lossless")
-    row = {name: getattr(one, name) for name in names}
-    if one.role == DAMAGED:
-        return row | {"form": None, "message": None, DAMAGED: one.text}
+def export_row(key: str, body: bytes) -> dict[str, Any]:
+    """Return a stored message as a row of an export, plain JSON data; see `Archive.export`."""
+    original = read_or_describe(key, body)
+    row: dict[str, Any] = {
+        "key": original.key,
+        "id": original.id,
+        "cite": original.cite,
+        "role": original.role,
+        "name": original.name,
+        "date": original.date,
+        "archived_at": original.archived_at,
+        "lossless": original.lossless,
+    }
+    if original.role == DAMAGED:
+        return row | {"form": None, "message": None, DAMAGED: original.text}
     form, given_id, _, _, message = unpacked(body)
     if given_id is not None and form == "langchain":
         message = {**message, "data": {**message["data"], "id": given_id}}
@@ -232,24 +326,25 @@ def row_of(key: str, body: bytes) -> dict[str, Any]:
     return row | {"form": form, "message": message}
 
 
-def record_in(name: str, body: bytes | None) -> Record | None:
-    """Return the record in a stored value; None if it is missing, damaged, or has another id.
+def parse_record(record_id: str, body: bytes | None) -> Record | None:
+    """Return the record in stored bytes; None if it is missing, damaged, or has another id.
 
     Raises:
         ArchiveError: a newer version has written it.
     """
     try:
         data = unpacked(body or b"")
-        if isinstance(version := data["v"], int) and version > RECORD_FORMAT:
-            raise newer(version)
+        version = data["v"]
+        if isinstance(version, int) and version > RECORD_FORMAT:
+            raise newer_format(version)
         record = Record.from_json(data)
-        return record if record.id == name else None
+        return record if record.id == record_id else None
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def newer(version: int) -> ArchiveError:
-    """Return the error for what a newer version has written."""
+def newer_format(version: int) -> ArchiveError:
+    """Return the error to raise for data that a newer version has written."""
     return ArchiveError(
         f"the archive holds data of format {version}, and this version of Conspectus knows an "
         "earlier one; upgrade conspectus to read it"

@@ -5,9 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from conspectus.archive.passages import PASSAGE, SHORT, one_line, plain, spans, words
+from conspectus.archive.passages import (
+    PASSAGE_BYTES,
+    UNDIVIDED_PASSAGES,
+    Span,
+    one_line,
+    plain,
+    spans,
+    words,
+)
 from conspectus.archive.store import Archive
-from conspectus.archive.tables import MOST
+from conspectus.archive.tables import MAX_PASSAGES_OF_WORD
 from conspectus.archive.values import DAMAGED, Archived, Scope
 from conspectus.core.records import Chain
 from conspectus.errors import ArchiveError, InputError, NotFoundError
@@ -16,7 +24,7 @@ from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
 from conspectus.recall.ranking import ON, Match, Rows, ranked
 from conspectus.recall.words import names_of, query_of, stem
 
-WHOLE_UP_TO = int(SHORT * PASSAGE)  # Bytes up to which a message is shown whole
+WHOLE_UP_TO = int(UNDIVIDED_PASSAGES * PASSAGE_BYTES)  # Bytes up to which a message is shown whole
 AT_ONCE = 10  # Messages read at a time, as the last of them seldom fit
 _PARTS = re.compile(r"(?<=\n)|(?<=[.!?] )|(?<=[。！？])")  # Lines and sentences
 ROUND = 100  # Messages after a call among which its results are looked for
@@ -104,7 +112,7 @@ class _Search:
 
     def __init__(self, archive: Archive, rows: Rows, room: Packing) -> None:
         self._archive, self._rows, self._room = archive, rows, room
-        self._spans: dict[str, list[tuple[int, int, str]]] = {}
+        self._spans: dict[str, list[Span]] = {}
 
     def _find(self, places: Iterable[int]) -> dict[int, Archived]:
         """Return originals by their places, without those that are gone."""
@@ -116,14 +124,16 @@ class _Search:
         """Show the passages that fit words, the best first; with `ends` those of a range."""
         query, names, rows = _query(text), names_of(text), self._rows
         query |= dict.fromkeys(names.values(), 1.0)
-        total, held = rows.tables.holding(rows.scope, [*query])
+        total, held = rows.tables.passages_holding(rows.scope, [*query])
         start, end = (0, len(rows.order)) if ends is None else self._stretch(ends)
         if ends is not None:
             rows.read(range(start, end + 1))
             within = {n for at in range(start, end + 1) if at in rows for n in rows[at].numbers}
             held = {word: numbers & within for word, numbers in held.items()}
         # Words that too many passages hold say little.
-        rarer = {word: numbers for word, numbers in held.items() if len(numbers) < MOST}
+        rarer = {
+            word: numbers for word, numbers in held.items() if len(numbers) < MAX_PASSAGES_OF_WORD
+        }
         held = rarer if any(rarer.values()) else held
         matches = [one for one in ranked(rows, query, total, held) if start <= one.place <= end]
         named = set[int]().union(*(held.get(its, ()) for its in names.values()))
@@ -181,7 +191,7 @@ class _Search:
         text = " ".join(plain(one.text[slice(*span)]).casefold().split())
         return sum(bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in names)
 
-    def _spans_of(self, one: Archived) -> list[tuple[int, int, str]]:
+    def _spans_of(self, one: Archived) -> list[Span]:
         if one.key not in self._spans:
             self._spans[one.key] = spans(one.text, one.calls)
         return self._spans[one.key]
@@ -297,7 +307,7 @@ class _Search:
         for one, number in ways:
             start = len(one) >= 8 and all(c in "0123456789abcdef" for c in one)
             keys = [key for key in rows.order if key == one or (start and key.startswith(one))]
-            keys += rows.tables.named(rows.scope, one_line(one))
+            keys += rows.tables.keys_named(rows.scope, one_line(one))
             if places := sorted({rows.places[key] for key in keys if key in rows.places}):
                 return places, number
         raise NotFoundError(

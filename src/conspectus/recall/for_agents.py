@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from conspectus.archive.passages import SIGNS
+from conspectus.archive.passages import SYMBOLS
 from conspectus.archive.store import Archive
 from conspectus.archive.values import Scope
 from conspectus.core.records import Chain
@@ -64,7 +64,7 @@ async def unasked_flow(
 
     `own` holds ids of the user's messages, which are not shown.
     """
-    wanted = query_of(SIGNS.sub("", query)).keys() - COURTESIES
+    wanted = query_of(SYMBOLS.sub("", query)).keys() - COURTESIES
     if not wanted:
         return None
     result = await recall_flow(

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from conspectus.archive.passages import last_end
+from conspectus.archive.passages import best_division
 from conspectus.archive.values import Archived
 from conspectus.messages.framing import BREAKS, as_notes
 from conspectus.messages.message import sendable
@@ -203,7 +203,7 @@ class Packing:
         if not fitting:
             return None
         best = lengths[fitting - 1]
-        end = best if best == longest else last_end(hit.text, best // 2, best)
+        end = best if best == longest else best_division(hit.text, best // 2, best)
         # A shorter text may count for more.
         return replace(hit, text=hit.text[: end if size(end) <= room else best])
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from conspectus._newest import Newest
 from conspectus.archive.store import Archive
-from conspectus.archive.values import Listed, Scope, manifest
+from conspectus.archive.values import Scope, SearchRow, manifest
 from conspectus.core.records import Chain
 
 POOL = 100  # Passages that hold most of the words by rarity, among which the candidates are
@@ -54,7 +54,7 @@ class Row:
 
     __slots__ = "key name act asks users links calls numbers length lends".split()
 
-    def __init__(self, listed: Listed) -> None:
+    def __init__(self, listed: SearchRow) -> None:
         self.key, first, count, words, self.name, about = listed
         fields = about.split("\t")
         self.act, self.asks, self.users = about[0].lower(), about[0] == "S", about[1] == "u"
@@ -87,14 +87,14 @@ class Rows(dict[int, Row]):
         self.scope, self._hidden = scope, {*hidden}
         # Places of what is said, of long answers among that, and of calls and results.
         self.speech, self.answers, self.acts = set[int](), set[int](), set[int]()
-        self.tables: Any = archive.backend.searchable(scope, self.order)
+        self.tables: Any = archive.backend.search_index(scope, self.order)
 
     def read(self, places: Iterable[int]) -> None:
         """Have the rows of some places here; there is none before the first or after the last."""
         new = {at for at in places if 0 <= at < len(self.order)} - self.keys()
-        self._keep(self.tables.listed(self.scope, [self.order[at] for at in new]))
+        self._keep(self.tables.rows_of(self.scope, [self.order[at] for at in new]))
 
-    def _keep(self, listed: Iterable[Listed]) -> set[int]:
+    def _keep(self, listed: Iterable[SearchRow]) -> set[int]:
         """Have rows here that are of this chain and not hidden; return their places."""
         kept = set[int]()
         for one in listed:
@@ -110,7 +110,7 @@ class Rows(dict[int, Row]):
 
     def at(self, numbers: Collection[int]) -> dict[int, int]:
         """Return the places of the messages that have these passages."""
-        kept, asked = self._keep(self.tables.holders(self.scope, [*numbers])), {*numbers}
+        kept, asked = self._keep(self.tables.rows_holding(self.scope, [*numbers])), {*numbers}
         return {number: at for at in kept for number in asked.intersection(self[at].numbers)}
 
     def near(self, place: int) -> dict[int, float]:

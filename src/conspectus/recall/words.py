@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from conspectus.archive.passages import HUMP, LONGEST, PIECE, plain
+from conspectus.archive.passages import CAMEL_CASE, MAX_WORD, WORD, plain
 
 MOST_WORDS = 48  # Different words of a query that count
 MOST_NAMES = 8  # Names of several words that count
@@ -65,8 +65,8 @@ def names_of(text: str) -> dict[str, str]:
     folded, names = plain(text[: 2 * READ]).casefold(), dict[str, str]()
     quoted = [one[1] for one in QUOTED.finditer(folded)]
     for at, chunk in enumerate([*quoted, *folded.split()]):
-        pieces = [piece for piece in PIECE.finditer(chunk) if piece.lastgroup == "word"]
-        words = [piece[0][:LONGEST] for piece in pieces]
+        pieces = [piece for piece in WORD.finditer(chunk) if piece.lastgroup == "word"]
+        words = [piece[0][:MAX_WORD] for piece in pieces]
         if at >= len(quoted):
             words = [word for word in words if word not in ENGLISH]
         if len(words) > 1:
@@ -90,11 +90,11 @@ def stem(word: str) -> str:
 def _groups(chunk: str, strict: bool) -> Iterator[list[str]]:
     """Yield the words of a chunk between spaces, those together that share one weight."""
     names: list[str] = []
-    for match in PIECE.finditer(chunk):
+    for match in WORD.finditer(chunk):
         piece = match[0]
         if match.lastgroup == "word":
             if not (strict and piece.lower() in ENGLISH and not (piece.isupper() and piece[1:])):
-                names += [one.casefold()[:LONGEST] for one in (piece, *HUMP.split(piece))]
+                names += [one.casefold()[:MAX_WORD] for one in (piece, *CAMEL_CASE.split(piece))]
             continue
         runs = [piece]
         if strict:  # a lone character left over says nothing
