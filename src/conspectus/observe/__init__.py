@@ -13,21 +13,34 @@ Example:
     [('compaction', 'compacted')]
 """
 
+from conspectus.observe.event import Event
 from conspectus.observe.events import (
-    Event,
     Listener,
     emit,
     heard_by,
     listen,
     listeners_of,
     listening,
-    log,
     observing,
     unlisten,
 )
+from conspectus.observe.logs import log
 from conspectus.observe.otel import OpenTelemetry
 from conspectus.observe.prices import Price, price_of, set_prices
 
-__all__ = ["Event", "Listener", "OpenTelemetry", "Price", "listen", "price_of", "set_prices"]
-__all__ += ["emit", "heard_by", "listeners_of", "listening", "log", "observing"]
-__all__ += ["unlisten"]
+__all__ = [
+    "Event",
+    "Listener",
+    "OpenTelemetry",
+    "Price",
+    "emit",
+    "heard_by",
+    "listen",
+    "listeners_of",
+    "listening",
+    "log",
+    "observing",
+    "price_of",
+    "set_prices",
+    "unlisten",
+]

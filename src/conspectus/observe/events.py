@@ -1,6 +1,4 @@
-"""Tell listeners what happens: one type of event, for work of every kind; and the log.
-
-The logger `conspectus` has one line for each compaction, and a warning with a remedy for a failure.
+"""Tell listeners what happens.
 
 A context variable holds the work under way. It goes along into tasks and threads, so that inner
 events know whose history they belong to, and which listeners hear them.
@@ -10,52 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar, Token, copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from conspectus._turns import waiting
-from conspectus.core.records import Cost, to_plain
+from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
+from conspectus.observe.event import FIELDS as FIELDS
+from conspectus.observe.event import Event as Event
+from conspectus.observe.logs import as_text as as_text
+from conspectus.observe.logs import log as log
+from conspectus.observe.logs import log_event, logger
 
 T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """What happened. It holds no text of a message, but `error_message` may quote one.
-
-    `docs/operations.md` lists the kinds with their names, outcomes and `extra`. `messages` and
-    sizes of the view are None where they have no meaning, `money`, in US dollars, where a price is
-    unknown; `seconds` is 0 for an event without a length.
-    """
-
-    kind: str
-    name: str = ""
-    outcome: str = "ok"
-    scope: Any = None
-    seconds: float = 0.0
-    tokens_before: int | None = None
-    tokens_after: int | None = None
-    messages: int | None = None
-    cost: Cost = field(default_factory=Cost)
-    money: float | None = None
-    error: str = ""
-    error_message: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        names = (name for name in to_plain(self) if name not in ("cost", "extra"))
-        return f"Event({', '.join(f'{name}={getattr(self, name)!r:.80}' for name in names)})"
-
-
-FIELDS = frozenset(part.name for part in dataclasses.fields(Event))
 
 Listener = Callable[[Event], object]
 """Called with each event at its end, on the thread where it happened. One that raises changes
@@ -92,12 +63,14 @@ def listeners_of(setting: object) -> tuple[Listener, ...]:
     """
     if setting is None:
         return ()
-    several = tuple(setting) if isinstance(setting, (list, tuple)) else (setting,)
-    for each in several:
-        if not callable(each) or isinstance(each, type):
-            form = "a listener is a callable that takes an event, such as a function or"
-            raise PolicyError(f"{form} conspectus.observe.OpenTelemetry(), not {each!r}")
-    return several
+    listeners = tuple(setting) if isinstance(setting, (list, tuple)) else (setting,)
+    for listener in listeners:
+        if not callable(listener) or isinstance(listener, type):
+            raise PolicyError(
+                "a listener is a callable that takes an event, such as a function or "
+                f"conspectus.observe.OpenTelemetry(), not {listener!r}"
+            )
+    return listeners
 
 
 def listening() -> bool:
@@ -126,25 +99,33 @@ def _reset(variable: ContextVar[Any], token: Token[Any]) -> None:
 
 
 def emit(kind: str, scope: Any = None, /, **facts: Any) -> None:
-    """Tell of an event without a length."""
+    """Tell the listeners of an event that has no length."""
     Observation(kind, scope, **facts).end({})
 
 
 class Observation:
-    """Work under way, in a `with`; its history is by default that of the outer one.
+    """Work under way, in a `with`; its history is that of the work around it, unless it names one.
 
-    Those who listen at its beginning hear of its end. `spent` is what models took inside it so far.
-    With `hides_errors` no text of an error is in its event, or in those of inner work, but one that
-    is added: the rest may be secret.
+    Those who listen at its beginning hear of its end.
+
+    Attributes:
+        spent: what calls of models inside it have cost so far.
+        hides_errors: texts of errors may be secret, so that its event, and those of work inside it,
+            have none but what is added.
     """
 
     def __init__(self, kind: str, scope: Any = None, /, **facts: Any) -> None:
-        self._kind, self._facts = kind, facts
-        self._around = outer = _around.get()
+        outer = _around.get()
+        self._kind = kind
+        self._facts = facts
+        self._around = outer
         self._scope: Any = scope or (outer._scope if outer else None)
         self.hides_errors: bool = outer is not None and outer.hides_errors
         self.spent = Cost()
-        self._ends: dict[Listener, Listener] = {one: one for one in (*_listeners, *_context.get())}
+        # each listener, with what is called at the end
+        self._ends: dict[Listener, Listener] = {
+            listener: listener for listener in (*_listeners, *_context.get())
+        }
 
     def add(self, **facts: Any) -> None:
         """Add fields of the event; those that it does not have go into `extra`."""
@@ -155,70 +136,76 @@ class Observation:
         self._context = copy_context()
         for listener in self._ends:
             if hasattr(listener, "begin"):
-                begun = _tell(listener, listener.begin, self._event({}))
-                self._ends[listener] = begun or listener
+                end = _call(listener, listener.begin, self._event({}))
+                self._ends[listener] = end or listener
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        ended: dict[str, Any] = {"seconds": time.perf_counter() - self._start}
+        ending: dict[str, Any] = {"seconds": time.perf_counter() - self._start}
         if error is not None:
-            ended |= _ended_by(error)
+            ending |= _ending_by(error)
         if isinstance(error, GeneratorExit):
-            self._end_elsewhere(ended)
+            self._end_in_a_thread(ending)
             return
         _reset(_around, self._token)
         if self.hides_errors:
-            ended.pop("error_message", None)
-        event = self.end(ended)
-        told = error is None and self._kind in ("compaction", "preparation")
-        wrong = event.outcome == "failed" or event.error_message
-        # The line of a success is made only where somebody reads it.
-        if told and (wrong or logger.isEnabledFor(logging.INFO)):
-            _log_event(event)
+            ending.pop("error_message", None)
+        event = self.end(ending)
+        if error is None and self._kind in ("compaction", "preparation"):
+            is_warning = event.outcome == "failed" or bool(event.error_message)
+            # The line of a success is made only where somebody reads it.
+            if is_warning or logger.isEnabledFor(logging.INFO):
+                log_event(event)
 
-    def _end_elsewhere(self, ended: Mapping[str, Any]) -> None:
+    def _end_in_a_thread(self, ending: Mapping[str, Any]) -> None:
         """Tell the listeners in a thread, in the context of this work.
 
         The collector closes a coroutine in the midst of other work, which may hold locks that a
         listener takes.
         """
-        work = partial(self._context.run, self.end, ended)
+        work = partial(self._context.run, self.end, ending)
         with contextlib.suppress(RuntimeError):  # the process ends
             threading.Thread(target=work, daemon=True, name="conspectus").start()
 
-    def end(self, ended: Mapping[str, Any]) -> Event:
+    def end(self, ending: Mapping[str, Any]) -> Event:
         """Tell the listeners how it ended."""
-        event, outer = self._event(ended), self._around
+        event = self._event(ending)
+        outer = self._around
         while outer is not None and event.kind == "model_call":
             outer.spent += event.cost
             outer = outer._around
         for listener, end in reversed(self._ends.items()):
-            _tell(listener, end, event)
+            _call(listener, end, event)
         return event
 
-    def _event(self, ended: Mapping[str, Any]) -> Event:
-        facts = {"cost": self.spent, **ended, **self._facts}
-        if ended.get("outcome", "error") != "error":
-            facts["outcome"] = ended["outcome"]
+    def _event(self, ending: Mapping[str, Any]) -> Event:
+        """Make the event of the facts so far.
+
+        What was added says more than the way in which the work ended, unless that was no error: an
+        interrupt, say, is the outcome whatever was added.
+        """
+        facts = {"cost": self.spent, **ending, **self._facts}
+        if ending.get("outcome", "error") != "error":
+            facts["outcome"] = ending["outcome"]
         if facts["cost"].calls and facts.get("money") is None:
             from conspectus.observe.prices import price_of  # which logs
 
             facts["money"] = price_of(facts["cost"])
-        known = {name: facts.pop(name) for name in FIELDS & facts.keys()}
-        return Event(kind=self._kind, scope=self._scope, extra=facts, **known)
+        fields = {name: facts.pop(name) for name in FIELDS & facts.keys()}
+        return Event(kind=self._kind, scope=self._scope, extra=facts, **fields)
 
 
-observing = Observation  # as in `with observing("recall", scope) as seen:`
+observing = Observation  # as in `with observing("recall", scope) as event:`
 
 
 def is_way_out(error: BaseException) -> bool:
-    """Whether this is how LangGraph leaves a node: to ask a person, or for a parent's command."""
+    """Tell whether LangGraph leaves a node by this error: to ask a person, or for a command."""
     # Known by name, as nothing here imports it.
-    return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
+    return any(base.__name__ == "GraphBubbleUp" for base in type(error).__mro__)
 
 
-def _ended_by(error: BaseException) -> dict[str, Any]:
+def _ending_by(error: BaseException) -> dict[str, Any]:
     """Return the fields of an event that describe how work ended."""
     if is_way_out(error):
         return {"outcome": "interrupted"}
@@ -236,118 +223,18 @@ def error_fields(error: BaseException) -> dict[str, str]:
     return {"error": type(cause).__qualname__, "error_message": message}
 
 
-def _tell(listener: Listener, call: Listener, event: Event) -> Any:
-    """Call a listener; log its failure, once for each class of error, and go on."""
+def _call(listener: Listener, method: Listener, event: Event) -> Any:
+    """Call a listener by one of its methods; log its failure once for each class of error."""
     try:
         with waiting.get()():
-            return call(event)
+            return method(event)
     except Exception as error:
         key = (id(listener), type(error).__qualname__)
         if key not in _failed:
             _failed.add(key)
-            text = "the listener %r failed and is called on; this is said once"
-            log("listener_failed", text, listener, exc_info=error)
-
-
-# The log
-
-logger = logging.getLogger("conspectus")
-
-LONGEST, LONGEST_NAME = 500, 64  # Most characters of a text in a line, and of a name
-
-REMEDIES = {
-    "archive": "check that the archive can be reached; the next step tries again",
-    "redaction": "check the redactor; without it nothing is archived or summarised",
-    "timeout": "raise summarizer_timeout, or take a faster summariser",
-    "overflow": "take a summariser with a larger window",
-    "rejected": "take another summariser, or add one to fallbacks",
-    "summary": "check the summariser's name, key and network, or add one to fallbacks",
-}
-"""What to do, by the cause of a failure (`Event.extra["failure"]`)."""
-
-
-def log(
-    name: str, sentence: str, *parts: object, level: int = logging.WARNING, **more: Any
-) -> None:
-    """Log a sentence, with `%s` for its parts.
-
-    Programs find its name in `record.conspectus["event"]`.
-    """
-    logger.log(level, sentence, *parts, extra={"conspectus": {"event": name}}, stacklevel=2, **more)
-
-
-def as_text(value: object) -> str:
-    """Return the text of any value, also of an error whose `__str__` raises."""
-    try:
-        return str(value)
-    except Exception:
-        return f"a {type(value).__name__} without a text"
-
-
-def _escaped(value: object) -> str:
-    """Return a text on one line, cut to a length."""
-    text = as_text(value)
-    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-
-
-def _on_one_line(record: logging.LogRecord) -> bool:
-    """Keep texts of others from beginning a line of the log, whoever wrote the sentence."""
-    if isinstance(record.args, tuple):
-        plain = (int, float)
-        record.args = tuple(x if isinstance(x, plain) else _escaped(x) for x in record.args)
-    if record.exc_info and not record.exc_text:
-        text = logging.Formatter().formatException(record.exc_info)
-        record.exc_text = "\n".join("    " + _escaped(line) for line in text.splitlines())
-    return True
-
-
-logger.addFilter(_on_one_line)
-
-
-def _log_event(event: Event) -> None:
-    """Log the line of a compaction, or of a failure with what to do."""
-    history = "a thread"
-    if event.scope is not None:
-        names = (event.scope.tenant, event.scope.thread, event.scope.session)
-        tenant, thread, session = (f"{name:.{LONGEST_NAME}}" for name in names)
-        history = f"thread {'' if tenant == 'local' else f'{tenant}/'}{thread}"
-        history += "" if session == "main" else f" ({session})"
-    if event.outcome == "failed":
-        work = "compaction" if event.kind == "compaction" else "preparing the next notes"
-        remedy = "; " + REMEDIES[event.extra.get("failure", "summary")]
-        if "; " in event.error_message:  # many errors of ours end with a remedy of their own
-            remedy = ""
-        text = "%s: %s failed, nothing has changed: %s%s"
-        log(f"{event.kind}_failed", text, history, work, event.error_message, remedy)
-    elif event.kind == "compaction" and event.outcome == "compacted":
-        # Another summariser than was asked for has written: somebody should know why.
-        why = f", as {event.error_message}" if event.error_message else ""
-        level = logging.WARNING if why else logging.INFO
-        log("compacted", "%s: %s%s", history, _compacted(event), why, level=level)
-
-
-def _compacted(event: Event) -> str:
-    extra, by = event.extra, (event.name.partition(":")[2] or event.name)[:LONGEST_NAME]
-    by = "without a model " if by == "embedded" else f"by {by} " if by else ""
-    gone = "archived" if extra.get("archived") else "out of view, not archived"
-    tries = extra.get("tries_failed")
-    # As the trigger counts, so that a reader can compare both.
-    before = extra.get("trigger_before", event.tokens_before)
-    after = extra.get("trigger_after", event.tokens_after)
-    parts = [
-        f"compacted {before:,} → {after:,} tokens ({extra.get('cause')})",
-        f"{event.messages:,} messages {gone}" if event.messages else "",
-        f"{extra['clipped']:,} truncated" if extra.get("clipped") else "",
-        f"{by}in {extra.get('waited', event.seconds):.1f} s",
-        _money(event) if event.cost.calls else "",
-        f"after {tries:,} failed {'try' if tries == 1 else 'tries'}" if tries else "",
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def _money(event: Event) -> str:
-    if event.money is None:
-        return "price unknown"
-    whole = event.money >= 1 or not event.money
-    return f"${event.money:.2f}" if whole else f"${max(event.money, 1e-6):.2g}"
+            log(
+                "listener_failed",
+                "the listener %r failed; it is called again, and this is said once",
+                listener,
+                exc_info=error,
+            )

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from conspectus.core.records import COUNTS
 from conspectus.errors import install_command
-from conspectus.observe.events import REMEDIES, Event, Listener
+from conspectus.observe.event import Event
+from conspectus.observe.events import Listener
+from conspectus.observe.logs import REMEDIES
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.metrics import Meter, MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
 BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
@@ -30,6 +32,7 @@ GEN_AI = {
 }
 """Attributes of a model's call for which OpenTelemetry has names of its own."""
 
+# Bounds of histograms
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 RESULTS = (0, 1, 2, 3, 5, 8, 13, 21, 50)
 SHARES = (0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
@@ -44,6 +47,11 @@ class Metric(NamedTuple):
     values: str = ""  # facts that are recorded, each with itself as `type`; empty for 1
     outcomes: str = ""  # of events that count; empty for all
     bounds: tuple[float, ...] = ()
+
+    def counts(self, event: Event) -> bool:
+        """Tell whether an event is recorded."""
+        is_outcome = not self.outcomes or event.outcome in self.outcomes.split()
+        return self.kind == event.kind and is_outcome
 
 
 METRICS = {
@@ -71,8 +79,12 @@ METRICS = {
 class OpenTelemetry:
     """A listener that makes spans and metrics, by the global providers unless others are given.
 
-    Spans have hashes of tenant, thread and session, or with `thread="plain"` their names;
-    `error_messages` writes texts of errors into them, in which providers quote requests.
+    Args:
+        tracer_provider: makes the spans. Default: the global one.
+        meter_provider: makes the metrics. Default: the global one.
+        thread: `"hashed"` puts hashes of tenant, thread and session into spans, `"plain"` their
+            names.
+        error_messages: put texts of errors into spans. Providers quote requests in them.
 
     Raises:
         ImportError: OpenTelemetry is not installed; names the extra.
@@ -99,20 +111,18 @@ class OpenTelemetry:
         except ImportError as error:
             text = f"OpenTelemetry is not installed; {install_command('otel')}"
             raise ImportError(text, name=error.name) from error
-        package = ("conspectus", version("conspectus"))
-        self._tracer = trace.get_tracer(*package, tracer_provider=tracer_provider)
-        self._trace, self._context = trace, context
-        self._thread, self._messages = thread, error_messages
-        meter = metrics.get_meter(*package, meter_provider=meter_provider)
-        self._record: dict[str, Callable[[float, dict[str, Any]], None]] = {}
-        for name, metric in METRICS.items():
-            about: Any = (f"conspectus.{name}", "s" if metric.values == "seconds" else "1")
-            if metric.bounds:
-                bounds: Any = {"explicit_bucket_boundaries_advisory": metric.bounds}
-                self._record[name] = meter.create_histogram(*about, **bounds).record
-            else:
-                self._record[name] = meter.create_counter(*about).add
-        # What alerts watch stands at 0 from the start: a counter that begins with 1 has not grown.
+        own_version = version("conspectus")
+        self._trace = trace
+        self._context = context
+        self._thread = thread
+        self._shows_messages = error_messages
+        self._tracer = trace.get_tracer("conspectus", own_version, tracer_provider=tracer_provider)
+        meter = metrics.get_meter("conspectus", own_version, meter_provider=meter_provider)
+        self._record = _instruments(meter)
+        self._start_at_zero()
+
+    def _start_at_zero(self) -> None:
+        """Show what alerts watch from the start: a counter that begins with 1 has not grown."""
         for name in ("stuck", "archive.failures"):
             self._record[name](0, {})
         for failure in (*REMEDIES, "other"):
@@ -122,7 +132,9 @@ class OpenTelemetry:
 
     def begin(self, event: Event) -> Listener:
         """Begin a span, current until its end; return what ends it."""
-        span, context, trace = self._span(event), self._context, self._trace
+        context = self._context
+        trace = self._trace
+        span = self._span(event)
         token = context.attach(trace.set_span_in_context(span))
 
         def end(event: Event) -> None:
@@ -140,12 +152,6 @@ class OpenTelemetry:
         self._measure(event)
 
     def _span(self, event: Event) -> Span:
-        scope, names = event.scope, dict[str, Any]()
-        if scope is not None:
-            for label, hashed in zip(("tenant", "thread", "session"), scope.hashes, strict=True):
-                plain = getattr(scope, label)
-                public = self._thread == "plain" or plain == "main"
-                names[f"conspectus.{label}"] = plain if public else hashed[:16]
         kinds = self._trace.SpanKind
         kind = kinds.CLIENT if event.kind in ("model_call", "archive") else kinds.INTERNAL
         name = f"conspectus.{event.kind}"
@@ -153,31 +159,64 @@ class OpenTelemetry:
             name = f"chat {event.name}"
         elif event.kind in ("step", "archive", "guard"):
             name += f".{event.name}"
-        return self._tracer.start_span(name, kind=kind, attributes=names)
+        return self._tracer.start_span(name, kind=kind, attributes=self._names(event.scope))
+
+    def _names(self, scope: Any) -> dict[str, Any]:
+        """Return the attributes that say whose history an event is of, hashed unless public."""
+        if scope is None:
+            return {}
+        names = dict[str, Any]()
+        for label, hashed in zip(("tenant", "thread", "session"), scope.hashes, strict=True):
+            plain = getattr(scope, label)
+            is_public = self._thread == "plain" or plain == "main"
+            names[f"conspectus.{label}"] = plain if is_public else hashed[:16]
+        return names
 
     def _end(self, span: Span, event: Event) -> None:
         span.set_attributes(attributes_of(event))
         if event.outcome in BAD:
-            text = event.error_message if self._messages else ""
-            words = ": ".join(part for part in (event.error, text) if part)
-            span.set_status(self._trace.StatusCode.ERROR, words or event.outcome)
+            message = event.error_message if self._shows_messages else ""
+            description = ": ".join(part for part in (event.error, message) if part)
+            span.set_status(self._trace.StatusCode.ERROR, description or event.outcome)
         span.end()
         self._measure(event)
 
     def _measure(self, event: Event) -> None:
-        facts = {**facts_of(event), "": 1}
+        facts = facts_of(event)
         facts |= dict.fromkeys(("reason", "operation", "kind"), event.name or "other")
         for name, metric in METRICS.items():
-            counts = event.outcome in metric.outcomes.split() or not metric.outcomes
-            for value in metric.values.split(" ") if metric.kind == event.kind and counts else ():
-                facts["type"] = value.removesuffix("_tokens")
-                if (amount := facts.get(value)) is not None:
-                    labels = {one: facts.get(one, "other") for one in metric.labels.split()}
-                    self._record[name](amount, labels)
+            if not metric.counts(event):
+                continue
+            for value in metric.values.split() or [""]:
+                amount = facts.get(value) if value else 1
+                if amount is None:
+                    continue
+                described = {**facts, "type": value.removesuffix("_tokens")}
+                labels = {label: described.get(label, "other") for label in metric.labels.split()}
+                self._record[name](amount, labels)
+
+
+def _instruments(meter: Meter) -> dict[str, Callable[[float, dict[str, Any]], None]]:
+    """Return the function that records a value of each metric."""
+    record = dict[str, Callable[[float, dict[str, Any]], None]]()
+    for name, metric in METRICS.items():
+        full_name = f"conspectus.{name}"
+        unit = "s" if metric.values == "seconds" else "1"
+        if metric.bounds:
+            histogram = meter.create_histogram(
+                full_name, unit, explicit_bucket_boundaries_advisory=metric.bounds
+            )
+            record[name] = histogram.record
+        else:
+            record[name] = meter.create_counter(full_name, unit).add
+    return record
 
 
 def facts_of(event: Event) -> dict[str, Any]:
-    """Return the known fields of an event, flat, without whose it is and what its error says."""
+    """Return the fields of an event that are known, in one mapping.
+
+    Its scope and the text of its error are left out.
+    """
     facts = {
         **{name: getattr(event, name) for name in PLAIN},
         **{name: getattr(event.cost, name) or None for name in COUNTS},
@@ -190,11 +229,13 @@ def facts_of(event: Event) -> dict[str, Any]:
 
 def attributes_of(event: Event) -> dict[str, Any]:
     """Return the attributes of a span."""
-    facts, named = facts_of(event), dict[str, Any]()
+    facts = facts_of(event)
     del facts["seconds"]
+    attributes = dict[str, Any]()
     if event.error:
-        named["error.type"] = facts.pop("error")
+        attributes["error.type"] = facts.pop("error")
     if event.kind == "model_call":
-        named["gen_ai.operation.name"] = "chat"
-        named |= {name: facts.pop(key) for key, name in GEN_AI.items() if key in facts}
-    return {**{f"conspectus.{name}": value for name, value in facts.items()}, **named}
+        attributes["gen_ai.operation.name"] = "chat"
+        attributes |= {name: facts.pop(key) for key, name in GEN_AI.items() if key in facts}
+    attributes |= {f"conspectus.{name}": value for name, value in facts.items()}
+    return attributes

@@ -11,7 +11,7 @@ from importlib import import_module
 
 from conspectus.core.records import COUNTS, Cost
 from conspectus.errors import PolicyError
-from conspectus.observe.events import log
+from conspectus.observe.logs import log
 
 MILLION = 1_000_000
 
@@ -22,9 +22,15 @@ _prices: Mapping[str, Price] = {}
 class Price:
     """Prices of a model for a million tokens, in US dollars.
 
-    `cached` is input read from the provider's cache, `written` what is written to it, both by
-    default as `input`; `written_hour` what is written for an hour, by default as `written`. What is
-    no number of at least 0 is a `PolicyError`.
+    Attributes:
+        input: tokens that are sent.
+        output: tokens that come back.
+        cached: input that the provider reads from its cache. Default: as `input`.
+        written: input that it writes to its cache. Default: as `input`.
+        written_hour: input that it keeps there for an hour. Default: as `written`.
+
+    Raises:
+        PolicyError: a price is no number of at least 0.
 
     Example:
         >>> Price(2.0, 8.0, cached=0.5).of(Cost(1, 1_000_000, cached_tokens=400_000))
@@ -38,8 +44,8 @@ class Price:
     written_hour: float | None = None
 
     def __post_init__(self) -> None:
-        cache = (self.cached or 0, self.written or 0, self.written_hour or 0)
-        for price in (self.input, self.output, *cache):
+        cache_prices = (self.cached or 0, self.written or 0, self.written_hour or 0)
+        for price in (self.input, self.output, *cache_prices):
             if type(price) not in (int, float) or not price >= 0:
                 raise PolicyError(
                     f"a price must be a number of at least 0, for a million tokens, not {price!r}"
@@ -47,20 +53,26 @@ class Price:
 
     def of(self, cost: Cost) -> float:
         """Return what calls cost."""
-        cached, written, hour = _parts(cost)
-        read = self.input if self.cached is None else self.cached
-        write = self.input if self.written is None else self.written
-        write_hour = write if self.written_hour is None else self.written_hour
-        amount = (cost.input_tokens - cached - written) * self.input + cached * read
-        amount += (written - hour) * write + hour * write_hour + cost.output_tokens * self.output
+        cached, written, hour = _cache_tokens(cost)
+        cached_price = self.input if self.cached is None else self.cached
+        written_price = self.input if self.written is None else self.written
+        hour_price = written_price if self.written_hour is None else self.written_hour
+        amount = (
+            (cost.input_tokens - cached - written) * self.input
+            + cached * cached_price
+            + (written - hour) * written_price
+            + hour * hour_price
+            + cost.output_tokens * self.output
+        )
         return amount / MILLION
 
 
-def _parts(cost: Cost) -> tuple[int, int, int]:
-    """Return tokens of the input that were cached, written, and written for an hour."""
+def _cache_tokens(cost: Cost) -> tuple[int, int, int]:
+    """Return tokens of the input that were cached, written, and of these written for an hour."""
     cached = min(cost.cached_tokens, cost.input_tokens)
     written = min(cost.written_tokens, cost.input_tokens - cached)
-    return cached, written, min(cost.hour_tokens, written)
+    hour = min(cost.hour_tokens, written)
+    return cached, written, hour
 
 
 def set_prices(prices: Mapping[str, Price] | None) -> None:
@@ -97,13 +109,17 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
     """
     if sum(spent.calls for spent in cost.models.values()) != cost.calls:
         return None
-    known, total = _prices if prices is None else _checked(prices), 0.0
+    own_prices = _prices if prices is None else _checked(prices)
+    total = 0.0
     for model, spent in cost.models.items():
-        money = known[model].of(spent) if model in known else _listed_price(model, spent)
-        if money is None:
+        if model in own_prices:
+            amount: float | None = own_prices[model].of(spent)
+        else:
+            amount = _listed_price(model, spent)
+        if amount is None:
             _log_unknown(model)
             return None
-        total += money
+        total += amount
     return total
 
 
@@ -111,11 +127,12 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
 def _listed_price(model: str, cost: Cost) -> float | None:
     """Return what calls of a model cost by `genai-prices`; None if it does not know that."""
     try:
-        listed, count = import_module("genai_prices"), max(1, cost.calls)
+        listed = import_module("genai_prices")
     except ImportError:
         return None
+    count = max(1, cost.calls)
     mean = Cost(**{name: getattr(cost, name) // count for name in COUNTS})
-    cached, written, hour = _parts(mean)
+    cached, written, hour = _cache_tokens(mean)
     usage = listed.Usage(
         input_tokens=mean.input_tokens,
         output_tokens=mean.output_tokens,
