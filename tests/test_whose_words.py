@@ -196,6 +196,17 @@ def test_a_request_that_is_joined_with_a_reminder_is_the_users():
     assert not is_host_message(joined[0])
 
 
+@pytest.mark.parametrize("mark", [{"name": "todo_reminder"}, {"hide_from_ui": True}])
+def test_a_dict_that_is_joined_with_a_reminder_is_the_users(mark):
+    request = {"role": "user", "content": "And now the other half."}
+    reminder = {"role": "user", "content": "Three todos are open.", **mark}
+    for run in ([request, reminder], [reminder, request]):
+        [joined] = alternating(run)
+        assert not is_host_message(joined)
+    [joined] = alternating([reminder, {**reminder, "content": "Two todos are open."}])
+    assert is_host_message(joined)
+
+
 @pytest.fixture
 def a_host_of_ones_own():
     """What a test adds to the table is taken out again."""

@@ -1,12 +1,12 @@
-"""Several messages of the user in a row, which some models refuse, and one message in their place.
+"""Join messages of the user that stand in a row, for models that refuse them.
 
 The chat templates of Mistral, Gemma and others raise an error unless messages of the user and
 answers of the assistant alternate, beginning with the user; calls of tools and their results do not
 count. A compacted history begins with the summary, which is the user's, and the user's task often
 follows at once. Here they become one message: the text of the summary, an empty line, the task.
 
-A caller may send that message back. It is known by its record, and taken apart again
-(`taken_apart`), so that its parts are the messages that they were.
+A caller may send that message back. It is known by its record, and divided again (`taken_apart`)
+into the messages of which it was made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from weakref import KeyedRef
 
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
-from conspectus.messages.framing import summary_message, summary_text
+from conspectus.messages.framing import is_summary_message, summary_message, summary_text
+from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import Message, Source, as_text, decode
 from conspectus.messages.reading import read_message
 from conspectus.messages.requests import brings_results
@@ -65,31 +66,29 @@ GOES_ON = "(The conversation goes on.)"
 
 BETWEEN = "\n\n"  # stands between texts that are joined
 JOINED = "joined"  # key in a LangChain message's `additional_kwargs["conspectus"]`
-MOST_READ = 4_000  # characters of an error that are searched
-
-_PARTS: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}
-"""By the identity of a joined LangChain message: itself, weakly, and the messages it is made of."""
-
-
-HUMAN = ("human", "HumanMessageChunk")
-MOST_JOINED = 16  # joined messages that are kept: an agent sends the same one at each step
+SEARCHED_OF_ERROR = 4_000  # characters of an error's text that are searched
+HUMAN_TYPES = ("human", "HumanMessageChunk")
+REMEMBERED_JOINS = 16  # joined messages that are kept: an agent sends the same one at each step
 
 
-class Joined(NamedTuple):
+class JoinedMessage(NamedTuple):
     """A joined LangChain message, the messages that it was made of, and what they held."""
 
     whole: Any
     parts: tuple[Any, ...]
     contents: tuple[Any, ...]
 
-    def is_of(self, run: Sequence[Any]) -> bool:
-        """Tell whether it was made of these messages as they are now."""
-        contents = [one.content for one in run]
-        return all(map(is_, self.parts, run)) and all(map(is_, self.contents, contents))
+    def is_made_of(self, messages: Sequence[Any]) -> bool:
+        """Tell whether it was made of just these messages as they are now."""
+        contents = map(_content_of, messages)
+        return all(map(is_, self.parts, messages)) and all(map(is_, self.contents, contents))
 
 
-_JOINED: Newest[tuple[int, ...], Joined] = Newest(MOST_JOINED)
-"""By the identities of its parts: the newest joined messages."""
+_newest_joins: Newest[tuple[int, ...], JoinedMessage] = Newest(REMEMBERED_JOINS)
+"""The newest joined messages, by the identities of their parts."""
+
+_parts_of: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}
+"""By the identity of a joined LangChain message: itself, weakly, and the messages it is made of."""
 
 
 # Who needs it
@@ -115,32 +114,28 @@ def took_two_in_a_row(messages: Sequence[Message]) -> bool:
     Calls and their results do not count between two of them, as in Mistral's templates. A model
     that has answered refuses nothing of that kind.
     """
-    before = ""
-    found = False
+    last_role = ""
+    has_two_in_a_row = False
     for message in messages:
         if message.role == "user":
-            found = found or before == "user"
-            before = "user"
+            has_two_in_a_row = has_two_in_a_row or last_role == "user"
+            last_role = "user"
         elif message.role == "assistant":
-            if found:
+            if has_two_in_a_row:
                 return True
             if not message.calls:
-                before = "assistant"
+                last_role = "assistant"
     return False
 
 
 def refuses_roles(error: BaseException | str) -> bool:
     """Tell whether a provider has refused messages of one role in a row."""
-    return bool(REFUSED.search(_words(error)))
+    return bool(REFUSED.search(str(error)[:SEARCHED_OF_ERROR]))
 
 
 def refuses_system(error: BaseException | str) -> bool:
     """Tell whether a provider has refused a system message."""
-    return bool(NO_SYSTEM.search(_words(error)))
-
-
-def _words(error: BaseException | str) -> str:
-    return str(error)[:MOST_READ]
+    return bool(NO_SYSTEM.search(str(error)[:SEARCHED_OF_ERROR]))
 
 
 Form = Literal["roles", "system"]
@@ -159,13 +154,16 @@ def in_forms(prompt: Sequence[BaseMessage], forms: Collection[Form]) -> list[Bas
     """Return the messages of a prompt in the forms that its model has asked for."""
     from langchain_core.messages import HumanMessage
 
-    sent = without_system(prompt) if "system" in forms else list(prompt)
+    messages = without_system(prompt) if "system" in forms else list(prompt)
     if "roles" not in forms:
-        return sent
-    first = next((at for at, one in enumerate(sent) if one.type != "system"), len(sent))
-    if first < len(sent) and sent[first].type == "ai":
-        sent.insert(first, HumanMessage(GOES_ON))
-    return alternating(sent)
+        return messages
+    for position, message in enumerate(messages):
+        if message.type == "system":
+            continue
+        if message.type == "ai":
+            messages.insert(position, HumanMessage(GOES_ON))
+        break
+    return alternating(messages)
 
 
 # Joining
@@ -177,9 +175,9 @@ class Came(NamedTuple):
     whole: Source
     parts: tuple[Source, ...]
 
-    def stands_in(self, run: Sequence[Source]) -> bool:
+    def is_made_of(self, messages: Sequence[Source]) -> bool:
         """Tell whether a run of messages is just these parts."""
-        return len(run) == len(self.parts) and all(map(is_, run, self.parts))
+        return len(messages) == len(self.parts) and all(map(is_, messages, self.parts))
 
 
 def alternating(view: Sequence[Any], came: Sequence[Came] = ()) -> list[Any]:
@@ -195,87 +193,119 @@ def alternating(view: Sequence[Any], came: Sequence[Came] = ()) -> list[Any]:
         [{'role': 'user', 'content': 'Notes.\\n\\nHi.'}]
     """
     sent: list[Any] = []
-    at = 0
-    for start, end in _runs(view):
-        sent += view[at:start]
+    last_end = 0
+    for start, end in _user_runs(view):
+        sent += view[last_end:start]
         run = view[start:end]
-        known = next((one.whole for one in came if one.stands_in(run)), None)
-        sent.append(_joined(run) if known is None else known)
-        at = end
-    sent += view[at:]
+        as_it_was = [joined.whole for joined in came if joined.is_made_of(run)]
+        sent.append(as_it_was[0] if as_it_was else _join(run))
+        last_end = end
+    sent += view[last_end:]
     return sent
 
 
 def as_it_came(view: Sequence[Any], came: Sequence[Came]) -> list[Any]:
     """Put messages that came joined in the place of their parts, and join no others."""
     sent = list(view)
-    for one in came:
-        length = len(one.parts)
-        places = (at for at in range(len(sent)) if one.stands_in(sent[at : at + length]))
-        if (at := next(places, None)) is not None:
-            sent[at : at + length] = [one.whole]
+    for joined in came:
+        length = len(joined.parts)
+        for start in range(len(sent)):
+            if joined.is_made_of(sent[start : start + length]):
+                sent[start : start + length] = [joined.whole]
+                break
     return sent
 
 
-def _runs(view: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Yield where messages begin and end that become one."""
-    start: int | None = None  # of the user's messages before this one
-    for at, message in enumerate(view):
+def _user_runs(view: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each run of messages that become one."""
+    start: int | None = None  # of the run that goes up to this message
+    for position, message in enumerate(view):
         # Most messages are an agent's, which their type tells without a call.
-        kind = None if type(message) is dict else getattr(message, "type", None)
-        of_user = _is_users(message) if kind is None else kind in HUMAN
-        goes_on = of_user and start is not None and not brings_results(message)
-        if goes_on:
+        langchain_type = None if type(message) is dict else getattr(message, "type", None)
+        if langchain_type is None:
+            is_users = _is_joinable(message)
+        else:
+            is_users = langchain_type in HUMAN_TYPES
+        if is_users and start is not None and not brings_results(message):
             continue
-        if start is not None and at - start > 1:
-            yield start, at
-        start = at if of_user else None
+        if start is not None and position - start > 1:
+            yield start, position
+        start = position if is_users else None
     if start is not None and len(view) - start > 1:
         yield start, len(view)
 
 
-def _is_users(message: Any) -> bool:
+def _is_joinable(message: Any) -> bool:
     """Tell whether a message has the user's role and a content that can be joined."""
     if is_message(message):
-        return message.type in HUMAN
-    if message.get("role") != "user":
+        return message.type in HUMAN_TYPES
+    if message.get("role") != "user" or "content" not in message:
         return False
-    return isinstance(message.get("content", message), (str, list, type(None)))
+    return isinstance(message["content"], (str, list, type(None)))
 
 
-def _joined(run: Sequence[Any]) -> Any:
-    """Make one message; but for its content it is the last one."""
+def _join(run: Sequence[Any]) -> Any:
+    """Make one message of several; a LangChain message that was made before is used again."""
+    if not is_message(run[-1]):
+        contents = [_content_of(message) for message in run]
+        return {**_holder_of_fields(run), "content": _joined_content(contents)}
+    identities = tuple(map(id, run))
+    remembered = _newest_joins.get(identities)
+    if remembered is not None and remembered.is_made_of(run):
+        return remembered.whole
+    joined = _join_langchain(run)
+    _newest_joins.put(identities, joined)
+    _parts_of[id(joined.whole)] = (
+        KeyedRef(joined.whole, _forget, id(joined.whole)),
+        joined.parts,
+    )
+    return joined.whole
+
+
+def _join_langchain(run: Sequence[Any]) -> JoinedMessage:
+    """Make one message that is, but for its content and a mark, the last of several."""
+    contents = [_content_of(message) for message in run]
     last = run[-1]
-    if is_message(last):
-        names = tuple(map(id, run))
-        known = _JOINED.get(names)
-        if known is not None and known.is_of(run):
-            return known.whole
-    contents = [one.content if is_message(one) else one["content"] for one in run]
-    content = _contents([one for one in contents if one])
-    if not is_message(last):
-        return {**last, "content": content}
-    more = {**last.additional_kwargs}
-    more["conspectus"] = {**(more.get("conspectus") or {}), JOINED: len(run)}
-    made = last.model_copy(update={"content": content, "additional_kwargs": more})
-    _PARTS[id(made)] = KeyedRef(made, _forget, id(made)), tuple(run)
-    _JOINED.put(names, Joined(made, tuple(run), tuple(contents)))
-    return made
+    options = {**last.additional_kwargs}
+    options["conspectus"] = {**(options.get("conspectus") or {}), JOINED: len(run)}
+    update = {"content": _joined_content(contents), "additional_kwargs": options}
+    return JoinedMessage(last.model_copy(update=update), tuple(run), tuple(contents))
+
+
+def _holder_of_fields(run: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the dict whose fields, such as a name, the joined one gets.
+
+    By a host's name or mark the words of the user in it would be taken for the host's. Behind a
+    summary it is the last one all the same, as its record tells the parts.
+    """
+    last: Mapping[str, Any] = run[-1]
+    if is_summary_message(run[0]):
+        return last
+    own = [message for message in run if not is_message(message) and not is_host_message(message)]
+    return own[-1] if own else last
 
 
 def _forget(message: KeyedRef[int, Any]) -> None:
-    _PARTS.pop(message.key, None)
+    _parts_of.pop(message.key, None)
 
 
-def _contents(contents: Sequence[Any]) -> Any:
+def _joined_content(contents: Sequence[Any]) -> Any:
     """Join contents: texts with an empty line between them, else all of their blocks."""
-    if all(isinstance(one, str) for one in contents):
+    contents = [content for content in contents if content]
+    if all(isinstance(content, str) for content in contents):
         return BETWEEN.join(contents)
-    kinds = {part.get("type") for one in contents for part in one if isinstance(part, Mapping)}
-    kind = "input_text" if kinds & {"input_text", "input_image", "input_file"} else "text"
+    listed = [content for content in contents if not isinstance(content, str)]
+    types = {
+        block.get("type") for content in listed for block in content if isinstance(block, Mapping)
+    }
+    is_of_responses = bool(types & {"input_text", "input_image", "input_file"})
+    text_type = "input_text" if is_of_responses else "text"
     blocks: list[Any] = []
-    for one in contents:
-        blocks += [{"type": kind, "text": one}] if isinstance(one, str) else one
+    for content in contents:
+        if isinstance(content, str):
+            blocks.append({"type": text_type, "text": content})
+        else:
+            blocks += content
     return blocks
 
 
@@ -288,14 +318,28 @@ def as_users(message: BaseMessage) -> BaseMessage:
 
 def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Put leading system messages of a prompt at the beginning of its first user message."""
-    made = [*map(as_users, messages)]
-    came = {id(one): message for one, message in zip(made, messages, strict=True)}
-    sent = alternating(made)
+    as_user_messages = [as_users(message) for message in messages]
+    original_of = dict(zip(map(id, as_user_messages), messages, strict=True))
+    sent = alternating(as_user_messages)
     for message in sent:
-        known, parts = _PARTS.get(id(message)) or (None, ())
-        if known is not None and known() is message:  # it was made of the system message
-            _PARTS[id(message)] = known, tuple(came.get(id(part), part) for part in parts)
+        parts = _remembered_parts(message)
+        if parts is not None:
+            # It was made of the system message, and that is what `with_parts` gives back.
+            originals = tuple(original_of.get(id(part), part) for part in parts)
+            _parts_of[id(message)] = (_parts_of[id(message)][0], originals)
     return sent
+
+
+def _remembered_parts(message: Any) -> tuple[Any, ...] | None:
+    """Return the messages of which this process has made a LangChain message; None if it has not.
+
+    Identities are used again, so that it is compared.
+    """
+    entry = _parts_of.get(id(message))
+    if entry is None:
+        return None
+    reference, parts = entry
+    return parts if reference() is message else None
 
 
 # Taking apart
@@ -306,21 +350,26 @@ def with_parts(messages: Sequence[Any]) -> Sequence[Any]:
 
     It is the same list if nothing in it was joined.
     """
-    if not _PARTS:
+    if not _parts_of:
         return messages
-    made: list[Any] = []
+    result: list[Any] = []
+    is_changed = False
     for message in messages:
-        known, parts = _PARTS.get(id(message)) or (None, ())
-        made += parts if known is not None and known() is message else (message,)
-    return messages if all(map(is_, made, messages)) else made
+        parts = _remembered_parts(message)
+        if parts is None:
+            result.append(message)
+        else:
+            result += parts
+            is_changed = True
+    return result if is_changed else messages
 
 
 def bears_joined_mark(message: Any) -> bool:
-    """Tell whether a LangChain message is marked as a joined one; dicts cannot be."""
+    """Tell whether a LangChain message is marked as a joined one; dicts have no such mark."""
     if not is_message(message):
         return False
-    ours = message.additional_kwargs.get("conspectus")
-    return isinstance(ours, Mapping) and JOINED in ours
+    options = message.additional_kwargs.get("conspectus")
+    return isinstance(options, Mapping) and JOINED in options
 
 
 def described_parts(sources: Sequence[Source], *, fields: bool = True) -> list[dict[str, Any]]:
@@ -331,19 +380,26 @@ def described_parts(sources: Sequence[Source], *, fields: bool = True) -> list[d
     """
     described: list[dict[str, Any]] = []
     for source in sources:
-        content: Any = source.content if is_message(source) else source.get("content")
+        content = _content_of(source)
         if not content:
             continue  # nothing of it stands in the joined message
         part: dict[str, Any] = {"size": len(content), "blocks": isinstance(content, list)}
         if fields and len(sources) > 1:
-            read = read_message(source)
-            form, data, _ = read.encoded
-            holder = data["data"] if form == "langchain" else data
-            holder = {key: value for key, value in holder.items() if key != "content"}
-            part["data"] = {"type": data["type"], "data": holder} if "data" in data else holder
-            part |= {"form": form, "id": read.given_id}
+            part |= _described_fields(source)
         described.append(part)
     return described
+
+
+def _described_fields(source: Source) -> dict[str, Any]:
+    """Describe what a message holds beside its content; `_made_of_description` reads it."""
+    message = read_message(source)
+    form, data, _ = message.encoded
+    if form == "langchain":
+        fields = {key: value for key, value in data["data"].items() if key != "content"}
+        described: dict[str, Any] = {"type": data["type"], "data": fields}
+    else:
+        described = {key: value for key, value in data.items() if key != "content"}
+    return {"data": described, "form": form, "id": message.given_id}
 
 
 def taken_apart(source: Source, record: Record) -> list[Source] | None:
@@ -352,94 +408,115 @@ def taken_apart(source: Source, record: Record) -> list[Source] | None:
     None if it begins otherwise, or holds nothing else.
     """
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
-    rest = _content_behind(source, text)
-    if rest is None:
+    remaining = _content_behind(source, text)
+    if remaining is None:
         return None
     like = None if is_message(source) else dict
-    return [summary_message(text, record.id, like=like), *_divided(source, rest, record.joined)]
+    summary = summary_message(text, record.id, like=like)
+    return [summary, *_divided(source, remaining, record.joined)]
 
 
 def holds(joined: Any, message: Any) -> bool:
     """Tell whether the content of one dict stands whole behind another text in that of another."""
-    if is_message(joined) or not (_is_users(joined) and _is_users(message)):
+    if is_message(joined) or not (_is_joinable(joined) and _is_joinable(message)):
         return False
-    content, part = joined["content"], message["content"]
+    content = joined["content"]
+    part = message["content"]
     if isinstance(content, str) and isinstance(part, str):
         return f"{BETWEEN}{part}" in content
-    parts = part if isinstance(part, list) else [{"type": "text", "text": part}]
-    return isinstance(content, list) and all(one in content[1:] for one in parts)
+    blocks = part if isinstance(part, list) else [{"type": "text", "text": part}]
+    return isinstance(content, list) and all(block in content[1:] for block in blocks)
 
 
 def without_text(source: Source, text: str) -> Source | None:
     """Return the message that stood behind a text to which it was joined; None if there is none."""
-    rest = _content_behind(source, text)
-    return None if rest is None else _piece(source, rest)
+    remaining = _content_behind(source, text)
+    return None if remaining is None else _with_content(source, remaining)
+
+
+def _content_of(source: Source) -> Any:
+    return source.content if is_message(source) else source.get("content")
 
 
 def _content_behind(source: Source, text: str) -> str | list[Any] | None:
-    content: Any = source.content if is_message(source) else source.get("content")
+    """Return what stands behind a text to which it was joined; None if there is no such text."""
+    content = _content_of(source)
     if isinstance(content, str) and content.startswith(text + BETWEEN):
         return content[len(text) + len(BETWEEN) :]
-    if isinstance(content, list) and len(content) > 1 and _text(content[0]) == text:
+    if isinstance(content, list) and len(content) > 1 and _text_of(content[0]) == text:
         return content[1:]
     return None
 
 
-def _text(block: Any) -> Any:
+def _text_of(block: Any) -> Any:
     return block.get("text") if isinstance(block, Mapping) else block
 
 
 def _divided(
-    source: Source, rest: str | list[Any], described: Sequence[Mapping[str, Any]]
+    source: Source, content: str | list[Any], described: Sequence[Mapping[str, Any]]
 ) -> Iterator[Source]:
-    """Divide what stands behind the summary as a record describes it; what is left is a message."""
-    at = 0
+    """Divide what stands behind the summary as a record describes it.
+
+    What the record does not describe is one message more.
+    """
+    start = 0
     for number, part in enumerate(described):
-        content, end = _next_part(rest, at, part)
-        if content is None:
+        part_content, next_start = _next_part(content, start, part)
+        if part_content is None:
             break
-        alone = end >= len(rest) or "data" not in part
-        if alone and number < len(described) - 1:
-            break  # it is not what the record tells of
-        yield _piece(source, content) if alone else _described(part, content)
-        at = end
-    if at < len(rest):
-        yield _piece(source, rest[at:])
+        is_last = next_start >= len(content)
+        has_fields_of_source = is_last or "data" not in part
+        if has_fields_of_source and number < len(described) - 1:
+            break  # the record describes another message
+        if has_fields_of_source:
+            yield _with_content(source, part_content)
+        else:
+            yield _made_of_description(part, part_content)
+        start = next_start
+    if start < len(content):
+        yield _with_content(source, content[start:])
 
 
 def _next_part(
-    rest: str | list[Any], at: int, part: Mapping[str, Any]
+    content: str | list[Any], start: int, part: Mapping[str, Any]
 ) -> tuple[str | list[Any] | None, int]:
-    """Return the content of one part, and where the next one begins; None if it is another."""
+    """Return the content of a described part, and where the next part starts.
+
+    The content is None if something else stands there.
+    """
     size = int(part["size"])
-    if isinstance(rest, str):
-        end = at + size
-        ends = end == len(rest) or rest.startswith(BETWEEN, end)
-        return (rest[at:end], end + len(BETWEEN)) if ends and not part["blocks"] else (None, at)
+    if isinstance(content, str):
+        end = start + size
+        is_end_of_part = end == len(content) or content.startswith(BETWEEN, end)
+        if part["blocks"] or not is_end_of_part:
+            return None, start
+        return content[start:end], end + len(BETWEEN)
     if part["blocks"]:
-        return rest[at : at + size], at + size
-    text = _text(rest[at]) if at < len(rest) else None
-    return (text, at + 1) if isinstance(text, str) and len(text) == size else (None, at)
+        return content[start : start + size], start + size
+    text = _text_of(content[start]) if start < len(content) else None
+    if not isinstance(text, str) or len(text) != size:
+        return None, start
+    return text, start + 1
 
 
-def _piece(source: Source, content: str | list[Any]) -> Source:
-    """Return a joined message with the content of its last part alone."""
+def _with_content(source: Source, content: str | list[Any]) -> Source:
+    """Return a message with other content, and without the mark of a joined one."""
     if not is_message(source):
         return {**source, "content": content}
-    more = {**source.additional_kwargs}
-    ours = {**(more.pop("conspectus", None) or {})}
-    ours.pop(JOINED, None)
-    if ours:
-        more["conspectus"] = ours
-    return source.model_copy(update={"content": content, "additional_kwargs": more})
+    options = {**source.additional_kwargs}
+    marks = {**(options.pop("conspectus", None) or {})}
+    marks.pop(JOINED, None)
+    if marks:
+        options["conspectus"] = marks
+    return source.model_copy(update={"content": content, "additional_kwargs": options})
 
 
-def _described(part: Mapping[str, Any], content: str | list[Any]) -> Source:
-    """Return a message by what a record tells of it."""
+def _made_of_description(part: Mapping[str, Any], content: str | list[Any]) -> Source:
+    """Return the message that `described_parts` has described."""
     data: Any = part["data"]
     if part["form"] == "langchain":
         data = {**data, "data": {**data["data"], "content": ""}}
-        made: Any = decode("langchain", as_text(data), part["id"])
-        return made.model_copy(update={"content": content})  # type: ignore[no-any-return]
-    made = decode("dict", as_text({**data, "content": ""}), part["id"])
-    return {**made, "content": content}
+        message: Any = decode("langchain", as_text(data), part["id"])
+        return message.model_copy(update={"content": content})  # type: ignore[no-any-return]
+    message = decode("dict", as_text({**data, "content": ""}), part["id"])
+    return {**message, "content": content}
