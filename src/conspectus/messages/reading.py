@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import KeyedRef
 
 from conspectus._langchain import is_message
@@ -45,10 +45,12 @@ from conspectus.messages.message import (
     without_objects,
 )
 
-THREADS, CHARACTERS = 256, 64_000_000
-"""Bounds of each memory of this process: most threads, and most characters in all of them, images
-included, where each message counts for `EACH` more. A longer thread is remembered alone. The one
-that was not used for longest goes first."""
+THREADS = 256
+"""Threads in each memory of this process; the one that was not used for longest goes first."""
+
+CHARACTERS = 64_000_000
+"""Characters in each memory of this process, images included; each message counts for `EACH` more.
+A thread with more of them is remembered alone."""
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -63,24 +65,27 @@ ROLES: dict[str, Role] = {
 }
 
 FUNCTION = "function:"
-"""Opens the id of a call in OpenAI's first form, which had none; the function's name follows."""
+"""Begins the id that we give to a call in OpenAI's first form, which had none; the function's name
+follows."""
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
 PLAIN_FIELDS = frozenset(("role", "content", "id", "name", "tool_call_id"))
-"""Fields of a dict with a text beside which nothing is said."""
+"""With no other fields, nothing is said beside the text in `content`."""
 
-_NO_RESULT = frozenset(
+_NOT_OF_RESULT = frozenset(
     (*TOOL_USE, "type", "id", "call_id", "is_error", "status", "approval_request_id")
 )
 """Fields of an answer that are no part of what it says."""
 
-_NO_WORDS = frozenset(("type", "id", "index", "content", CACHE))
+_NOT_OF_TEXT = frozenset(("type", "id", "index", "content", CACHE))
 """Fields of a block of an unknown kind that say nothing beside its content."""
 
+_fields_but_source = attrgetter(*(field.name for field in fields(Message)[1:]))
 
-_rest = attrgetter(*(field.name for field in fields(Message)[1:]))
 _of_dicts = Newest[Hashable, tuple[int, list[Message]]](THREADS, CHARACTERS, itemgetter(0))
+"""The dicts of the newest history of each thread, as read, with the characters in them."""
+
 _of_objects: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}
 """By a LangChain message's identity: the message, weakly, and all fields of its `Message` but the
 first, which is itself. The last has a copy of what the message held, to compare it with."""
@@ -115,11 +120,13 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
             f"messages must be a list of messages, not {type(messages).__name__}; wrap a single "
             "message in a list"
         )
-    _, before = _of_dicts.get(thread) or (0, [])
+    _, remembered = _of_dicts.get(thread) or (0, [])
     result: list[Message] = []
     open_answer = ""  # how the answer of the message before this one goes on
-    for index, source in enumerate(messages):  # a history comes again in the same order
-        message = before[index] if index < len(before) and type(source) is dict else None
+    for index, source in enumerate(messages):
+        # A history comes again in the same order.
+        is_remembered = index < len(remembered) and type(source) is dict
+        message = remembered[index] if is_remembered else None
         if message is None or not equal(message.memo["copy"], source):
             message = read_message(source, index)
             source = message.source
@@ -132,28 +139,27 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     name_entries(result)
     if thread is not None:
         dicts = [message for message in result if type(message.source) is dict]
-        _of_dicts.put(thread, (sum(message.memo["size"] for message in dicts), dicts))
+        size = sum(message.memo["size"] for message in dicts)
+        _of_dicts.put(thread, (size, dicts))
     return result
 
 
 def read_message(message: Source, index: int = 0) -> Message:
     """Read one message, without a key; errors as for `read_messages`."""
-    known, rest = _of_objects.get(id(message), (None, ()))
-    if known is not None and known() is message and equal(rest[-1]["copy"], fields_of(message)):
-        return Message(message, *rest)
+    reference, remembered = _of_objects.get(id(message), (None, ()))
+    if reference is not None and reference() is message:
+        copy = remembered[-1]["copy"]
+        if equal(copy, fields_of(message)):
+            return Message(message, *remembered)
     try:
         content = fields_of(message)
-        copy = tagged(content, [])
-        is_json = equal(copy, content)
-        if not is_json and (plain := without_objects(message)) is not message:
-            return read_message(plain, index)
-        made = _read(message, index)
-        if is_json:
-            made.memo["data"] = copy
-        else:
-            copy = None
-            with suppress(Exception):  # such as a part that holds itself, or a lock
-                copy = _copied(content)
+        data = tagged(content, [])
+        is_json = equal(data, content)
+        if not is_json:
+            as_dicts = without_objects(message)
+            if as_dicts is not message:
+                return read_message(as_dicts, index)
+        read = _read(message, index)
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -161,10 +167,15 @@ def read_message(message: Source, index: int = 0) -> Message:
             f"message {index} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
-    made.memo["copy"], name = copy, id(message)
+    if is_json:
+        read.memo["data"] = data
+        read.memo["copy"] = data
+    else:
+        read.memo["copy"] = _copy_to_compare(content)
     if is_message(message):
-        _of_objects[name] = KeyedRef(message, _forget, name), _rest(made)
-    return made
+        identity = id(message)
+        _of_objects[identity] = KeyedRef(message, _forget, identity), _fields_but_source(read)
+    return read
 
 
 def _forget(message: KeyedRef[int, Any]) -> None:
@@ -179,66 +190,120 @@ def equal(copy: Any, content: Any) -> bool:
         return False
 
 
+def _copy_to_compare(content: Any) -> Any:
+    """Copy the fields of a message; None if a part cannot be copied, so that it is read anew."""
+    with suppress(Exception):  # such as a part that holds itself, or a lock
+        return _copied(content)
+    return None
+
+
 def _copied(value: Any) -> Any:
     """Copy what may change and is read; the rest is compared by identity or equality."""
     if isinstance(value, Mapping):
         return {key: _copied(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return (list if isinstance(value, list) else tuple)(map(_copied, value))
+    if isinstance(value, list):
+        return [_copied(part) for part in value]
+    if isinstance(value, tuple):
+        return tuple(_copied(part) for part in value)
     return value.model_copy(deep=True) if hasattr(value, "model_copy") else value
 
 
-def _read(message: Any, index: int) -> Message:
+class _Raw(NamedTuple):
+    """What a message holds, in whatever form it is."""
+
+    role: Role
+    fields: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    """What its maker has said beside: for a dict, its other fields."""
+
+    is_item: bool
+    """Whether it is an item of OpenAI's Responses, which is a block rather than a message."""
+
+
+def _read(source: Any, index: int) -> Message:
     """Read one message, without a key; `index` names it in a `MessageError`."""
-    item = False
-    if is_message(message):
-        role = ROLES.get(message.type) or _langchain_role(message, index)
-        fields, beside = vars(message), {**message.response_metadata, **message.additional_kwargs}
-    elif isinstance(message, Mapping):
-        fields = beside = message if type(message) is dict else dict(message)
-        item = "role" not in message and is_item(message)
-        role = _item_role(message) if item else _dict_role(message, index)
-    else:
-        raise MessageError(
-            f"message {index} is {type(message).__name__}; give LangChain messages or dicts such "
-            'as {"role": "user", "content": "..."}'
-            + ("; of this one, message.model_dump()" if hasattr(message, "model_dump") else "")
-        )
-    made, kind, content = Message(message, "", "", role, ""), fields.get("type"), None
-    if (own_id := fields.get("id")) is not None:
-        made.id = made.given_id = str(own_id)
-    if not item:
-        content, name = fields.get("content"), fields.get("name")
-        made.name = str(name) if name else None
-        if "function" in (kind, fields.get("role")):
-            made.answers = (f"{FUNCTION}{name or ''}",)
-        elif role == "tool" and (answered := fields.get("tool_call_id")) is not None:
-            made.answers = (answered,)
-    if item or kind == "message":
-        made.goes_on = "response"
-    if beside:
-        made.goes_on = "pause" if beside.get("stop_reason") == "pause_turn" else made.goes_on
-        made.date = next((str(beside[key]) for key in DATE_KEYS if beside.get(key)), None)
-    calls = fields.get("tool_calls") or fields.get("invalid_tool_calls")
-    if type(content) is str and not calls and (not beside or beside.keys() <= PLAIN_FIELDS):
-        made.text = content
-        made.own = "" if role == "tool" else content
-        return made
+    raw = _raw_of(source, index)
+    message = Message(source, "", "", raw.role, "")
+    own_id = raw.fields.get("id")
+    if own_id is not None:
+        message.id = str(own_id)
+        message.given_id = message.id
+    if not raw.is_item:
+        name = raw.fields.get("name")
+        message.name = str(name) if name else None
+        message.answers = _answers_of(raw)
+    message.goes_on = _continuation(raw)
+    if raw.metadata:
+        dates = (raw.metadata.get(key) for key in DATE_KEYS)
+        message.date = next((str(date) for date in dates if date), None)
+    if _is_plain_text(raw):
+        text = raw.fields["content"]
+        message.text = text
+        message.own = "" if raw.role == "tool" else text
+        return message
     parts = _Parts()
-    if item:
-        parts.block(message)
+    if raw.is_item:
+        parts.add_block(source)
     else:
-        parts.message(fields, beside)
-    made.answers = tuple(dict.fromkeys((*made.answers, *parts.answers)))
-    if role == "user" and made.answers and not parts.own:
-        made.role = "tool"  # Anthropic's results come in the name of the user
-    made.text = "\n".join(parts.text)
-    if made.role != "tool":
-        made.own = made.text if parts.own == parts.text else "\n".join(parts.own)
-    made.calls, made.needs = tuple(parts.calls.values()), tuple(dict.fromkeys(parts.needs))
-    made.results, made.media = tuple(parts.results), tuple(parts.media)
-    made.sealed = parts.sealed
-    return made
+        parts.add_message(raw.fields, raw.metadata)
+    message.answers = tuple(dict.fromkeys((*message.answers, *parts.answers)))
+    if raw.role == "user" and message.answers and not parts.own:
+        message.role = "tool"  # Anthropic's results come in the name of the user
+    message.text = "\n".join(parts.text)
+    if message.role != "tool":
+        message.own = message.text if parts.own == parts.text else "\n".join(parts.own)
+    message.calls = tuple(parts.calls.values())
+    message.needs = tuple(dict.fromkeys(parts.needs))
+    message.results = tuple(parts.results)
+    message.media = tuple(parts.media)
+    message.sealed = parts.sealed
+    return message
+
+
+def _raw_of(source: Any, index: int) -> _Raw:
+    """Return what a message holds.
+
+    Raises:
+        MessageError: it is of another type, or lacks a field; names the expected form.
+    """
+    if is_message(source):
+        role = ROLES.get(source.type) or _langchain_role(source, index)
+        metadata = {**source.response_metadata, **source.additional_kwargs}
+        return _Raw(role, vars(source), metadata, is_item=False)
+    if not isinstance(source, Mapping):
+        hint = "; of this one, message.model_dump()" if hasattr(source, "model_dump") else ""
+        raise MessageError(
+            f"message {index} is {type(source).__name__}; give LangChain messages or dicts such "
+            f'as {{"role": "user", "content": "..."}}{hint}'
+        )
+    fields = source if type(source) is dict else dict(source)
+    if "role" not in source and is_item(source):
+        return _Raw(_item_role(source), fields, fields, is_item=True)
+    return _Raw(_dict_role(source, index), fields, fields, is_item=False)
+
+
+def _answers_of(raw: _Raw) -> tuple[str, ...]:
+    """Return the ids of the calls that a message answers by its fields."""
+    if "function" in (raw.fields.get("type"), raw.fields.get("role")):
+        return (f"{FUNCTION}{raw.fields.get('name') or ''}",)
+    call_id = raw.fields.get("tool_call_id")
+    return (call_id,) if raw.role == "tool" and call_id is not None else ()
+
+
+def _continuation(raw: _Raw) -> str:
+    """Return how the answer that a message begins goes on; see `Message.goes_on`."""
+    if raw.metadata.get("stop_reason") == "pause_turn":
+        return "pause"
+    return "response" if raw.is_item or raw.fields.get("type") == "message" else ""
+
+
+def _is_plain_text(raw: _Raw) -> bool:
+    """Tell whether a message is its text and nothing else, as most are."""
+    if raw.is_item or type(raw.fields.get("content")) is not str:
+        return False
+    if raw.fields.get("tool_calls") or raw.fields.get("invalid_tool_calls"):
+        return False
+    return not raw.metadata or raw.metadata.keys() <= PLAIN_FIELDS
 
 
 def _langchain_role(message: Any, index: int) -> Role:
@@ -253,33 +318,44 @@ def _langchain_role(message: Any, index: int) -> Role:
 
 def _item_role(item: Mapping[str, Any]) -> Role:
     kind = kind_of(item)
-    run = bool(kind.answers) and item.get("execution") == "client"
-    return "tool" if run or kind.by == "client" else "assistant"
+    is_run_by_client = bool(kind.answers) and item.get("execution") == "client"
+    return "tool" if is_run_by_client or kind.by == "client" else "assistant"
 
 
 def _dict_role(message: Mapping[str, Any], index: int) -> Role:
-    name, content, wrong = message.get("role"), message.get("content"), ""
+    """Return the role of a dict.
+
+    Raises:
+        MessageError: it has none, or lacks what a message of its role has.
+    """
+    name = message.get("role")
+    content = message.get("content")
     role = ROLES.get(name.lower()) if isinstance(name, str) else None
+    problem = ""
     if not isinstance(name, str):
-        wrong = 'has no "role"; a message is a dict such as {"role": "user", "content": "..."}'
+        problem = 'has no "role"; a message is a dict such as {"role": "user", "content": "..."}'
     elif role is None:
-        wrong = f"has the unknown role {name!r}; known are {', '.join(ROLES)}"
+        problem = f"has the unknown role {name!r}; known are {', '.join(ROLES)}"
     elif "content" not in message and (role in ("user", "system") or "parts" in message):
-        wrong = (
+        problem = (
             f'has the role {name!r} and no "content"; give its text, which may be empty, or its '
             "blocks, as OpenAI and Anthropic write them"
         )
     elif name == "tool" and not isinstance(message.get("tool_call_id"), str):
-        wrong = 'has the role "tool" and no "tool_call_id" to say which call it answers'
+        problem = 'has the role "tool" and no "tool_call_id" to say which call it answers'
     elif content is not None and not isinstance(content, (str, list)):
-        wrong = f"has content of the type {type(content).__name__}; give text, a list, or null"
-    if role is None or wrong:
-        raise MessageError(f"message {index} {wrong}")
+        problem = f"has content of the type {type(content).__name__}; give text, a list, or null"
+    if role is None or problem:
+        raise MessageError(f"message {index} {problem}")
     return role
 
 
-def _named(part: Any, field: str) -> Any:
-    """Return a part of a message, or raise `TypeError` for an object that nothing here reads."""
+def _checked(part: Any, field: str) -> Any:
+    """Return a part of a message that can be read.
+
+    Raises:
+        TypeError: it is an object of a class that nothing here reads.
+    """
     if part is None or isinstance(part, (str, int, float, bytes, Mapping, list, tuple)):
         return part
     kind = type(part)
@@ -288,130 +364,161 @@ def _named(part: Any, field: str) -> Any:
 
 @dataclass(slots=True)
 class _Parts:
-    """A message taken apart.
-
-    `own` are the speaker's own words in `text`; `calls` stand by their ids, as some providers list
-    one twice.
-    """
+    """What the parts of a message say and do, collected one after another."""
 
     text: list[str] = field(default_factory=list)
     own: list[str] = field(default_factory=list)
+    """The speaker's own words in `text`."""
+
     calls: dict[str, Call] = field(default_factory=dict)
+    """By their ids, as some providers list a call twice."""
+
     answers: list[str] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
     media: list[Mapping[str, Any]] = field(default_factory=list)
     sealed: bool = False
 
-    def message(self, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
-        """Add a message by its fields; `beside` has what else its maker said of it."""
+    def add_message(self, fields: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
+        """Add a message: its thoughts, its content, and the calls beside it."""
+        self._add_thoughts(metadata)
         content = fields.get("content")
-        if beside:
-            thought = beside.get("reasoning_content") or beside.get("reasoning")  # as DeepSeek's
-            self.content(thought if isinstance(thought, str) else None)
-            if isinstance(details := beside.get("reasoning_details"), list):  # as OpenRouter's
-                self.content([one for one in details if not thought or at_path(one, "data")])
-            self.own.clear()  # a thought is said to nobody
-            if isinstance(content, str) and beside.get("type") == "computer_call_output":
-                content = [{"type": "input_image", "image_url": content}]
-        self.content(content)
-        self.content(beside.get("refusal"))
-        for holder in (fields, beside) if fields is not beside else (fields,):
-            for key in ("tool_calls", "invalid_tool_calls"):
-                listed = holder.get(key)
-                for call in listed if isinstance(listed, (list, tuple)) else ():
-                    if not isinstance(call, Mapping):
-                        _named(call, key)
-                    else:
-                        made = call.get("function") or call.get("custom") or call
-                        args = made.get("arguments", made.get("input", made.get("args")))
-                        self.call(call.get("id"), made.get("name"), args or "")
-        first = beside.get("function_call")  # Google repeats one of the calls
-        if first and isinstance(first, Mapping) and not fields.get("tool_calls"):
-            name = first.get("name") or ""
-            self.call(f"{FUNCTION}{name}", name, first.get("arguments", ""))
-        self.content(beside.get("tool_outputs"))  # of hosted tools, in ChatOpenAI's older form
+        if isinstance(content, str) and metadata.get("type") == "computer_call_output":
+            content = [{"type": "input_image", "image_url": content}]
+        self.add_content(content)
+        self.add_content(metadata.get("refusal"))
+        self._add_listed_calls(fields)
+        if metadata is not fields:
+            self._add_listed_calls(metadata)
+        function = metadata.get("function_call")
+        # Google repeats one of the calls here.
+        if isinstance(function, Mapping) and function and not fields.get("tool_calls"):
+            name = function.get("name") or ""
+            self._add_call(f"{FUNCTION}{name}", name, function.get("arguments", ""))
+        self.add_content(
+            metadata.get("tool_outputs")
+        )  # of hosted tools, in ChatOpenAI's older form
 
-    def call(self, call_id: object, name: object, args: Any) -> None:
+    def _add_thoughts(self, metadata: Mapping[str, Any]) -> None:
+        """Add thoughts that stand beside the content; nobody is told them, so they are not own."""
+        thoughts = metadata.get("reasoning_content") or metadata.get("reasoning")  # as DeepSeek's
+        self.add_content(thoughts if isinstance(thoughts, str) else None)
+        details = metadata.get("reasoning_details")  # as OpenRouter's
+        if isinstance(details, list):
+            self.add_content(
+                [detail for detail in details if not thoughts or at_path(detail, "data")]
+            )
+        self.own.clear()
+
+    def _add_listed_calls(self, fields: Mapping[str, Any]) -> None:
+        """Add calls that stand beside the content, as OpenAI and LangChain write them."""
+        for key in ("tool_calls", "invalid_tool_calls"):
+            listed = fields.get(key)
+            for call in listed if isinstance(listed, (list, tuple)) else ():
+                if not isinstance(call, Mapping):
+                    _checked(call, key)
+                    continue
+                call_fields = call.get("function") or call.get("custom") or call
+                args = call_fields.get("args")
+                args = call_fields.get("arguments", call_fields.get("input", args))
+                self._add_call(call.get("id"), call_fields.get("name"), args or "")
+
+    def _add_call(self, call_id: object, name: object, args: Any) -> None:
         """Add a call; one without an id pairs with nothing and is text."""
         call = Call(str(call_id or ""), str(name or ""), as_text(args))
         if call.id:
             self.calls.setdefault(call.id, call)
         else:
-            self.content(call.reading)
+            self.add_content(call.reading)
 
-    def content(self, content: Any) -> None:
+    def add_content(self, content: Any) -> None:
         """Add a content: text, a block of any provider, or a list of both."""
-        listed = isinstance(content, list)
-        for part in (content if listed else [content]) if content else ():
+        if not content:
+            return
+        is_list = isinstance(content, list)
+        for part in content if is_list else [content]:
             if isinstance(part, str):
                 text = part
             elif plain_text(part):
                 text = part["text"]
-            elif isinstance(part, Mapping) and (listed or "type" in part):
-                self.block(part)
+            elif isinstance(part, Mapping) and (is_list or "type" in part):
+                self.add_block(part)
                 continue
             else:
-                text = self._as_text(_named(part, "content"))
+                text = self._as_text(_checked(part, "content"))
             if text:
                 self.text.append(text)
                 self.own.append(text)
 
-    def block(self, block: Mapping[str, Any]) -> None:
+    def add_block(self, block: Mapping[str, Any]) -> None:
         """Add one block of any provider; an item of OpenAI's Responses is one."""
         block = opened(block)
         self.sealed |= block.get("type") == "compaction" and bool(block.get("encrypted_content"))
         kind = kind_of(block)
-        if kind.needs and (needed := first_id(block, kind.needs)):
+        needed = first_id(block, kind.needs) if kind.needs else ""
+        if needed:
             self.needs.append(needed)
         if kind.asks:
             name, args = called(block, kind)
             if not kind.args:  # a server's item, which may hold what its tool has drawn
                 args = without_bytes(args, self.media)
-            self.call(first_id(block, kind.asks), name, args)
+            self._add_call(first_id(block, kind.asks), name, args)
         elif kind.answers:
-            self._answer(block, kind)
+            self._add_answer(block, kind)
         else:
-            self._words(block, kind)
+            self._add_words(block, kind)
 
-    def _answer(self, block: Mapping[str, Any], kind: Kind) -> None:
-        inner, content = _Parts(), block.get("content", block.get("output"))
+    def _add_answer(self, block: Mapping[str, Any], kind: Kind) -> None:
+        content = block.get("content", block.get("output"))
         if content is None:
-            content = {key: block[key] for key in block if key not in _NO_RESULT} or None
-        inner.content(content)
-        answered = first_id(block, kind.answers)  # empty: it answers the newest call
-        failed = block.get("is_error") is True or bool(block.get("error"))
-        failed = failed or block.get("status") in ("error", "failed", "incomplete")
-        self.answers.append(answered)
-        self.results.append(Result(answered, "\n".join(inner.text), failed))
-        self.text += inner.text
-        self.media += inner.media
+            content = {key: block[key] for key in block if key not in _NOT_OF_RESULT} or None
+        parts = _Parts()
+        parts.add_content(content)
+        call_id = first_id(block, kind.answers)  # empty: it answers the newest call
+        self.answers.append(call_id)
+        self.results.append(Result(call_id, "\n".join(parts.text), _has_failed(block)))
+        self.text += parts.text
+        self.media += parts.media
 
-    def _words(self, block: Mapping[str, Any], kind: Kind) -> None:
-        said = [at_path(block, path) for path in kind.says]
-        said = [one for one in said if isinstance(one, (str, list))]
+    def _add_words(self, block: Mapping[str, Any], kind: Kind) -> None:
+        """Add what a block says that is neither a call nor an answer."""
         if at_path(block, "source.type") == "text":
-            said = [block["source"].get("data")]
-        if said:
-            self._beside(block, kind)
+            contents = [block["source"].get("data")]
+        else:
+            values = [at_path(block, path) for path in kind.says]
+            contents = [value for value in values if isinstance(value, (str, list))]
+        if contents:
+            self._add_unknown_media(block, kind)
         elif kind.media:
             self.media.append(block)
-            said = [described(block)]
-        else:  # nothing that we know: all of it, as it stands
-            content = block.get("content")
-            listed = isinstance(content, (str, list))
-            rest = {key: block[key] for key in block if key not in _NO_WORDS} if listed else block
-            said = [self._as_text(rest) if rest else None, content if listed else None]
-        for one in (*said, *(at_path(block, path) for path in kind.also)):
-            self.content(one)
+            contents = [described(block)]
+        else:
+            contents = self._all_of(block)
+        for content in (*contents, *(at_path(block, path) for path in kind.also)):
+            self.add_content(content)
 
-    def _beside(self, block: Mapping[str, Any], kind: Kind) -> None:
+    def _all_of(self, block: Mapping[str, Any]) -> list[Any]:
+        """Return all that a block of an unknown kind holds, as text, and then its content."""
+        content = block.get("content")
+        if not isinstance(content, (str, list)):
+            return [self._as_text(block)] if block else []
+        remaining = {key: block[key] for key in block if key not in _NOT_OF_TEXT}
+        return [self._as_text(remaining), content] if remaining else [content]
+
+    def _add_unknown_media(self, block: Mapping[str, Any], kind: Kind) -> None:
         """Add media that stand beside what a block says, under keys that nobody documents."""
-        heard = {path.partition(".")[0] for path in (*kind.says, *kind.also)}
+        read_keys = {path.partition(".")[0] for path in (*kind.says, *kind.also)}
         for key, part in block.items():
-            if key not in heard and key not in PROVEN:
+            if key not in read_keys and key not in PROVEN:
                 without_bytes({key: part}, self.media)
 
     def _as_text(self, value: Any) -> str:
         """Return a value that nothing here knows as text; encoded bytes in it count as media."""
         return as_text(without_bytes(value, self.media))
+
+
+def _has_failed(answer: Mapping[str, Any]) -> bool:
+    """Tell whether an answer is marked as an error."""
+    if answer.get("is_error") is True or answer.get("error"):
+        return True
+    return answer.get("status") in ("error", "failed", "incomplete")
