@@ -3,8 +3,6 @@
 import json
 import pickle
 from collections.abc import Iterator
-from dataclasses import fields
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +12,10 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from config_support import fits, loaded, written
-from conspectus import Compactor, SummarizationMiddleware
 from conspectus.cli.app import app
 from conspectus.config import ConfigError, SummarizationConfig, json_schema, load_config
-from conspectus.engine.settings import Settings
 
 PRESETS = sorted((Path(__file__).parents[1] / "examples" / "config").glob("*.yaml"))
-
-# Parameters of a compactor that make its meter and its room, not its engine.
-READ_APART = {"window", "reserved_tokens", "token_counter", "tokenizer"}
 
 # As DeerFlow's pydantic models read them. Its `SummarizationConfig` takes each of these.
 FORMS: list[tuple[str, str, Any]] = [
@@ -233,25 +226,3 @@ def test_wrong_values_do_not_matter_while_summarisation_is_off(tmp_path):
         assert part in told
     with pytest.raises(ConfigError, match="line 5"):
         load_config(written(tmp_path, section("enabled: true", "colour: blue", *lines)))
-
-
-def test_each_parameter_of_a_compactor_is_a_setting():
-    """`Settings.of` ignores others: one that is missing there would be taken and do nothing."""
-    parameters = set(signature(Compactor).parameters)
-    settings = {one.name for one in fields(Settings)}
-    assert parameters - settings == READ_APART
-
-
-def test_a_setting_has_the_same_default_wherever_it_is_set():
-    """Where another library's default has to stand, the page of that surface says so."""
-
-    def defaults(surface: Any) -> dict[str, Any]:
-        return {name: one.default for name, one in signature(surface).parameters.items()}
-
-    own, middleware = defaults(Compactor), defaults(SummarizationMiddleware)
-    differ = {name for name in own.keys() & middleware if own[name] != middleware[name]}
-    assert differ == {"keep", "model", "token_counter", "stale_results"}
-    file = {name: one.default for name, one in SummarizationConfig.model_fields.items()}
-    both = file.keys() & middleware
-    differ = {name for name in both if (file[name] or None) != (middleware[name] or None)}
-    assert differ == {"keep", "summary_prompt", "token_counter"}

@@ -1,16 +1,50 @@
-"""Answer a misspelt keyword argument with the one that was meant."""
+"""Arguments of constructors, each described once: as a field of a dataclass, with its docstring.
+
+A field says the name, the type, the default and the meaning of a setting, and its type says which
+values are valid. What a setting is for all ways in stands in one class; a way in adds to that by a
+subclass, and says there only what is its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import wraps
-from inspect import Parameter, signature
-from typing import ParamSpec, TypeVar
+import ast
+import inspect
+import math
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache, wraps
+from inspect import Parameter, Signature, signature
+from itertools import pairwise
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
-from conspectus.errors import did_you_mean
+from annotated_types import Ge, Gt, Le, Unit
+
+from conspectus.errors import PolicyError, did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+Instance = TypeVar("Instance")
+Surface = TypeVar("Surface", bound=type)
+
+LINE = 100  # characters of a line of a docstring
+SECTIONS = ("Returns:", "Raises:", "Example:")
+"""Sections of a docstring that stand behind the one of the arguments."""
 
 
 def unknown_argument(where: str, name: str, known: Iterable[str]) -> TypeError:
@@ -24,16 +58,14 @@ def unknown_argument(where: str, name: str, known: Iterable[str]) -> TypeError:
     return TypeError(f"{where}: unexpected keyword argument '{name}';{meant}")
 
 
-def suggesting(where: str, more: Iterable[str] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def suggesting(where: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a decorator under which a function names the keyword argument that was meant.
 
-    `where` is the name of the function, or of its class, in the error; `more` are names that it
-    takes beside those of its parameters.
+    `where` is the name of the function, or of its class, in the error.
     """
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
-        takes = signature(function).parameters.values()
-        known = {one.name for one in takes if one.kind is not Parameter.VAR_KEYWORD} | {*more}
+        known = signature(function).parameters.keys()
 
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -44,3 +76,301 @@ def suggesting(where: str, more: Iterable[str] = ()) -> Callable[[Callable[P, R]
         return checked
 
     return decorated
+
+
+# Functions and constructors that take the fields of a dataclass
+
+
+def function_takes(settings: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
+    """Make a decorator under which a function takes the fields of a dataclass as arguments.
+
+    The function gets one object of that dataclass. Callers, `help`, editors and type checkers see
+    each field by its name, its type and its default, and the docstring describes it.
+    """
+
+    def decorated(function: Callable[[T], R]) -> Callable[P, R]:
+        where = function.__name__
+
+        @wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            return function(_built(settings, where, args, kwargs))
+
+        @wraps(function)
+        async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+            coroutine: Any = function(_built(settings, where, args, kwargs))
+            return await coroutine
+
+        shown: Any = awaited if inspect.iscoroutinefunction(function) else called
+        shown.__signature__ = signature(function).replace(parameters=_parameters(settings))
+        shown.__doc__ = with_arguments(function.__doc__ or "", cast("type", settings))
+        return cast("Callable[P, R]", shown)
+
+    return decorated
+
+
+def takes(
+    settings: Callable[P, T],
+) -> Callable[[Callable[[Instance, T], None]], Callable[Concatenate[Instance, P], None]]:
+    """Make a decorator under which a constructor takes the fields of a dataclass as arguments.
+
+    It is `function_takes` for `__init__`; `documented`, over the class, adds to its docstring. A
+    constructor with `**names` of its own gets all keyword arguments there that are no fields.
+
+    Example:
+        >>> @dataclass
+        ... class Settings:
+        ...     size: int = 3
+        >>> class Box:
+        ...     @takes(Settings)
+        ...     def __init__(self, settings: Settings) -> None:
+        ...         self.settings = settings
+        >>> signature(Box), Box(size=5).settings
+        (<Signature (size: 'int' = 3)>, Settings(size=5))
+    """
+    parameters = _parameters(settings)
+    names = {parameter.name for parameter in parameters}
+
+    def decorated(
+        constructor: Callable[[Instance, T], None],
+    ) -> Callable[Concatenate[Instance, P], None]:
+        where = constructor.__qualname__.split(".")[-2]
+        instance, _, *others = signature(constructor).parameters.values()
+
+        @wraps(constructor)
+        def constructed(self: Instance, *args: Any, **kwargs: Any) -> None:
+            other: dict[str, Any] = {}
+            if others:
+                other = {name: value for name, value in kwargs.items() if name not in names}
+            own = {name: value for name, value in kwargs.items() if name not in other}
+            build: Any = constructor
+            build(self, _built(settings, where, args, own), **other)
+
+        shown: Any = constructed
+        shown.__signature__ = Signature([instance, *parameters, *others])
+        shown.settings = settings
+        return cast("Callable[Concatenate[Instance, P], None]", constructed)
+
+    return decorated
+
+
+def _parameters(settings: Any) -> list[Parameter]:
+    """Return the fields of a dataclass as parameters: those that a subclass describes come first.
+
+    So a way in shows what is its own before what all ways in share.
+    """
+    names: dict[str, None] = {}
+    for described in settings.__mro__:
+        names |= dict.fromkeys(vars(described).get("__annotations__", ()))
+    order = list(names)
+    parameters = signature(settings).parameters.values()
+    return sorted(parameters, key=lambda parameter: (parameter.kind, order.index(parameter.name)))
+
+
+def _built(
+    settings: Callable[..., T], where: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> T:
+    """Build settings of the arguments of a call.
+
+    Raises:
+        TypeError: an argument is unknown, is missing, or is there twice.
+    """
+    taken = signature(settings)
+    if unknown := kwargs.keys() - taken.parameters:
+        raise unknown_argument(where, min(unknown), taken.parameters)
+    try:
+        taken.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{where}: {error}") from None
+    return settings(*args, **kwargs)
+
+
+def documented(surface: Surface) -> Surface:
+    """Add the arguments that the constructor of a class `takes` to the docstring of the class."""
+    constructor = vars(surface)["__init__"]
+    shown: Any = surface
+    shown.__doc__ = _Docstring(surface.__doc__ or "", constructor.settings)
+    return surface
+
+
+class _Docstring:
+    """The docstring of a class, made when it is read, as the source is read for it."""
+
+    def __init__(self, text: str, settings: type) -> None:
+        self._text = text
+        self._settings = settings
+
+    def __get__(self, instance: object, owner: type | None = None) -> str:
+        return with_arguments(self._text, self._settings)
+
+
+def with_arguments(docstring: str, settings: type) -> str:
+    """Return a docstring with a section `Args:`, before what is raised and the example."""
+    lines = inspect.cleandoc(docstring).splitlines()
+    sections = (number for number, line in enumerate(lines) if line in SECTIONS)
+    before = next(sections, len(lines))
+    arguments = ["Args:", *_argument_lines(settings), ""]
+    if before == len(lines):
+        arguments = ["", *arguments[:-1]]
+    return "\n".join([*lines[:before], *arguments, *lines[before:]])
+
+
+def _argument_lines(settings: type) -> Iterator[str]:
+    texts = descriptions(settings)
+    for parameter in _parameters(settings):
+        text = " ".join(texts.get(parameter.name, "").split())
+        if "Default:" not in text and parameter.default is not Parameter.empty:
+            text = f"{text} Default: {_shown(parameter.default)}."
+        yield from textwrap.wrap(
+            f"{parameter.name}: {text}",
+            LINE,
+            initial_indent="    ",
+            subsequent_indent="        ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def _shown(default: object) -> str:
+    return f"`{default!r}`" if default is not None else "None"
+
+
+# What a field says of its setting
+
+
+@cache
+def descriptions(settings: type) -> Mapping[str, str]:
+    """Return the docstring of each field of a dataclass, by name.
+
+    It begins with the text of the class that describes the field first; a subclass adds to it.
+    Without the source, as in a program that is frozen, there are none.
+    """
+    texts: dict[str, str] = {}
+    for described in filter(is_dataclass, reversed(settings.__mro__)):
+        for name, text in _docstrings_in(described):
+            texts[name] = f"{texts[name]}\n\n{text}" if name in texts else text
+    return texts
+
+
+def meaning(settings: type, name: str) -> str:
+    """Return the first paragraph of a setting's docstring: what it means in every way in."""
+    return " ".join(descriptions(settings).get(name, "").partition("\n\n")[0].split())
+
+
+def _docstrings_in(described: type) -> Iterator[tuple[str, str]]:
+    """Yield the name and the docstring of each field that the body of a class has."""
+    for definition in _parsed(described.__module__).body:
+        if isinstance(definition, ast.ClassDef) and definition.name == described.__name__:
+            for statement, following in pairwise(definition.body):
+                if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
+                    name = ast.unparse(statement.target)
+                    yield name, inspect.cleandoc(ast.literal_eval(following.value))
+
+
+@cache
+def _parsed(module: str) -> ast.Module:
+    try:
+        return ast.parse(inspect.getsource(sys.modules[module]))
+    except OSError:
+        return ast.Module([], [])
+
+
+def default_of(settings: type, name: str) -> Any:
+    """Return the default of a field; raise `LookupError` for one that must be given."""
+    for field in fields(settings):
+        if field.name == name and field.default is not MISSING:
+            return field.default
+    raise LookupError(f"{settings.__name__} has no default for {name!r}")
+
+
+@dataclass(frozen=True)
+class Check:
+    """Which values of a setting are valid, where its type alone does not say so."""
+
+    passes: Callable[[Any], bool]
+    form: str  # completes "... must be"
+
+
+class Checked:
+    """A dataclass that checks its fields by their types.
+
+    Raises:
+        PolicyError: a value is not valid.
+    """
+
+    def __post_init__(self) -> None:
+        for name, default, check in _checks(cast("Any", type(self))):
+            value = getattr(self, name)
+            if value is not default and not check.passes(value):
+                raise PolicyError(f"{name} must be {check.form}, not {value!r:.200}")
+
+
+@cache
+def _checks(settings: Any) -> tuple[tuple[str, object, Check], ...]:
+    """Return the checks of a dataclass by the names of its fields, with their defaults."""
+    hints: dict[str, Any] = {}
+    for base in reversed(settings.__mro__):
+        names = vars(sys.modules[base.__module__])
+        for name, text in vars(base).get("__annotations__", {}).items():
+            # A type that only type checkers load stands for no check.
+            with suppress(NameError, TypeError):
+                hints[name] = eval(text, names)
+    checks: list[tuple[str, object, Check]] = []
+    for field in fields(settings):
+        check = _check_of(hints.get(field.name))
+        if check is not None:
+            checks.append((field.name, field.default, check))
+    return tuple(checks)
+
+
+def _check_of(hint: Any) -> Check | None:
+    """Return the check that a type stands for: a flag, a choice, a number, or one that it names."""
+    is_union = get_origin(hint) in (Union, UnionType)
+    members = get_args(hint) if is_union else (hint,)
+    optional = type(None) in members
+    kinds = [member for member in members if member is not type(None)]
+    if len(kinds) != 1:
+        return None
+    kind = kinds[0]
+    if kind is bool:
+        return Check(lambda value: isinstance(value, bool), "True or False")
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        return Check(lambda value: value in choices, f"one of {choices}")
+    if get_origin(kind) is Annotated:
+        base, *marks = get_args(kind)
+        checks = [mark for mark in marks if isinstance(mark, Check)]
+        return checks[0] if checks else _number_check(base, marks, optional=optional)
+    return None
+
+
+def _number_check(kind: type, marks: Iterable[object], *, optional: bool) -> Check:
+    """Return the check of a number: of a kind, between the bounds that are among its marks."""
+    classes = (int,) if kind is int else (int, float)
+    noun = "a whole number" if kind is int else "a number"
+    least = -math.inf
+    above = -math.inf
+    most = math.inf
+    bounds: list[str] = []
+    for mark in marks:
+        match mark:
+            case Unit(unit):
+                noun = unit
+            case Ge(bound):
+                least = cast("float", bound)
+                bounds.append(f"of at least {least:,}")
+            case Gt(bound):
+                above = cast("float", bound)
+                bounds.append(f"above {above:,}")
+            case Le(bound):
+                most = cast("float", bound)
+                bounds.append(f"at most {most:,}")
+
+    def passes(value: Any) -> bool:
+        if value is None:
+            return optional
+        if isinstance(value, bool) or not isinstance(value, classes):
+            return False
+        return least <= value <= most and value > above
+
+    form = f"{noun} {' and '.join(bounds)}"
+    return Check(passes, f"{form}, or None" if optional else form)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from conspectus import CompactionResult
-from conspectus._arguments import suggesting
+from conspectus._arguments import documented, takes
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.policy import whole
@@ -18,7 +18,10 @@ from conspectus.engine.background import Closing
 from conspectus.engine.compaction import compact
 from conspectus.engine.settings import (
     AnyArchive,
+    AnyTrigger,
     Engine,
+    PolicySettings,
+    PythonSettings,
     Settings,
     open_archive,
     window_of,
@@ -33,7 +36,6 @@ from conspectus.model.windows import limit_of, profile_of
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter, TokenMeter, family_of
 
-SETTINGS = {one.name for one in fields(Settings)} - {"model", "background", "summary_request"}
 KNOWN = 64  # models whose engine is remembered: a proxy's clients choose the names of models
 
 
@@ -49,21 +51,31 @@ class Request(TypedDict, total=False):
     answer_tokens: int | None  # its maximum, if part of the window: as much of it is left free
 
 
+@dataclass(frozen=True, kw_only=True)
+class FitterSettings(PythonSettings, PolicySettings):
+    """What a `Fitter` takes."""
+
+    archive: AnyArchive = field()
+    """`close` closes one that is opened here, as the end of a `with` does."""
+    trigger: AnyTrigger = ("fraction", 0.85)
+    window: int | Mapping[str, int] | None = None
+    """Input limit of the models, in tokens.
+
+    Or a mapping of their names to limits, where `gpt-4o` means `openai/gpt-4o` and
+    `gpt-4o-2024-08-06`, too, and `*` stands for anything. Default, also of models without a name in
+    it: their LangChain profile.
+    """
+    token_counter: TokenCounter | str | None = None
+    """As for `Compactor`."""
+
+
+@documented
 class Fitter(Closing):
     """Fit the messages of requests, for any model.
 
-    Args:
-        archive: an `Archive`, a LangGraph store, a path or a URL. `close` closes one that is opened
-            here, as the end of a `with` does.
-        window: input limit of the models in tokens; or a mapping of their names to limits, where
-            `gpt-4o` means `openai/gpt-4o` and `gpt-4o-2024-08-06`, too, and `*` stands for
-            anything. Default, also of models without a name in it: their LangChain profile.
-        token_counter: as for `Compactor`.
-        settings: `summarizer`, `trigger`, `keep`, `pin`, `stale_results` (here off by default),
-            and the others of `Compactor` but `model`, `tokenizer`, `reserved_tokens`, `background`
-            and `summary_request`.
-
-    Raises `PolicyError` for an invalid setting, `ArchiveError` if the archive cannot be opened.
+    Raises:
+        PolicyError: a setting is invalid.
+        ArchiveError: the archive cannot be opened.
 
     Example:
         >>> with Fitter(archive="memory:", window={"own-model": 32_000}) as fitter:
@@ -72,25 +84,23 @@ class Fitter(Closing):
         'kept'
     """
 
-    @suggesting("Fitter", SETTINGS)
-    def __init__(
-        self,
-        *,
-        archive: AnyArchive,
-        window: int | Mapping[str, int] | None = None,
-        token_counter: TokenCounter | str | None = None,
-        **settings: Any,
-    ) -> None:
+    @takes(FitterSettings)
+    def __init__(self, settings: FitterSettings) -> None:
+        window = settings.window
         for limit in window.values() if isinstance(window, Mapping) else (window,):
             window_of(limit, 0)
-        made = Settings.of({"trigger": ("fraction", 0.85), "keep": None, **settings})
-        self._windows, self._counter = window, token_counter
-        self._policy = replace(made.policy(), keep_is_set=made.keep is not None)
-        if (opened := open_archive(archive)) is None:
+        self._windows = window
+        self._counter = settings.token_counter
+        self._policy = replace(settings.policy(), keep_is_set=settings.keep is not None)
+        archive = open_archive(settings.archive)
+        if archive is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
-        self.archive, self._background = opened, None
-        self._opened = opened if isinstance(archive, (str, Path)) else None
-        self._settings = replace(made, archive=opened)
+        self.archive = archive
+        self._background = None
+        self._opened = archive if isinstance(settings.archive, (str, Path)) else None
+        names = {field.name for field in fields(Settings)} & {*vars(settings)}
+        shared = {name: getattr(settings, name) for name in names}
+        self._settings = Settings(**(shared | {"archive": archive}))
         self.engine = lru_cache(KNOWN)(self._made)  # of a model, with its window
 
     def fit(self, messages: Sequence[Source], **request: Unpack[Request]) -> CompactionResult:

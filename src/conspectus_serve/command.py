@@ -54,7 +54,14 @@ def serve(
     Clients need no change but the address: OpenAI's chat completions and Responses, Anthropic's
     messages. Keys go through and are kept nowhere.
     """
-    given = {**locals()}
+    options = {
+        "upstream": upstream,
+        "listen": listen,
+        "token": token,
+        "archive": archive,
+        "secret_file": secret_file,
+        "window": window,
+    }
     try:
         import uvicorn
 
@@ -69,7 +76,7 @@ def serve(
     from conspectus_serve.settings import load_settings
     from conspectus_serve.work import LOG
 
-    settings, summarization = load_settings(given.pop("config"), given)
+    settings, summarization = load_settings(config, options)
     with _listening(settings.host, settings.port) as listening:
         app = make_app(settings, summarization, beside=True)
         logging.basicConfig(level=logging.WARNING, format=LOG)

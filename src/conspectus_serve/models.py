@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -112,13 +112,16 @@ class Models:
         self._set_window = lru_cache(KNOWN)(self._window_that_is_set)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
-        made = settings_of(config)
-        self._counter = made["token_counter"] if config.token_counter else None
+        arguments = settings_of(config)
+        self._counter = arguments["token_counter"] if config.token_counter else None
         # That of the endpoint's own section goes before that of `summarization:`.
         own = settings.alternate_roles
         self.alternate_roles: AlternateRoles = config.alternate_roles if own == "auto" else own
-        self._pin = predicate(made["pin"])
-        self._given = {**made, "skills": None, "summarizer": config.model_name or EMBEDDED}
+        self._pin = predicate(arguments["pin"])
+        names = {field.name for field in fields(Settings)}
+        self._file_settings = Settings(
+            **{name: value for name, value in arguments.items() if name in names}
+        )
         if config.model_name and not names_embedded(config.model_name):
             # Its library takes seconds to load, which no request shall wait for.
             chat_model_named(config.model_name)
@@ -192,18 +195,21 @@ class Models:
 
         Where a client asks for a compaction, all leaves that may, for at most `max_notes` tokens.
         """
-        config, sizes = self._config, dict[str, Any]()
-        if max_notes is not None:
-            most = config.max_summary_tokens or max_notes
-            sizes = {"keep": ("messages", 1), "max_summary_tokens": most}
-        settings = Settings.of(
-            {**self._given, **sizes},
+        config = self._config
+        settings = replace(
+            self._file_settings,
+            summarizer=config.model_name or EMBEDDED,
             fallbacks=config.fallback_models,
+            skills=None,
             archive=self._archive,
-            pin=lambda one: isinstance(one, Odd) or bool(self._pin and self._pin(one)),
-            background=None,
+            pin=lambda message: isinstance(message, Odd) or bool(self._pin and self._pin(message)),
+            background=False,
             summary_request="smallest",
         )
+        if max_notes is not None:
+            most = config.max_summary_tokens or max_notes
+            settings = replace(settings, keep=("messages", 1), max_summary_tokens=most)
+        engine = Engine.build(settings, settings.policy(), self.meter(model))
         # Messages are joined where the request is written.
         engine = Engine.build(settings, settings.policy(), self.meter(model))
         return replace(engine, alternate=False)

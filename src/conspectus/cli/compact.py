@@ -15,29 +15,30 @@ from typer import Exit, Option
 from conspectus.archive import Scope, without_password
 from conspectus.cli import options, output
 from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, complain
-from conspectus.cli.options import LOCAL
+from conspectus.cli.options import LOCAL, help_of
 from conspectus.cli.output import STDOUT
 from conspectus.core.policy import names_embedded
 from conspectus.engine import Compactor
+from conspectus.engine.settings import CompactorSettings
 from conspectus.errors import InputError
 from conspectus.messages.alternation import AlternateRoles, alternates
 from conspectus.model import windows
 from conspectus.transcripts import mend, read_history, write_history
 
-KEEP = "How much of the newest stays in view, in the same form. Default: messages:20, or fewer."
-RESERVE = "Tokens of the window for the answer, the system prompt and tools."
+TRIGGER = help_of(
+    "trigger",
+    "tokens:8000, messages:50 or fraction:0.8 of the window. Join those that must all hold with +; "
+    "repeat the option for alternatives. Default: 85% of the window, else 170,000 tokens.",
+)
+KEEP = help_of("keep", "In the form of --trigger. Default: messages:20, or fewer.")
 MODEL = "What summarises: provider:model, which is recommended, or embedded, which quotes."
-TRIGGER = (
-    "When to compact: tokens:8000, messages:50 or fraction:0.8 of the window. Join those that must "
-    "all hold with +; repeat it for alternatives. Default: 85% of the window, else 170,000 tokens."
+ON_FAILURE = help_of(
+    "on_failure",
+    "degrade (keep the history while there is room, else use the embedded summariser), keep, or "
+    "raise.",
 )
-ON_FAILURE = (
-    "When no summary can be made: degrade (keep the history while there is room, else use the "
-    "embedded summariser), keep, or raise."
-)
-ROLES = (
-    "Whether messages of the user in a row become one, as Mistral's and Gemma's templates need it: "
-    "on, off, or auto (by the name of the model in FILE, else by what the history shows)."
+ROLES = help_of(
+    "alternate_roles", "on, off, or auto: by the model in FILE, else by what the history shows."
 )
 SAME = """outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped
     summary record_id archived""".split()  # in a result and in its JSON
@@ -48,20 +49,20 @@ def compact(
     trigger: Annotated[list[str] | None, Option(help=TRIGGER, show_default=False)] = None,
     keep: Annotated[str | None, Option(help=KEEP)] = None,
     window: options.WindowOption = None,
-    reserve: Annotated[int | None, options.tokens(RESERVE)] = None,
+    reserve: Annotated[int | None, options.tokens(help_of("reserved_tokens"))] = None,
     model: Annotated[
         str, Option("--model", "--summarizer", metavar="NAME", help=MODEL)
     ] = "embedded",
-    max_summary_tokens: Annotated[int | None, Option(help="Most tokens of the summary.")] = None,
+    max_summary_tokens: Annotated[int | None, Option(help=help_of("max_summary_tokens"))] = None,
     archive: options.ArchiveOption = None,
     no_archive: Annotated[bool, Option("--no-archive", help="Keep no originals.")] = False,
     thread: Annotated[str | None, Option(help="Name of the conversation.")] = None,
     tenant: options.TenantOption = LOCAL,
     force: Annotated[bool, Option("--force", help="Compact although nothing asks for it.")] = False,
-    redact: Annotated[bool, Option("--redact", help="Take secrets out of what is kept.")] = False,
+    redact: Annotated[bool, Option("--redact", help=help_of("redact"))] = False,
     focus: Annotated[str | None, Option(help="What a model is to keep above all.")] = None,
-    on_failure: Annotated[str, Option(help=ON_FAILURE)] = "degrade",
-    alternate_roles: Annotated[str, Option(help=ROLES)] = "auto",
+    on_failure: Annotated[str, Option(help=ON_FAILURE)] = CompactorSettings.on_failure,
+    alternate_roles: Annotated[str, Option(help=ROLES)] = CompactorSettings.alternate_roles,
     out: options.OutOption = None,
     as_json: options.JsonOption = False,
 ) -> None:

@@ -71,7 +71,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         for problem in error.problems:
             complain(problem)
         raise typer.Exit(BAD_INPUT) from None
-    notes = [*config.source.notes, *config.policy.caveats(limit), *served]
+    notes = [*config.source.notes, *config.policy().caveats(limit), *served]
     notes += on_models
     if not config.enabled:
         fix = "write 'enabled: true'" + " and a trigger" * (not config.trigger)

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
 
+from conspectus._arguments import meaning
 from conspectus.archive import Archive, Scope, check_address, default_archive_path
 from conspectus.core.policy import check_size
+from conspectus.engine.settings import CompactorSettings
 from conspectus.errors import InputError, NotFoundError
 from conspectus.recall.flow import unknown_thread
 from conspectus.tokens import family_of
@@ -48,7 +50,12 @@ def tokens(help: str, **more: Any) -> Any:
     return Option(parser=token_count, metavar="TOKENS", help=help, **more)
 
 
-WINDOW = "Input limit of the model that answers. Default: as FILE or its profile says."
+def help_of(setting: str, form: str = "") -> str:
+    """Return the help of the option for a setting: what it means, then the form of its value."""
+    return f"{meaning(CompactorSettings, setting)} {form}".strip()
+
+
+WINDOW = help_of("window", "Default: as FILE or its profile says.")
 WindowOption = Annotated[int | None, tokens(WINDOW, show_default=False)]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from inspect import signature
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from conspectus._langchain import is_runnable, named
 from conspectus.config.reading import Location, Source
 from conspectus.config.schema import SummarizationConfig, loaded
 from conspectus.core.policy import EMBEDDED, names_embedded
+from conspectus.engine.settings import FileSettings
 from conspectus.errors import ArchiveError, ConfigError, InputError, PolicyError
 from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import chat_model_named
@@ -72,11 +73,10 @@ def create_summarization_middleware(
         return None
     from conspectus.langchain import SummarizationMiddleware
 
-    made = {**settings_of(config), **models_of(config, model_registry, model)}
-    made |= {key: value for key, value in settings.items() if value is not None}
-    known = signature(SummarizationMiddleware).parameters.keys() | settings
+    arguments = {**settings_of(config), **models_of(config, model_registry, model)}
+    arguments |= {name: value for name, value in settings.items() if value is not None}
     try:
-        return SummarizationMiddleware(**{key: made[key] for key in made if key in known})
+        return SummarizationMiddleware(**arguments)
     except (ArchiveError, InputError) as error:  # of its archive
         raise type(error)(config.source.problem(("archive",), str(error))) from error
 
@@ -118,12 +118,18 @@ def create_middleware(
 
 
 def settings_of(config: SummarizationConfig) -> dict[str, Any]:
-    """Return all settings but models and window, in the form that the engine takes."""
+    """Return all settings of the middleware but its models, in the form of Python."""
     from langchain_core.messages.utils import count_tokens_approximately
 
-    made = {**dict(config), "keep": config.keep.pair, "skills": config.skills}
-    made |= {name: loaded(made[name]) for name in ("token_counter", "pin", "redact")}
-    return {**made, "token_counter": made["token_counter"] or count_tokens_approximately}
+    settings = {field.name: getattr(config, field.name) for field in fields(FileSettings)}
+    return {
+        **settings,
+        "keep": config.keep.pair,
+        "skills": config.skills,
+        "pin": loaded(config.pin),
+        "redact": loaded(config.redact),
+        "token_counter": loaded(config.token_counter) or count_tokens_approximately,
+    }
 
 
 def models_of(
@@ -215,7 +221,7 @@ def window_of(config: SummarizationConfig, name: str, profile: int | None = None
     provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
     window = config.window or declared_window(entry) or profile
     window = window or (profile_of(str(entry.get("model", name)), provider) if name else None)
-    if window is None and config.enabled and config.policy.needs_window:
+    if window is None and config.enabled and config.policy().needs_window:
         text = "a fraction means nothing, as the window of the answering model is unknown; write "
         text += "'window: <its input limit in tokens>', or use tokens or messages"
         raise config.source.error(("keep" if config.keep.type == "fraction" else "trigger",), text)

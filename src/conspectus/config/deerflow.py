@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +23,7 @@ from conspectus.bridge import arun
 from conspectus.config.building import models_of, settings_of
 from conspectus.config.reading import Source
 from conspectus.config.schema import EARLIER, Size, SummarizationConfig
-from conspectus.engine.settings import Settings
+from conspectus.engine.settings import KEEP
 from conspectus.errors import ConfigError, SummaryError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.langchain.channel import Channel
@@ -54,8 +53,7 @@ def config_of(app_config: Any) -> SummarizationConfig:
     except ValidationError as error:
         mistakes = source.mistakes(error, SummarizationConfig, Size)
         raise ConfigError(source.problems(mistakes)) from error
-    config._source = source
-    return config
+    return config.with_source(source)
 
 
 def _plain(part: Any) -> dict[str, Any]:
@@ -111,7 +109,7 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         model: Any,
         *,
         trigger: Any = None,
-        keep: Any = Settings.keep,
+        keep: Any = KEEP,
         trim_tokens_to_summarize: int | None = None,
         summary_prompt: str | None = None,
         before_summarization: Sequence[Any] | None = None,
@@ -131,20 +129,18 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
                 return model
             return _create_chat_model(name, app_config)
 
-        known = signature(SummarizationMiddleware).parameters
-        made = {name: part for name, part in settings_of(config).items() if name in known}
-        made |= _models_of(config, registry, own, model)
-        made |= {
+        arguments = settings_of(config) | _models_of(config, registry, own, model)
+        arguments |= {
             "trigger": trigger,
             "keep": keep,
             "summary_prompt": summary_prompt,
             "before_summarization": list(before_summarization or ()) or None,
             "tenant": user_of_deerflow,
         }
-        if alternates(made.get("alternate_roles", "auto"), named(made["model"])) is None:
+        if alternates(config.alternate_roles, named(arguments["model"])) is None:
             # DeerFlow's own middleware puts messages of the user in a row into each request.
-            made["alternate_roles"] = "off"
-        super().__init__(**(made | settings))
+            arguments["alternate_roles"] = "off"
+        super().__init__(**(arguments | settings))
 
     @property
     def guards(self) -> tuple[ContextGuard[Any, Any], ...]:

@@ -101,7 +101,9 @@ class Source:
         fields = {name: one for model in models for name, one in model.model_fields.items()}
         named = place[:-1] if kind == "extra_forbidden" else place
         key = next((fields[step] for step in reversed(named) if step in fields), None)
-        about = f" ({key.description})" if key and key.description else ""
+        about = ""
+        if key is not None and key.description:
+            about = f" ({key.description[0].lower()}{key.description[1:].removesuffix('.')})"
         if kind == "extra_forbidden":
             known = models[-1 if len(place) > 1 else 0].model_fields
             meant = did_you_mean(place[-1], known) or f" known are {', '.join(known)}{about}"

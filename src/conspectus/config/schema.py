@@ -12,7 +12,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     PrivateAttr,
@@ -24,18 +23,22 @@ from pydantic import (
 )
 from pydantic.json_schema import GenerateJsonSchema
 
+from conspectus._arguments import meaning
 from conspectus.config.reading import SECTION, Source, read_section
-from conspectus.core.policy import HOUR, SMALLEST_SUMMARY, Policy, StaleResults, parse_trigger
-from conspectus.engine.settings import Settings, window_of
+from conspectus.core.policy import Policy, StaleResults, parse_trigger
+from conspectus.engine.settings import (
+    MOST_TOKENS,
+    FileSettings,
+    RequestForm,
+    window_of,
+)
 from conspectus.errors import ConfigError, did_you_mean
 from conspectus.messages.alternation import AlternateRoles
-from conspectus.messages.requests import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.tools import FOLDER, Skills
 from conspectus.redaction import Redaction
 from conspectus.tokens import TokenMeter
 
-MOST = 10**12  # more tokens than any window has
 ARCHIVES = ("sqlite:///", "postgresql://", "postgres://", "memory:", ":memory:")
 VOCABULARIES = ("tiktoken:", "tokenizers:")
 OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic reads them
@@ -73,7 +76,7 @@ def _check_sizes(sizes: Mapping[Kind, int | float]) -> None:
     """Refuse a number that is no size of its kind."""
     for kind, value in sizes.items():
         share = kind == "fraction"
-        if not (0 < value <= 1 if share else isinstance(value, int) and 1 <= value <= MOST):
+        if not (0 < value <= 1 if share else isinstance(value, int) and 1 <= value <= MOST_TOKENS):
             form = "tokens and messages are whole numbers from 1 on, and a fraction is above 0 and "
             raise ValueError(f"{form}at most 1, such as 'type: fraction, value: 0.8', not {value}")
 
@@ -111,7 +114,6 @@ def _on_and_off(value: Any) -> Any:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
-Whole = Annotated[int, Field(ge=1, le=MOST)]
 Amount = Annotated[
     int | float,
     Field(gt=0),
@@ -119,23 +121,29 @@ Amount = Annotated[
     AfterValidator(lambda one: one if one % 1 else int(one)),
 ]
 Text = Annotated[str, Field(min_length=1)]
-Redact = Annotated[bool | Text, Field(union_mode="left_to_right")]
-Recall = Literal["off", "tool", "auto"]
+RedactorName = Annotated[
+    bool | Text,
+    Field(union_mode="left_to_right"),
+    _checked(lambda value: Redaction.of(loaded(value))),
+]
+Recall = Annotated[
+    Literal["off", "tool", "auto"],
+    BeforeValidator(lambda value: "off" if value is False else value),
+]
 
 
-class Part(BaseModel):
+class Part(
+    BaseModel,
+    frozen=True,
+    extra="forbid",
+    hide_input_in_errors=True,
+    protected_namespaces=(),
+    use_attribute_docstrings=True,
+):
     """A mapping of the section: its keys are known, and its values are read as DeerFlow's are."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        hide_input_in_errors=True,
-        protected_namespaces=(),
-        use_attribute_docstrings=True,
-    )
 
-
-class Size(Part):
+class Size(Part, frozen=True):
     """A number of tokens, of messages, or a share of the model's window."""
 
     type: Kind
@@ -173,10 +181,10 @@ Trigger = Annotated[
 ]
 
 
-class SummarizationConfig(Part):
+class SummarizationConfig(Part, FileSettings, frozen=True):
     """The `summarization:` section of a configuration file; `load_config` reads one.
 
-    Attributes are the keys of the section; `docs/config.md` explains each.
+    Its keys are settings of the middleware, but for those below; `docs/config.md` explains each.
 
     Raises:
         pydantic.ValidationError: an unknown key or an invalid value.
@@ -188,57 +196,36 @@ class SummarizationConfig(Part):
     """
 
     enabled: bool = False
-    """whether anything is summarised"""
+    """Whether anything is summarised."""
     model_name: Text | None = None
-    """the writer: of `models`, provider:model, embedded for none; null for the agent's own"""
-    trigger: Trigger | None = None
-    """when: {type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}"""
-    keep: Size = Size(type="messages", value=20)
-    """how much of the newest history stays in view, such as {type: messages, value: 20}"""
-    trim_tokens_to_summarize: Whole | None = None
-    """tokens of one reading; more is read in further calls; null for no limit"""
+    """The writer: of `models`, provider:model, embedded for none; null for the agent's own."""
+    trigger: Trigger | None = None  # type: ignore[assignment]
+    """{type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}."""
+    keep: Size = Size(type="messages", value=20)  # type: ignore[assignment]
+    """Such as {type: messages, value: 20}."""
     summary_prompt: Annotated[Text, _checked(Template)] | None = None
-    """instructions for the model, with {messages} where they go; else they follow"""
+    """Without {messages} they follow."""
     skill_file_read_tool_names: list[Text] = ["read_file", "read", "view", "cat"]
-    """tools that read skill files; [] for none"""
+    """Tools that read skill files; [] for none."""
     skills_path: Text | None = None
-    """the folder of skills; null for skills.container_path, else /mnt/skills"""
+    """The folder of skills; null for skills.container_path, else /mnt/skills."""
     token_counter: Annotated[Text, AfterValidator(_counter)] | None = None
-    """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate"""
-    max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST)] | None = None
-    """the most that the text of a summary takes, in tokens"""
-    notes: bool = Settings.notes
-    """whether the user's words and one line a call stand beside the summary"""
-    summarizer_timeout: Annotated[float, Field(gt=0, le=HOUR)] | None = Settings.summarizer_timeout
-    """seconds for one call of a summariser; null for no limit"""
+    """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate."""
     fallback_models: list[Text] = []
-    """models to try in turn when the first one fails"""
-    on_failure: Literal["degrade", "keep", "raise"] = Settings.on_failure
-    """without a summary: degrade (keep the history while it fits, then quote it), keep or raise"""
-    recall: Annotated[Recall, BeforeValidator(lambda one: "off" if one is False else one)] = "off"
-    """how originals come back: off, by a tool, or by themselves (auto)"""
-    recall_tokens: Annotated[int, Field(ge=LEAST_RECALL, le=MOST)] = 512
-    """the most that is recalled for a turn, in tokens"""
-    history: Literal["replace", "preserve"] = "replace"
-    """whether the messages in the state are rewritten, or all stay there"""
-    redact: Annotated[Redact, _checked(lambda one: Redaction.of(loaded(one)))] = False
-    """takes secrets out of what is kept: true, or package.module:function from text to text"""
+    """Models to try in turn when the first one fails."""
+    recall: Recall = "off"
+    redact: RedactorName = False  # type: ignore[assignment]
+    """true, or package.module:function from text to text."""
     pin: Annotated[Text, _checked(loaded)] | None = None
-    """a marker in the additional_kwargs of messages that stay, or package.module:function"""
-    window: Whole | None = None
-    """input limit of the answering model, in tokens; null for its profile's"""
-    reserved_tokens: Annotated[int, Field(ge=0, le=MOST)] = 0
-    """tokens of the window that messages cannot have"""
+    """A key of additional_kwargs, or package.module:function."""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
-    """old results of tools are truncated: true, or some of over, newest, least, tools, exclude"""
-    background: bool = False
-    """whether the next summary is prepared beside the agent, from 0.7 of the trigger on"""
-    summary_request: Literal["smallest", "cached"] = "smallest"
-    """what a model is sent: what leaves, or the agent's last request, which its provider has"""
+    """true, or some of over, newest, least, tools, exclude, arguments."""
+    summary_request: RequestForm = "smallest"
+    """smallest or cached."""
     alternate_roles: Annotated[AlternateRoles, BeforeValidator(_on_and_off)] = "auto"
-    """user messages in a row become one, as Mistral and Gemma need it: on, off, or auto"""
+    """on, off, or auto."""
     archive: Annotated[Text, AfterValidator(_archive)] | None = None
-    """where originals go: sqlite:///FILE, postgresql://... or memory:; null for the graph's"""
+    """sqlite:///FILE, postgresql://... or memory:; null for the graph's."""
     _source: Source = PrivateAttr(default_factory=Source)
 
     @model_validator(mode="after")
@@ -254,7 +241,12 @@ class SummarizationConfig(Part):
         """The file's lines and secrets; empty for a configuration made in Python."""
         return self._source
 
-    @property
+    def with_source(self, source: Source) -> Self:
+        """Return the configuration with the file that it was read from."""
+        config = self.model_copy()
+        config._source = source  # type: ignore[misc]
+        return config
+
     def policy(self) -> Policy:
         """When the file asks for a compaction, and what stays then."""
         return Policy(parse_trigger(self.trigger or None), self.keep.pair)
@@ -273,6 +265,17 @@ class SummarizationConfig(Part):
 
     def __repr_args__(self) -> list[tuple[str, Any]]:
         return list(self.plain(only_set=True).items())
+
+
+def _describe_keys() -> None:
+    """Describe each key by the setting that it stands for, then by what a file writes."""
+    for name, key in SummarizationConfig.model_fields.items():
+        setting = meaning(FileSettings, name).replace("None", "null")
+        key.description = " ".join(filter(None, (setting, key.description)))
+    SummarizationConfig.model_rebuild(force=True)
+
+
+_describe_keys()
 
 
 def load_config(
@@ -318,8 +321,7 @@ def load_config(
         if str(section.get("enabled")).lower() not in OFF:
             raise ConfigError(notes)
         config = SummarizationConfig()
-    config._source = replace(source, notes=notes)
-    return config
+    return config.with_source(replace(source, notes=notes))
 
 
 def _check_form(section: Any, source: Source) -> None:

@@ -7,9 +7,10 @@ logged and tried again at the next step.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware._utils import append_to_system_message
@@ -17,17 +18,18 @@ from deepagents.middleware.summarization import SummarizationMiddleware as Repla
 from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr
 from langchain_core.language_models import BaseChatModel
 
+from conspectus._arguments import default_of, documented, takes
 from conspectus.archive import Scope
 from conspectus.archive.values import label_hash
 from conspectus.bridge import io
-from conspectus.core.policy import StaleResults
+from conspectus.core.policy import AnyStale, ContextSize, StaleResults
 from conspectus.core.records import Record
-from conspectus.engine.settings import model_of, window_of
+from conspectus.engine.settings import AnyTrigger, model_of, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.forms import model_name
-from conspectus.langchain.settings import DEPRECATED
+from conspectus.langchain.settings import DEPRECATED, InstanceName, SummarizationSettings
 from conspectus.langchain.state import CompactionState
 from conspectus.messages import read_messages
 from conspectus.model.calls import profile_window
@@ -71,25 +73,52 @@ def summarization_defaults(model: object, *, window: int | None = None) -> dict[
     return {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10), **large, **limits}
 
 
+class _ByModel:
+    """The default of a setting that follows from the limits of the model."""
+
+    def __repr__(self) -> str:
+        return "summarization_defaults(model)"
+
+    def __reduce__(self) -> str:
+        return "BY_MODEL"  # a copy is the same object
+
+
+BY_MODEL: Any = _ByModel()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepAgentsSettings(SummarizationSettings):
+    """What a `DeepAgentsSummarization` takes."""
+
+    model: str | BaseChatModel = field(kw_only=False)
+    backend: BackendProtocol | None = field(default=None, kw_only=False)
+    """A backend of Deep Agents.
+
+    Originals are written there as readable files, in a folder for each session, for the agent's own
+    file tools. Default: None, for no such files.
+    """
+    trigger: AnyTrigger = BY_MODEL
+    keep: ContextSize = BY_MODEL
+    reserved_tokens: int = BY_MODEL
+    stale_results: AnyStale = BY_MODEL
+    truncate_args_settings: Mapping[str, Any] | None = BY_MODEL
+    """Deep Agents' own setting for old arguments, of which `max_length` and None count."""
+    history: Literal["replace", "preserve"] = "preserve"
+    recall: Literal["off", "tool", "auto"] = "auto"
+    name: InstanceName = NAME
+
+
 class DeepAgentsState(CompactionState):
     _conspectus_mirrored: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
+@documented
 class DeepAgentsSummarization(SummarizationMiddleware):
     """`SummarizationMiddleware` with the defaults of Deep Agents.
 
     The history in the state stays complete; the model sees a summary and what is new. In the
     `middleware` of `conspectus.deep_agents.create_deep_agent` its settings hold for every subagent,
     each with the limits of its own model.
-
-    Args:
-        model: whose window is managed, as a model or a `provider:model` string; it also writes
-            the summaries unless `summarizer` does.
-        backend: of Deep Agents; originals are written there as readable files, in a folder for
-            each session, for the agent's own file tools. Default: no such files are written.
-        window: input limit of the model in tokens, if its profile has none or a wrong one.
-        options: further parameters of `SummarizationMiddleware`, such as `archive` or `trigger`;
-            also Deep Agents' `truncate_args_settings`, of which `max_length` and None count.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -105,37 +134,23 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     state_schema = DeepAgentsState
     excluded_as = Replaced  # a profile that leaves out the one of Deep Agents leaves out this one
 
-    def __init__(
-        self,
-        model: str | BaseChatModel,
-        backend: BackendProtocol | None = None,
-        *,
-        window: int | None = None,
-        **options: Any,
-    ) -> None:
+    @takes(DeepAgentsSettings)
+    def __init__(self, settings: DeepAgentsSettings, **deprecated_kwargs: Any) -> None:
+        backend = settings.backend
         if backend is not None and not isinstance(backend, BackendProtocol):
             raise PolicyError(f"backend must be one of deepagents.backends, not {backend!r}")
+        model = cast("BaseChatModel", model_of(settings.model, settings.summarizer))
         self._backend = backend
-        model = cast("BaseChatModel", model_of(model, options.get("summarizer")))
-        if "truncate_args_settings" in options:
-            given = options.pop("truncate_args_settings"), options.get("stale_results")
-            options["stale_results"] = StaleResults.of_arguments(*given)
-        defaults: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
-        defaults.update(summarization_defaults(model, window=window))
-        for old in DEPRECATED.keys() & options.keys():
-            defaults.pop(DEPRECATED[old][0])
-        super().__init__(model, **{**defaults, **options})
-        self._options = {**options, "archive": self.archive, "window": window}
+        self._build(_with_limits(settings, model, deprecated_kwargs), deprecated_kwargs)
+        self._given = replace(settings, model=model, archive=self.archive)
+        self._old = deprecated_kwargs
 
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
         """Make the same for the model of a subagent, with its limits and the same archive."""
-        one, other = ((model_name(each), profile_window(each)) for each in (model, self.model))
-        options = dict(self._options)
-        # A model that does not say its name is another.
-        if model is not self.model and (one != other or one[0].endswith(":")):
-            del options["window"]
-            options.pop("reserved_tokens", None)
-        copy = DeepAgentsSummarization(model, self._backend, **options)
+        settings = replace(self._given, model=model)
+        if _is_another(model, self.model):
+            settings = replace(settings, window=None, reserved_tokens=BY_MODEL)
+        copy = DeepAgentsSummarization(**vars(settings), **self._old)
         # One preparation for all, which ends when the first is closed.
         copy._setup.engine = replace(copy._setup.engine, background=self._background)
         return copy
@@ -202,6 +217,38 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             system = append_to_system_message(request.system_message, note)
             request = request.override(system_message=system)
         return request
+
+
+def _with_limits(
+    settings: DeepAgentsSettings, model: BaseChatModel, old: Mapping[str, Any]
+) -> DeepAgentsSettings:
+    """Return settings with the defaults that follow from the limits of a model.
+
+    `old` are arguments under LangChain's old names, which count instead of a default.
+    """
+    defaults = summarization_defaults(model, window=settings.window)
+    if settings.truncate_args_settings is not BY_MODEL:
+        stale = None if settings.stale_results is BY_MODEL else settings.stale_results
+        arguments = StaleResults.of_arguments(settings.truncate_args_settings, stale)
+        settings = replace(settings, stale_results=arguments)
+    limits: dict[str, Any] = {}
+    for name in ("trigger", "keep", "reserved_tokens", "stale_results"):
+        if getattr(settings, name) is BY_MODEL:
+            limits[name] = defaults.get(name, default_of(SummarizationSettings, name))
+    for old_name in DEPRECATED.keys() & old.keys():
+        name = DEPRECATED[old_name][0]
+        if name in limits:
+            limits[name] = default_of(SummarizationSettings, name)
+    return replace(settings, model=model, **limits)
+
+
+def _is_another(model: BaseChatModel, other: BaseChatModel) -> bool:
+    """Return whether two models differ; one that does not say its name is another."""
+    if model is other:
+        return False
+    name = model_name(model)
+    same = (name, profile_window(model)) == (model_name(other), profile_window(other))
+    return not same or name.endswith(":")
 
 
 def folder_of(backend: BackendProtocol, scope: Scope) -> str:

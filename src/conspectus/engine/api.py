@@ -8,26 +8,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Self
 
-from conspectus._arguments import suggesting
-from conspectus._langchain import hide_from_streams, is_message, is_runnable
+from conspectus._arguments import documented, takes
+from conspectus._langchain import hide_from_streams, is_message
 from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
-from conspectus.core.policy import AnyStale, OnFailure, plain_words
+from conspectus.core.policy import plain_words
 from conspectus.engine.background import Closing, Preparation, begin
 from conspectus.engine.cached_request import last_request_of
 from conspectus.engine.compaction import compact, unread
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import (
-    AnyArchive,
-    AnyListeners,
-    AnySummarizer,
+    CompactorSettings,
     Engine,
-    OnEvent,
-    Pin,
-    Settings,
     meter_of,
     model_of,
     window_of,
@@ -35,18 +30,11 @@ from conspectus.engine.settings import (
 from conspectus.engine.thread import Memory, Thread, ThreadId, scope_of
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
-from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
-from conspectus.notes.tools import Tool
 from conspectus.observe import heard_by, log
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.flow import unknown_thread
-from conspectus.redaction import Redact
-from conspectus.tokens import TokenCounter
-
-if TYPE_CHECKING:
-    from langchain_core.runnables import Runnable
 
 NO_WINDOW = "the window of the model is not known: pass window=<tokens>, or a trigger"
 MERGED = (
@@ -54,88 +42,12 @@ MERGED = (
     'a node of LangGraph return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), '
     "*result.messages]}"
 )
+CALLER = 4  # frames from a warning of `_build` to the line that makes the compactor
 
 
+@documented
 class Compactor(Attributes, Closing):
     """Keep histories inside a window, and every original within reach.
-
-    Args:
-        model: the model that answers, as a LangChain chat model or a `provider:model` string. It
-            writes the summaries unless `summarizer` does, and gives the tokenizer and the window,
-            if it has a profile. A summariser as for `summarizer` may stand in its place, which only
-            writes. Default: none; then the embedded summariser writes.
-        summarizer: who writes instead of `model`: a `Summarizer`, a chat model, a `provider:model`
-            string, a callable or Runnable that takes messages and returns text, or `"embedded"`,
-            the `EmbeddedSummarizer`, which extracts by rules and needs no model and no network; a
-            model is recommended.
-        trigger: when to compact: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
-            window; a dict for conditions that must all hold; a list for alternatives. Default:
-            `("fraction", 0.85)` with a `window`, else `("tokens", 170_000)`.
-        keep: how much of the newest history stays in view, as one such tuple, where that leaves
-            room to grow. Default: 20 messages, and fewer as soon as they take much of the room.
-        window: input limit of the model that answers, in tokens. The result always fits it.
-            Default: that of the profile of `model`; if that is unknown, the result must fit in the
-            smallest `tokens` trigger.
-        reserved_tokens: tokens of the window for output, system prompt and tools that are not in
-            the messages. Default: 0.
-        archive: where originals go: an `Archive`, a LangGraph `BaseStore`, a path or a URL
-            (`sqlite:///...`, `postgresql://...`, `memory:`). Without one, results say
-            `archived=False`, nothing is clipped, and nothing can be recalled.
-        token_counter: a LangChain `token_counter`, by whose count of the list a history fits or
-            does not; or a vocabulary as for `tokenizer`. Default: an estimate, corrected by the
-            usage that models reported in the history.
-        tokenizer: what counts tokens, and does nothing else: the name of a model, whose tokenizer
-            is estimated, or a vocabulary such as `"tiktoken:o200k_base"` or
-            `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: that of `model`;
-            without one, or for an unknown name (which is logged), for each piece of a text the
-            tokens of the family that takes most.
-        max_summary_tokens: most tokens of the text of a summary, without the first line and the
-            note of its message, some 35 tokens. A longer one is asked for once more, shorter, then
-            cut behind its last whole sentence, and `result.cut` says so. Default: a third of the
-            budget is asked for, and a longer one is used if it fits and is smaller than what it
-            replaces.
-        notes: whether the user's words and one line a call are written beside what the summariser
-            writes. False shows only the summariser's text. Default: True.
-        tool_table: tools of yours, as `conspectus.notes.Tool`: which argument names the thing that
-            a call is about, and whether a call changes anything. Default: a table of common ones.
-        trim_tokens_to_summarize: the size of one reading, in tokens; everything is read in any
-            case. Default: what the summariser's window takes.
-        fallbacks: summarisers to try in turn when the first one fails.
-        on_failure: when none succeeds: `"degrade"` keeps the history while there is room and else
-            uses the embedded summariser; `"keep"` keeps it; `"raise"` raises.
-        pin: a function that says of a message whether it must stay in view; or the name of a
-            marker in `additional_kwargs` (of a dict: among its keys).
-        stale_results: shows results of tools, and arguments, that are older than `keep` short, with
-            a pointer to the original, where that makes a summary needless: True, False, or a dict
-            with some of `over` (tokens of a large one, default 1,000), `newest` (how many results
-            stay whole whatever `keep` says, default 0), `least` (tokens that must be freed,
-            default: enough to reach half of the trigger), `tools` (the only ones), `exclude` and
-            `arguments` (False leaves the agent's own messages whole). It needs an archive. See
-            `docs/concepts.md`.
-        summarizer_timeout: seconds that one call of a model, or one try of your own summariser,
-            may take, at most 3,600; None for no limit. Default: 120.
-        on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; as
-            `pin` in the thread that called, or below an async call in one beside the event loop.
-        redact: takes secrets out of all that is archived, indexed, summarised, noted or passed to
-            hooks and listeners; messages in view stay as they are. True or `"secrets"`
-            for the default redactor, a function from text to text, or a `Redactor`. If it fails,
-            nothing is archived, and the history stays. Default: None, for off.
-        telemetry: one or several listeners for this compactor only, such as
-            `conspectus.observe.OpenTelemetry()`. Default: only those of the process.
-        background: True prepares the next notes in the background, in a thread, from seven tenths
-            of the trigger on. At the trigger they are swapped in. Until they are finished the
-            history is kept as it is while it fits the window. Default: False. See
-            `docs/operations.md`.
-        summary_request: `"cached"` asks for a summary with the messages of the last result and one
-            instruction after them, if they hold all that is evicted: the provider then reads them
-            from its cache. For loops whose model also summarises; a Runnable says how the loop
-            calls it, such as `model.bind_tools(tools)`. `"smallest"` sends only what leaves. See
-            `docs/cost.md`. Default: `"smallest"`.
-        alternate_roles: whether messages of the user that stand in a row become one in views, as
-            the chat templates of Mistral, Gemma and others demand: `"on"`, `"off"`, or `"auto"`:
-            by the name of the model, and for an unknown one if no model has answered two in a row
-            in the history. The summary and the task behind it then are one message, which is taken
-            apart when it comes back. Default: `"auto"`. See `docs/loops.md`.
 
     It is a context manager: after the block nothing is prepared any more, and an archive that it
     has opened is closed; see `close`. `copy.deepcopy` shares its archive, and without one what this
@@ -151,59 +63,37 @@ class Compactor(Attributes, Closing):
         'kept'
     """
 
-    @suggesting("Compactor")
-    def __init__(
-        self,
-        model: AnySummarizer | None = None,
-        *,
-        summarizer: AnySummarizer | None = None,
-        trigger: object = None,
-        keep: object = None,
-        window: int | None = None,
-        reserved_tokens: int = 0,
-        archive: AnyArchive | None = None,
-        token_counter: TokenCounter | str | None = None,
-        tokenizer: str | None = None,
-        max_summary_tokens: int | None = None,
-        notes: bool = True,
-        tool_table: Sequence[Tool] = (),
-        trim_tokens_to_summarize: int | None = None,
-        fallbacks: Sequence[AnySummarizer] = (),
-        on_failure: OnFailure = Settings.on_failure,
-        pin: Pin | None = None,
-        stale_results: AnyStale = True,
-        summarizer_timeout: float | None = Settings.summarizer_timeout,
-        on_event: OnEvent | None = None,
-        redact: Redact = None,
-        telemetry: AnyListeners = None,
-        background: bool = False,
-        summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
-        alternate_roles: AlternateRoles = "auto",
-    ) -> None:
-        self._given = {key: value for key, value in locals().items() if key != "self"}
-        model = model_of(model, summarizer)
-        request = "cached" if is_runnable(summary_request) else summary_request
-        window = profile_window(model) if window is None else window
-        room = window_of(window, reserved_tokens)
+    @takes(CompactorSettings)
+    def __init__(self, settings: CompactorSettings) -> None:
+        self._build(settings, Memory())
+
+    def _build(self, given: CompactorSettings, memory: Memory) -> None:
+        self._given = given
+        model = model_of(given.model, given.summarizer)
+        window = profile_window(model) if given.window is None else given.window
+        room = window_of(window, given.reserved_tokens)
+        trigger = given.trigger
         if trigger is None:
             if room is None and model is not None:
                 log("no_window", NO_WINDOW, level=logging.INFO)
-            trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
-        settings = Settings.of(locals(), summary_request=request)
-        policy = replace(settings.policy(), keep_is_set=keep is not None)
+            # As in Deep Agents.
+            trigger = ("tokens", 170_000) if room is None else ("fraction", 0.85)
+        settings = replace(given, model=model, trigger=trigger)
+        policy = replace(settings.policy(), keep_is_set=given.keep is not None)
         if policy.needs_window and room is None:
             raise PolicyError(
                 "a fraction needs to know the window of the model that answers: pass window=<its "
                 "input limit in tokens> (--window in a command), or use tokens or messages instead"
             )
         for caveat in policy.caveats(window):
-            warnings.warn(caveat, UserWarning, stacklevel=3)
-        meter = meter_of(token_counter, tokenizer, model)
-        self._engine = Engine.build(settings, policy, meter)
-        self._last_request = last_request_of(self._engine, summary_request, window)
-        self.policy, self.archive = self._engine.policy, self._engine.archive
+            warnings.warn(caveat, UserWarning, stacklevel=CALLER)
+        meter = meter_of(settings.token_counter, settings.tokenizer, model)
+        self._engine = replace(Engine.build(settings, policy, meter), memory=memory)
+        self._last_request = last_request_of(self._engine, settings.summary_request, window)
+        self.policy = self._engine.policy
+        self.archive = self._engine.archive
         self._background = self._engine.background
-        self._opened = self.archive if isinstance(archive, (str, Path)) else None
+        self._opened = self.archive if isinstance(given.archive, (str, Path)) else None
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
@@ -212,12 +102,15 @@ class Compactor(Attributes, Closing):
         self._is_built = True
 
     def __repr__(self) -> str:
-        own, room, archive = self._engine.settings, self._room, self._engine.settings.archive
-        plain = archive is None or isinstance(archive, (str, Path))
-        where = without_password(str(archive)) if plain else type(archive).__name__
+        settings = self._engine.settings
+        archive = settings.archive
+        is_address = archive is None or isinstance(archive, (str, Path))
+        where = without_password(str(archive)) if is_address else type(archive).__name__
+        window = None if self._room is None else self._room.limit
         return (
-            f"Compactor(summarizer={' or '.join(self._engine.writers)!r}, trigger={own.trigger}, "
-            f"keep={self.policy.keep}, window={room and room.limit}, archive={where})"
+            f"Compactor(summarizer={' or '.join(self._engine.writers)!r}, "
+            f"trigger={settings.trigger}, keep={self.policy.keep}, window={window}, "
+            f"archive={where})"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -225,7 +118,7 @@ class Compactor(Attributes, Closing):
 
         So it goes on with the same histories; the one that opened the archive closes it.
         """
-        return self._of({**self._given, "archive": self.archive}, memory=self._engine.memory)
+        return self._of(replace(self._given, archive=self.archive), self._engine.memory)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the settings: who reads them opens the archive again, by its address.
@@ -233,7 +126,7 @@ class Compactor(Attributes, Closing):
         Raises:
             TypeError: the archive has no address, or ends with this process.
         """
-        archive = self._given["archive"]
+        archive = self._given.archive
         if archive in (":memory:", "memory:") or not isinstance(archive, (str, Path, type(None))):
             where = "in memory" if isinstance(archive, str) else f"a {type(archive).__name__}"
             raise TypeError(
@@ -243,12 +136,10 @@ class Compactor(Attributes, Closing):
         return type(self)._of, (self._given,)
 
     @classmethod
-    def _of(cls, given: dict[str, Any], memory: Memory | None = None) -> Self:
-        made = cls.__new__(cls)
-        Compactor.__init__(made, **given)
-        if memory is not None:
-            made._engine = replace(made._engine, memory=memory)
-        return made
+    def _of(cls, settings: CompactorSettings, memory: Memory | None = None) -> Self:
+        compactor = cls.__new__(cls)
+        compactor._build(settings, Memory() if memory is None else memory)
+        return compactor
 
     def compact(
         self,

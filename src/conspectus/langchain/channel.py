@@ -95,7 +95,7 @@ class Channel:
     @cached_property
     def _tenant(self) -> str:
         """The tenant: as configured, else the authenticated user, else the local one."""
-        tenant = self.setup.given["tenant"]
+        tenant = self.setup.settings.tenant
         if tenant is None:
             user = getattr(getattr(self.runtime, "server_info", None), "user", None)
             tenant = getattr(user, "identity", None) or None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from inspect import signature
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast, get_args
 
 from langchain.agents.middleware.types import (
@@ -19,20 +18,20 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.types import Command
 
-from conspectus._arguments import unknown_argument
+from conspectus._arguments import documented, takes
 from conspectus.core.items import Window
 from conspectus.core.plan import STUCK
 from conspectus.engine.cached_request import tools_size
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.settings import window_of
+from conspectus.engine.settings import ReservedTokens, Tokens, window_of
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.channel import Channel, Handler
 from conspectus.langchain.forms import model_name
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
 from conspectus.langchain.others import laid_over, of_objects
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, with_room
-from conspectus.langchain.settings import Setup
+from conspectus.langchain.settings import MiddlewareSettings, Setup
 from conspectus.langchain.state import Recalled, Requested, name_messages
 from conspectus.messages.alternation import with_parts
 from conspectus.messages.requests import with_recalled, without_recalled
@@ -47,9 +46,40 @@ NO_WINDOW = (
     "ContextGuard(window=...). What the provider refuses as too long is made smaller all the same"
 )
 
-OnStuck = Literal["raise", "send"]
+DEFAULTS = {field.name: field.default for field in fields(MiddlewareSettings)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class GuardSettings(MiddlewareSettings):
+    """What a `ContextGuard` takes; those of the middleware are for a guard that stands alone."""
+
+    summarization: SummarizationMiddleware[Any, Any] | None = field(default=None, kw_only=False)
+    """The `SummarizationMiddleware` of the same agent.
+
+    Its summariser, archive and settings are used. Default: one of the guard's own with the
+    embedded summariser, and with the settings that are given here.
+    """
+    window: Tokens | None = None
+    """Input limit of the model, in tokens.
+
+    Default: the one that `summarization` was given, for its own model; else that of the profile of
+    the model that is called.
+    """
+    reserved_tokens: ReservedTokens | None = None
+    """Tokens left for the answer.
+
+    Default: the model's own limit of its output, if it has one, and at most half of the window.
+    """
+    on_stuck: Literal["raise", "send"] = "raise"
+    """What happens if nothing makes a request fit.
+
+    `"raise"` raises a `StuckError` with the numbers; `"send"` sends it all the same.
+    """
+    name: str = "ContextGuard"
+    """Name of this instance."""
+
+
+@documented
 class ContextGuard(WrapsCalls[ContextT, ResponseT]):
     """Measure the request that is really sent, make it fit, and rescue overflows.
 
@@ -60,19 +90,6 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
     that model. What was summarised here is in the state, and is not paid for again. Without an
     archive large results of tools are truncated for one request only, and stay whole in the
     state.
-
-    Args:
-        summarization: the `SummarizationMiddleware` of the same agent, whose summariser, archive
-            and settings are used. Default: one of its own with the embedded summariser.
-        window: input limit of the model, in tokens. Default: the one that `summarization` was
-            given, for its own model; else that of the profile of the model that is called.
-        reserved_tokens: tokens left for the answer. Default: the model's own limit of its output,
-            if it has one, and at most half of the window.
-        on_stuck: if nothing makes it fit: `"raise"` a `StuckError` with the numbers, or `"send"` it
-            all the same.
-        name: of this instance.
-        settings: without `summarization`, parameters of `SummarizationMiddleware`, such as
-            `archive`, `summarizer`, `keep` or `redact`.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -85,37 +102,30 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         >>> middleware = [summarization, ContextGuard(summarization, window=8_000)]
     """
 
-    def __init__(
-        self,
-        summarization: SummarizationMiddleware | None = None,
-        *,
-        window: int | None = None,
-        reserved_tokens: int | None = None,
-        on_stuck: OnStuck = "raise",
-        name: str = "ContextGuard",
-        **settings: Any,
-    ) -> None:
+    @takes(GuardSettings)
+    def __init__(self, settings: GuardSettings) -> None:
         super().__init__()
-        window_of(window, reserved_tokens or 0)
-        if on_stuck not in ("raise", "send"):
-            raise PolicyError(f'on_stuck must be "raise" or "send", not {on_stuck!r}')
+        window_of(settings.window, settings.reserved_tokens or 0)
+        summarization = settings.summarization
         if summarization is not None and not isinstance(summarization, SummarizationMiddleware):
             raise PolicyError(
                 "summarization must be a conspectus SummarizationMiddleware, not "
                 f"{type(summarization)}; leave it out to guard an agent without one"
             )
-        known = signature(SummarizationMiddleware).parameters
-        if unknown := settings.keys() - known:
-            own = {*signature(ContextGuard).parameters, *known} - {"settings", "deprecated_kwargs"}
-            raise unknown_argument("ContextGuard", min(unknown), own)
-        if summarization is not None and settings:
+        alone = {field.name: getattr(settings, field.name) for field in fields(MiddlewareSettings)}
+        if summarization is None:
+            summarization = SummarizationMiddleware(None, **alone)
+        elif ignored := [name for name in alone if alone[name] is not DEFAULTS[name]]:
             raise PolicyError(
-                f"{', '.join(settings)} is for a guard that stands alone; pass it to the "
+                f"{', '.join(ignored)} is for a guard that stands alone; pass it to the "
                 "SummarizationMiddleware, whose settings are used"
             )
-        self.window, self.reserved_tokens, self.on_stuck = window, reserved_tokens, on_stuck
-        self.summarization = summarization or SummarizationMiddleware(None, **settings)
-        self._name, self._is_built = str(name), True
+        self.summarization = summarization
+        self.window = settings.window
+        self.reserved_tokens = settings.reserved_tokens
+        self.on_stuck = settings.on_stuck
+        self._name = str(settings.name)
+        self._is_built = True
 
     async def _called(self, request: ModelRequest[Any], handler: Handler) -> Any:
         call, outer = GuardedCall(self, of_objects(request)), GUARDED.set(True)
@@ -192,7 +202,7 @@ class GuardedCall:
             # The channel still holds what a record covers: a call before this one was rescued.
             self._whole = await channel.shown(self._whole)
         meter = setup.engine.meter
-        window = guard.window or setup.given["window"] or profile_window(request.model)
+        window = guard.window or setup.settings.window or profile_window(request.model)
         answer = guard.reserved_tokens
         if answer is None:
             answer = reserved_for_answer((request.model_settings, request.model), window)

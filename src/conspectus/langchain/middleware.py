@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
-from dataclasses import replace
-from operator import is_
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
@@ -23,20 +22,12 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from conspectus._arguments import documented, takes
 from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
-from conspectus.core.policy import AnyStale, OnFailure, names_embedded, plain_words
+from conspectus.core.policy import names_embedded, plain_words
 from conspectus.engine.background import Closing, Preparations
-from conspectus.engine.hooks import BeforeSummarization
-from conspectus.engine.settings import (
-    AnyArchive,
-    AnyListeners,
-    AnySummarizer,
-    OnEvent,
-    Pin,
-    Settings,
-    model_of,
-)
+from conspectus.engine.settings import KEEP, model_of
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.channel import Channel, Handler
 from conspectus.langchain.others import of_objects
@@ -47,22 +38,28 @@ from conspectus.langchain.recall import (
     shown_in_turn,
     tool_to_compact,
 )
-from conspectus.langchain.settings import KEPT, Model, PreviewChoice, Setup, deprecated
+from conspectus.langchain.settings import (
+    KEPT,
+    Setup,
+    SummarizationSettings,
+    read_deprecated,
+)
 from conspectus.langchain.state import (
     Asked,
     CompactionState,
-    Tenant,
     name_messages,
 )
-from conspectus.messages.alternation import AlternateRoles
 from conspectus.model.prompts import DEFAULT_SUMMARY_PROMPT
-from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
-from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter
 
+NAMES = tuple(field.name for field in fields(SummarizationSettings) if field.name != "name")
+"""Settings that are attributes; `name` is one of LangChain's own."""
+
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
-"""Parameters that agents and their states depend on."""
+"""Settings that agents and their states depend on."""
+
+CALLER = 4  # frames from a warning of `_build` to the line that makes the middleware
 
 GUARDED = ContextVar("conspectus-guarded", default=False)
 """Whether a guard has measured the request already, further out."""
@@ -103,6 +100,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
         return await arun(self._called(request, send))
 
 
+@documented
 class SummarizationMiddleware(
     WrapsCalls[ContextT, ResponseT], Closing, Generic[ResponseT, ContextT]
 ):
@@ -115,59 +113,6 @@ class SummarizationMiddleware(
 
     It sees only the messages. `ContextGuard`, placed last, sees the system prompt, the tools and
     other middleware's additions; without it, leave room for them with `reserved_tokens`.
-
-    Args:
-        model: whose window is managed, as a model or a `provider:model` string; it also writes the
-            summaries unless `summarizer` does. None for the embedded summariser and no profile.
-        trigger: when to summarise: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
-            model's window; a dict for conditions that must all hold; a list for alternatives.
-            Default: never.
-        keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
-        token_counter: the count for trigger and keep: a function, or a vocabulary such as
-            `"tiktoken:o200k_base"`. Default: LangChain's approximation. Whether a history fits the
-            window is estimated, unless a counter is given.
-        summary_prompt: instructions for a model, with `{messages}` where they go. Default, also for
-            None: ours, which is `conspectus.langchain.DEFAULT_SUMMARY_PROMPT` and may be extended.
-        trim_tokens_to_summarize: the size of one reading, in tokens; more is read in further
-            calls, never dropped. Default: what the summariser's own window takes.
-        summarizer: the summariser instead of `model`: a model, a string, a Runnable, a sync or
-            async callable that takes messages and returns text, a `Summarizer`, or `"embedded"`.
-        archive: where originals go: a LangGraph store, an `Archive`, a path or a URL. Default: the
-            store given to `create_agent(store=...)`, else none.
-        tenant: the owner of the conversations: a text, or a callable over the runtime. Default: the
-            authenticated user, else `"local"`.
-        history: `"replace"` rewrites the messages in the state; `"preserve"` leaves them there and
-            shows the model the summary in their place.
-        preview: True interrupts the graph with the finished summary before it takes effect; resume
-            with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
-            `{"type": "reject"}`. A callable is asked instead, and returns the text or None. An
-            answer to another process needs an archive: else the approval is void.
-        recall: `"tool"` gives the agent a tool `recall` that finds archived originals again;
-            `"auto"` also shows the model those that a user's message needs; `"off"` does neither.
-        recall_tokens: most tokens of recalled originals at a turn; an answer of the tool takes at
-            most twice that. Both take at most a quarter of the window.
-        compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
-        on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
-            same comes as custom stream events.
-        before_summarization: sync or async functions, one or several, that get the messages that
-            are about to leave; see `conspectus.langchain.SummarizationEvent`.
-        skills: a `conspectus.langchain.Skills` with the names of the tools that read skill files; a
-            reference to each file stays in the notes. Default: none.
-        name: of this instance, so that two can stand in one agent. Default: of its class.
-        window: input limit of the model, in tokens, instead of its profile's.
-        reserved_tokens: tokens of the window that messages cannot have, also of one that the guard
-            was given; a guard measures the real figure. Default: 0.
-        summary_request: `"cached"` asks for a summary after the agent's last request, if possible,
-            so that the provider reads it from its cache (`docs/cost.md`). Default: `"smallest"`.
-        alternate_roles: whether messages of the user in a row are one message in requests, as the
-            templates of Mistral and Gemma demand: `"on"`, `"off"`, or `"auto"`: by the name of the
-            model that is called, by what its provider has refused, which is then sent again, and
-            for an unknown one if no model has answered two in a row. The state keeps each as it is.
-            Default: `"auto"`.
-
-    `on_failure`, `fallbacks`, `max_summary_tokens`, `notes`, `tool_table`, `pin`, `telemetry`,
-    `redact`, `summarizer_timeout`, `background` and `stale_results` are as for `Compactor`; but
-    `stale_results` is off by default, as LangChain's middleware truncates nothing.
 
     Each is an attribute, read at each step: `middleware.keep = ("messages", 5)` counts from the
     next one on. Agents and their states depend on `archive`, `history`, `recall`, `recall_tokens`,
@@ -191,123 +136,108 @@ class SummarizationMiddleware(
         ['RemoveMessage', 'HumanMessage', 'HumanMessage']
     """
 
-    if TYPE_CHECKING:  # the parameters
+    if TYPE_CHECKING:  # the settings, which are attributes
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(
-        self,
-        model: str | Model | None,
-        *,
-        trigger: Any = None,
-        keep: Any = Settings.keep,
-        token_counter: TokenCounter | str = count_tokens_approximately,
-        summary_prompt: str | None = DEFAULT_SUMMARY_PROMPT,
-        trim_tokens_to_summarize: int | None = None,
-        summarizer: AnySummarizer | None = None,
-        archive: AnyArchive | None = None,
-        tenant: Tenant = None,
-        history: Literal["replace", "preserve"] = "replace",
-        on_failure: OnFailure = Settings.on_failure,
-        fallbacks: Sequence[AnySummarizer] = (),
-        max_summary_tokens: int | None = None,
-        notes: bool = True,
-        tool_table: Sequence[Tool] = (),
-        pin: Pin | None = None,
-        preview: PreviewChoice = False,
-        recall: Literal["off", "tool", "auto"] = "off",
-        recall_tokens: int = 512,
-        compact_tool: bool = False,
-        on_event: OnEvent | None = None,
-        telemetry: AnyListeners = None,
-        before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None = None,
-        skills: Skills | None = None,
-        redact: Redact = None,
-        name: str | None = None,
-        window: int | None = None,
-        reserved_tokens: int = 0,
-        summarizer_timeout: float | None = Settings.summarizer_timeout,
-        stale_results: AnyStale = None,
-        background: bool = False,
-        summary_request: Literal["smallest", "cached"] = "smallest",
-        alternate_roles: AlternateRoles = "auto",
-        **deprecated_kwargs: Any,
-    ) -> None:
-        given = dict(locals())
-        for other in ("self", "name", "deprecated_kwargs", "__class__"):
-            given.pop(other, None)
-        if name is not None and not (isinstance(name, str) and name):
-            raise PolicyError(f"name must be a text, not {name!r}")
-        self._name = name or type(self).__name__
-        old = deprecated(deprecated_kwargs, given)
-        given["summary_prompt"] = summary_prompt or DEFAULT_SUMMARY_PROMPT
-        given["trigger"] = deepcopy(old.get("trigger") if trigger is None else trigger)
-        given["keep"] = old.get("keep", keep) if keep == Settings.keep else keep
-        given["model"] = None if names_embedded(model) else model_of(model, summarizer)
-        self._parameters = tuple(given)
-        vars(self).update(given)
-        self._open()
-        for caveat in self._setup.caveats({*dir(type(self))} - {*dir(SummarizationMiddleware)}):
-            warnings.warn(caveat, UserWarning, stacklevel=2)
+    @takes(SummarizationSettings)
+    def __init__(self, settings: SummarizationSettings, **deprecated_kwargs: Any) -> None:
+        self._build(settings, deprecated_kwargs)
+
+    def _build(self, settings: SummarizationSettings, old: Mapping[str, Any]) -> None:
+        """Check the settings, make what they stand for, and warn of those without effect.
+
+        `old` are arguments under LangChain's old names.
+        """
+        renamed = read_deprecated(old, NAMES, stacklevel=CALLER + 1)
+        trigger = renamed.get("trigger") if settings.trigger is None else settings.trigger
+        keep = renamed.get("keep", settings.keep) if settings.keep == KEEP else settings.keep
+        model = model_of(settings.model, settings.summarizer)
+        settings = replace(
+            settings,
+            model=None if names_embedded(settings.model) else model,
+            trigger=deepcopy(trigger),
+            keep=keep,
+            summary_prompt=settings.summary_prompt or DEFAULT_SUMMARY_PROMPT,
+        )
+        self._name = settings.name or type(self).__name__
+        vars(self).update({name: getattr(settings, name) for name in NAMES})
+        self._open(settings)
+        of_subclass = {*dir(type(self))} - {*dir(SummarizationMiddleware)}
+        for caveat in self._setup.caveats(of_subclass):
+            warnings.warn(caveat, UserWarning, stacklevel=CALLER)
+
+    def _open(self, settings: SummarizationSettings) -> None:
+        """Make what no copy has: the archive of an address, and the tools."""
+        self._address = settings.archive
+        self._made = Setup(settings, self._where)
+        self._has_changed = False
+        archive = self._made.engine.archive
+        self._opened = archive if isinstance(settings.archive, (str, Path)) else None
+        tools = [tool_to_compact()] if settings.compact_tool else []
+        if settings.recall != "off":
+            tools = [recall_tool(lambda: self._setup, 2 * settings.recall_tokens), *tools]
+        vars(self).update(archive=archive, tools=tools, _is_built=True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in NAMES:
+            vars(self)["_has_changed"] = True
 
     @property
     def token_counter(self) -> TokenCounter:
         """The count of a list of messages by which the trigger goes, as a function."""
-        given = vars(self)["token_counter"]
-        if callable(given) and given is not count_tokens_approximately:
-            return cast("TokenCounter", given)
+        counter = vars(self)["token_counter"]
+        if callable(counter) and counter is not count_tokens_approximately:
+            return cast("TokenCounter", counter)
         return cast("TokenCounter", self._setup.counting.of)
 
     @token_counter.setter
     def token_counter(self, value: TokenCounter | str) -> None:
         vars(self)["token_counter"] = value
 
-    def _open(self) -> None:
-        """Make what no copy has: the archive of an address, and the tools."""
-        own, self._made, self._address = vars(self), cast("Setup | None", None), self.archive
-        made = self._setup
-        own["archive"] = made.given["archive"] = made.engine.archive
-        self._opened = self.archive if isinstance(self._address, (str, Path)) else None
-        tools = [tool_to_compact()] if self.compact_tool else []
-        if self.recall != "off":
-            tools = [recall_tool(lambda: self._setup, 2 * self.recall_tokens), *tools]
-        own.update(tools=tools, _is_built=True)
-
     @property
     def _setup(self) -> Setup:
-        """What the parameters make as they are now."""
-        made, now = self._made, [*map(vars(self).__getitem__, self._parameters)]
-        if made is not None and all(map(is_, now, made.given.values())):
-            return made
-        given = dict(zip(self._parameters, now, strict=True))
-        before = given if made is None else made.given
+        """What the settings make as they are now."""
+        if not self._has_changed:
+            return self._made
+        before = self._made.settings
+        settings = self._settings()
         for name in FIXED:
-            if given[name] is not before[name] and given[name] != before[name]:
-                vars(self)[name] = before[name]
+            value = getattr(before, name)
+            if getattr(settings, name) is not value and getattr(settings, name) != value:
+                vars(self)[name] = value
                 raise PolicyError(f"{name} cannot change later; build middleware and agent anew")
-        setup = Setup(given, self._where)
-        if made is not None and setup.given["background"] is made.given["background"]:
-            setup.engine = replace(setup.engine, background=made.engine.background)
+        setup = Setup(settings, self._where)
+        if settings.background is before.background:
+            setup.engine = replace(setup.engine, background=self._made.engine.background)
         self._made = setup
+        self._has_changed = False
         return setup
+
+    def _settings(self) -> SummarizationSettings:
+        """Return the settings as the attributes say them."""
+        return SummarizationSettings(**{name: vars(self)[name] for name in NAMES})
 
     @property
     def _background(self) -> Preparations | None:  # type: ignore[override]
-        return self._made.engine.background if self._made is not None else None
+        return self._made.engine.background
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_made", "_address", "_opened", "tools")
-        own = {key: value for key, value in vars(self).items() if key not in made}
-        return {**own, "archive": self._address}
+        made = ("_made", "_has_changed", "_address", "_opened", "tools")
+        state = {name: value for name, value in vars(self).items() if name not in made}
+        return {**state, "archive": self._address}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._open()
+        self._open(self._settings())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        memo[id(self)] = copy = type(self).__new__(type(self))
+        copy = type(self).__new__(type(self))
+        memo[id(self)] = copy
         # The archive stays with the one that opened it.
-        memo.update((id(one), one) for one in (self.archive, self.telemetry) if one is not None)
+        shared = [part for part in (self.archive, self.telemetry) if part is not None]
+        memo.update((id(part), part) for part in shared)
         copy.__setstate__(deepcopy({**self.__getstate__(), "archive": self.archive}, memo))
         return copy
 

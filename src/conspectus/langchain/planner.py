@@ -164,7 +164,7 @@ class Step:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
         setup = self._setup
         run = self._channel.run
-        if setup.given["preview"] is True and not run.has_checkpointer:
+        if setup.settings.preview is True and not run.has_checkpointer:
             raise PolicyError(NO_CHECKPOINTER)
         if focus is not None or self._held.pending:
             return True

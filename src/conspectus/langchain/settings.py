@@ -1,12 +1,12 @@
-"""Read the parameters, which are plain attributes, and build what they make together."""
+"""What the middleware takes, and what its settings make together for all threads of a graph."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from langchain.agents.middleware import SummarizationMiddleware as Replaced
 from langchain_core.language_models import BaseChatModel
@@ -15,35 +15,44 @@ from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
-from conspectus._arguments import unknown_argument
+from conspectus._arguments import Check, unknown_argument
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import is_async
 from conspectus.core.items import Window
-from conspectus.core.policy import whole
-from conspectus.engine.hooks import PreviewRequest
-from conspectus.engine.settings import Engine, Settings, window_of
+from conspectus.core.policy import ContextSize
+from conspectus.engine.hooks import Preview, PreviewRequest
+from conspectus.engine.settings import (
+    KEEP,
+    AgentSettings,
+    AnyArchive,
+    AnyTrigger,
+    Engine,
+    PolicySettings,
+    PythonSettings,
+    RequestForm,
+    SessionSettings,
+    Settings,
+    WindowSettings,
+    window_of,
+)
 from conspectus.errors import PolicyError
 from conspectus.langchain.cache import Counting, SessionCache
 from conspectus.langchain.forms import Forms
-from conspectus.langchain.state import Requested
+from conspectus.langchain.state import Requested, Tenant
+from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.framing import SUMMARY_NAME
 from conspectus.messages.reading import CHARACTERS, THREADS
-from conspectus.messages.requests import LEAST_RECALL
 from conspectus.model.calls import profile_window
+from conspectus.model.prompts import DEFAULT_SUMMARY_PROMPT
 from conspectus.observe import log
-from conspectus.tokens import TokenMeter
-
-Model = BaseChatModel | Runnable[Any, Any]
-PreviewChoice = bool | Callable[[PreviewRequest], str | None]
+from conspectus.tokens import TokenCounter, TokenMeter
 
 DEPRECATED = {
     "max_tokens_before_summary": ("trigger", "tokens"),
     "messages_to_keep": ("keep", "messages"),
 }
 """LangChain's old names of parameters, with the new ones and the kind of size that they meant."""
-
-CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")}
 
 KEPT = "kept in the history"
 """Location of originals in a clip, where the channel keeps every message."""
@@ -66,45 +75,126 @@ PREVIEW = "conspectus.preview"
 
 ANSWERS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"type": "reject"}'
 
+Model: TypeAlias = BaseChatModel | Runnable[Any, Any]
+
+
+def _is_preview(value: object) -> bool:
+    return value is None or isinstance(value, bool) or (callable(value) and not is_async(value))
+
+
+PreviewChoice = Annotated[
+    bool | Callable[[PreviewRequest], str | None],
+    Check(
+        _is_preview,
+        "True, False or a callable that takes the finished summary and returns a text or None",
+    ),
+]
+TenantSetting = Annotated[
+    Tenant,
+    Check(
+        lambda value: value is None or callable(value) or (isinstance(value, str) and value != ""),
+        "a text or a callable",
+    ),
+]
+InstanceName = Annotated[
+    str | None,
+    Check(lambda value: value is None or (isinstance(value, str) and value != ""), "a text"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiddlewareSettings(AgentSettings, SessionSettings, PythonSettings, PolicySettings):
+    """What our middleware takes; a `ContextGuard` that stands alone takes it, too."""
+
+    trigger: AnyTrigger = None
+    """Default: never."""
+    keep: ContextSize = KEEP
+    token_counter: TokenCounter | str = count_tokens_approximately
+    """The count for `trigger` and `keep`.
+
+    A function, or a vocabulary such as `"tiktoken:o200k_base"`. Whether a history fits the window
+    is estimated, unless a counter is given. Default: LangChain's approximation.
+    """
+    summary_prompt: str | None = DEFAULT_SUMMARY_PROMPT
+    archive: AnyArchive | None = None
+    """Default: the store given to `create_agent(store=...)`, else none."""
+    summary_request: RequestForm = "smallest"
+    alternate_roles: AlternateRoles = "auto"
+    """In an agent `"auto"` also goes by what the provider of the model that is called has refused,
+    which is then sent again. Only requests change: the state keeps each message as it is.
+    """
+    tenant: TenantSetting = None
+    """The owner of the conversations.
+
+    A text, or a callable over the runtime. Default: the authenticated user, else `"local"`.
+    """
+    preview: PreviewChoice = False
+    """Whether a person reads a summary before it takes effect.
+
+    True interrupts the graph with the finished summary; resume with
+    `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
+    `{"type": "reject"}`. A callable is asked instead, and returns the text or None. An answer to
+    another process needs an archive: else the approval is void.
+    """
+    compact_tool: bool = False
+    """Whether the agent gets a tool `compact_conversation`, which asks for a compaction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummarizationSettings(MiddlewareSettings, WindowSettings, Settings):
+    """What a `SummarizationMiddleware` takes."""
+
+    model: str | Model | None = field(kw_only=False)
+    """A model or a `provider:model` string. None for the embedded summariser and no profile."""
+    reserved_tokens: int = 0
+    """Also of a window that the guard was given; a guard measures the real figure."""
+    name: InstanceName = None
+    """Name of this instance, so that two can stand in one agent.
+
+    Default: that of its class.
+    """
+
 
 class Setup:
     """What one set of settings makes, for all threads of a graph.
 
-    `given` are all parameters of `SummarizationMiddleware`, by name; `where` says in a clip where
-    its original is, if no archive has it.
+    `where` says in a clip where its original is, if no archive has it.
 
     Raises:
-        PolicyError: one of them is invalid.
+        PolicyError: a setting is invalid.
     """
 
-    def __init__(self, given: dict[str, Any], where: Callable[[Scope], str]) -> None:
-        for name, choices in CHOICES.items():
-            if given[name] not in choices:
-                raise PolicyError(f"{name} must be one of {choices}, not {given[name]!r}")
-        preview = given["preview"]
-        asks = callable(preview) and not is_async(preview)
-        if not (isinstance(preview, bool) or preview is None or asks):
-            raise PolicyError(
-                "preview must be True, False or a callable that takes the finished summary and "
-                f"returns a text or None, not {preview!r}"
-            )
-        tenant = given["tenant"]
-        if not (tenant is None or callable(tenant) or (isinstance(tenant, str) and tenant)):
-            raise PolicyError(f"tenant must be a text or a callable, not {tenant!r}")
-        counter, model, window = given["token_counter"], given["model"], given["window"]
-        self.given, self.where, self.reserved = given, where, given["reserved_tokens"]
-        self.preserve = given["history"] == "preserve"  # the channel keeps every message
-        tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
-        self.recalled = tokens if given["recall"] == "auto" else 0  # of the originals for a turn
-        self.window = window if window is not None else profile_window(model)
+    def __init__(self, settings: SummarizationSettings, where: Callable[[Scope], str]) -> None:
+        self.where = where
+        self.reserved = settings.reserved_tokens
+        self.preserve = settings.history == "preserve"  # the channel keeps every message
+        # Tokens of the originals that are recalled for a turn.
+        self.recalled = settings.recall_tokens if settings.recall == "auto" else 0
+        window = settings.window
+        self.window = profile_window(settings.model) if window is None else window
         window_of(self.window, self.reserved)
-        approximate = counter is count_tokens_approximately
-        meter = TokenMeter(None if approximate else counter, model=model)
-        self.counting = counting = Counting(None if approximate else meter, model)
+
+        approximate = settings.token_counter is count_tokens_approximately
+        counter = None if approximate else settings.token_counter
+        meter = TokenMeter(counter, model=settings.model)
+        self.counting = Counting(None if approximate else meter, settings.model)
+        self.engine = self._engine(settings, meter)
+        # What was an address is open from here on.
+        self.settings = replace(settings, archive=self.engine.archive)
+
+        self.forms = Forms(settings.alternate_roles)
+        self.sessions = Newest[tuple[str, str, str], SessionCache](
+            THREADS, CHARACTERS, attrgetter("characters")
+        )
+        self.tools = Newest[tuple[int, ...], Any](TOOL_SETS)
+        self._texts_logged = set[str]()
+        self._archives = Newest[int, tuple[BaseStore, Archive]](STORES)
+
+    def _engine(self, settings: SummarizationSettings, meter: TokenMeter) -> Engine:
         # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
         # nothing more is cut than asked, as long as that fits the window with room to grow.
-        trigger = None if given["trigger"] == [] else given["trigger"]
-        settings = Settings.of(given, trigger=trigger)
+        if settings.trigger == []:  # which LangChain takes for no trigger
+            settings = replace(settings, trigger=None)
         policy = replace(settings.policy(), keep_is_set=True)
         if policy.needs_window and self.window is None:
             raise PolicyError(
@@ -113,37 +203,33 @@ class Setup:
                 'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
             )
         engine = Engine.build(settings, policy, meter)
-        by_tokens = policy.keep[0] != "messages" and not counting.by_list
-        count = counting.message if by_tokens else None
-        asked = _interrupt if preview is True else preview or None
+        counts_alone = policy.keep[0] != "messages" and not self.counting.by_list
+        preview: Preview | None = None
+        if settings.preview is True:
+            preview = _interrupt
+        elif callable(settings.preview):
+            preview = settings.preview
         # Messages of the user are joined in requests only: the state keeps each as it is.
-        self.engine = replace(
+        return replace(
             engine,
-            preview=asked,
-            keep_count=count,
+            preview=preview,
+            keep_count=self.counting.message if counts_alone else None,
             alternate=False,
             summary_name=SUMMARY_NAME,
         )
-        self.forms = Forms(settings.alternate_roles)
-        self.sessions = Newest[tuple[str, str, str], SessionCache](
-            THREADS, CHARACTERS, attrgetter("characters")
-        )
-        self.tools = Newest[tuple[int, ...], Any](TOOL_SETS)
-        self._said = set[str]()
-        self._archives = Newest[int, tuple[BaseStore, Archive]](STORES)
 
     def caveats(self, of_subclass: Iterable[str]) -> list[str]:
         """Return warnings about what is legal, and does not have its effect.
 
         `of_subclass` are attributes that a subclass of the middleware has beside ours.
         """
-        counts: Any = self.given["token_counter"]
-        found = [*self.engine.policy.caveats(self.given["window"])]
-        if counts is len:
-            found.append(COUNTS_MESSAGES)
+        counter: Any = self.settings.token_counter
+        texts = [*self.engine.policy.caveats(self.settings.window)]
+        if counter is len:
+            texts.append(COUNTS_MESSAGES)
         if unused := sorted(vars(Replaced).keys() & of_subclass):
-            found.append(f"LangChain's private method {', '.join(unused)} {NEVER_CALLED}")
-        return found
+            texts.append(f"LangChain's private method {', '.join(unused)} {NEVER_CALLED}")
+        return texts
 
     def room(self, state: Mapping[str, Any]) -> Window | None:
         """Return the room for messages; None if the window is unknown."""
@@ -166,28 +252,33 @@ class Setup:
         return self._archives.get_or_make(id(store), lambda: (store, Archive(store)))[1]
 
     def say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+        """Log that a setting is missing, once for these settings."""
+        if text not in self._texts_logged:
+            self._texts_logged.add(text)
             log("setting_missing", text)
 
 
-def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
-    """Read parameters under LangChain's old names; called by a constructor.
+def read_deprecated(
+    arguments: Mapping[str, Any], known: Iterable[str], *, stacklevel: int
+) -> dict[str, Any]:
+    """Read arguments under LangChain's old names; return them under the new ones.
+
+    `stacklevel` leads from here to the line to warn.
 
     Raises:
-        TypeError: there is another one.
+        TypeError: there is another one; `known` are the names that there are.
     """
-    if unknown := given.keys() - DEPRECATED.keys():
+    if unknown := arguments.keys() - DEPRECATED.keys():
         raise unknown_argument("SummarizationMiddleware", min(unknown), known)
-    read = {}
+    renamed: dict[str, Any] = {}
     for old, (new, kind) in DEPRECATED.items():
-        if old in given:
+        if old in arguments:
             form = f"{new}=('{kind}', value)"
-            # Of the line that builds the middleware.
-            warnings.warn(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, 3)
-            if given[old] is not None:
-                read[new] = (kind, given[old])
-    return read
+            text = f"{old} is deprecated. Use {form} instead."
+            warnings.warn(text, DeprecationWarning, stacklevel)
+            if arguments[old] is not None:
+                renamed[new] = (kind, arguments[old])
+    return renamed
 
 
 # A person reads the summary first: the graph is interrupted after the draft is stored. On resume
@@ -196,11 +287,11 @@ def deprecated(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]
 
 def _interrupt(request: PreviewRequest) -> str | None:
     problem = request.problem
-    value = {name: getattr(request, name) for name in ("summary", "evict", "cause", "limit", "by")}
+    shown = {name: getattr(request, name) for name in ("summary", "evict", "cause", "limit", "by")}
     while True:
-        answer = interrupt({"type": PREVIEW, **value, "problem": problem, "answers": ANSWERS})
-        given: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
-        kind = str(given.get("type"))
+        answer = interrupt({"type": PREVIEW, **shown, "problem": problem, "answers": ANSWERS})
+        fields: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
+        kind = str(fields.get("type"))
         if kind == "approve" and not request.kept:
             # An interrupt answers at once only where it was asked before: about another text.
             log(
@@ -209,7 +300,7 @@ def _interrupt(request: PreviewRequest) -> str | None:
                 "history was kept as it was: pass archive= or a store, which keep it",
             )
             return None
-        texts = {"approve": request.summary, "edit": given.get("summary")}
+        texts = {"approve": request.summary, "edit": fields.get("summary")}
         if kind == "reject" or isinstance(texts.get(kind), str):
             return texts.get(kind)
         problem = f"{answer!r:.200} is no answer: {ANSWERS}"

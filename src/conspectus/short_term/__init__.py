@@ -8,7 +8,6 @@ Example:
 
 from conspectus.short_term.api import (
     SummarizationNode,
-    TokenCounter,
     asummarize_messages,
     summarize_messages,
 )
@@ -17,7 +16,8 @@ from conspectus.short_term.prompts import (
     DEFAULT_FINAL_SUMMARY_PROMPT,
     DEFAULT_INITIAL_SUMMARY_PROMPT,
 )
-from conspectus.short_term.step import RunningSummary, SummarizationResult
+from conspectus.short_term.running import RunningSummary, SummarizationResult
+from conspectus.short_term.settings import TokenCounter
 
 __all__ = [
     "DEFAULT_EXISTING_SUMMARY_PROMPT",

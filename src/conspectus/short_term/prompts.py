@@ -91,11 +91,14 @@ class PromptedSummarizer(CallableSummarizer):
 
     _request_kind = "smallest"
 
-    def __init__(self, given: Mapping[str, Any], most: int, count: Callable[[Any], int]) -> None:
-        model = given["model"]  # LangMem asks for `invoke` alone
+    def __init__(
+        self, model: Any, templates: tuple[Prompt, Prompt], most: int, count: Callable[[Any], int]
+    ) -> None:
+        # LangMem asks for `invoke` alone.
         super().__init__(model if isinstance(model, Runnable) else model.invoke, min_tokens=0)
-        self._templates = given["initial_summary_prompt"], given["existing_summary_prompt"]
-        self._most, self._count = int(most * ONE_MORE), count
+        self._templates = templates
+        self._most = int(most * ONE_MORE)
+        self._count = count
         self.name = named(model) or type(model).__name__
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
         options = repr(getattr(model, "kwargs", None))

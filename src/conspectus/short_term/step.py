@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -26,7 +25,6 @@ from conspectus.engine.view import History, history_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.alternation import (
-    AlternateRoles,
     alternates,
     alternating,
     as_users,
@@ -38,63 +36,34 @@ from conspectus.messages.framing import summary_body
 from conspectus.messages.requests import newest_user
 from conspectus.observe import log
 from conspectus.short_term.prompts import PromptedSummarizer, filled
+from conspectus.short_term.running import (
+    RunningSummary,
+    SummarizationResult,
+    name_of,
+    read_running,
+)
+from conspectus.short_term.settings import SummarizationCall
 from conspectus.tokens import TokenMeter
 
 AROUND = 400  # characters of a template around a summary that is known by its text
 SLACK_SHARE = 8  # the slack of a summary is at most one part in this many of its limit
-NAMES = ("summary", "summarized_message_ids", "last_summarized_message_id")
 
 Messages = Sequence[BaseMessage]
-
-
-@dataclass
-class RunningSummary:
-    """The summary so far, and the messages that it stands for.
-
-    LangGraph's serializers bring it back; a strict one brings a dict with the same names, which is
-    accepted everywhere.
-
-    Attributes:
-        summary: its text.
-        summarized_message_ids: ids of the messages that it stands for.
-        last_summarized_message_id: the id of the last of them in the history.
-
-    Example:
-        >>> RunningSummary("They said hello.", {"m1", "m2"}, "m2").last_summarized_message_id
-        'm2'
-    """
-
-    summary: str
-    summarized_message_ids: set[str]
-    last_summarized_message_id: str | None
-
-
-@dataclass
-class SummarizationResult:
-    """The result of one call.
-
-    Attributes:
-        messages: the messages to send to the model.
-        running_summary: the value to pass the next time; None while nothing was summarised.
-    """
-
-    messages: list[Any]
-    running_summary: RunningSummary | None = None
 
 
 class Invocation:
     """One call; a caller's state holds only the running summary, whose name finds its records."""
 
-    def __init__(self, given: Mapping[str, Any], thread: object) -> None:
-        self.given = given
-        self.running = read_running(given["running_summary"])
-        self.meter = TokenMeter(given["token_counter"])
-        self.limit: int = given["max_tokens"]
-        before = given["max_tokens_before_summary"]
+    def __init__(self, call: SummarizationCall, thread: object) -> None:
+        self.call = call
+        self.running = read_running(call.running_summary)
+        self.meter = TokenMeter(call.token_counter)
+        self.limit = call.max_tokens
+        before = call.max_tokens_before_summary
         # tokens that must have gathered
         self.reach: int = self.limit if before is None else before
         self.standing = self._shown(self.running.summary) if self.running else []
-        self.messages = taken_apart(given["messages"], self.standing)
+        self.messages = taken_apart(call.messages, self.standing)
         self.system, self.rest = divide(self.messages, self.running, self.standing)
         name = "-" if thread is None else str(thread) or "-"
         self.scope = Scope("local", name)  # which an archive alone makes use of
@@ -102,7 +71,7 @@ class Invocation:
     def _shown(self, summary: str, system: Messages = (), rest: Messages = ()) -> list[BaseMessage]:
         """Put system message, summary and the rest together, as `final_prompt` does."""
         slots = {"system_message": list(system), "summary": summary, "messages": list(rest)}
-        return filled(self.given["final_prompt"], slots)
+        return filled(self.call.final_prompt, slots)
 
     def _size_of(self, summary: str) -> int:
         return self.meter.messages(self._shown(summary))
@@ -118,17 +87,27 @@ class Invocation:
         return self._shown(body, rest[:leading], rest[leading:])
 
     def _engine(self, archive: Archive | None) -> Engine:
-        asked = PromptedSummarizer(self.given, max(self.limit, self.reach), self.meter.message)
+        call = self.call
+        templates = (call.initial_summary_prompt, call.existing_summary_prompt)
+        most = max(self.limit, self.reach)
+        summarizer = PromptedSummarizer(call.model, templates, most, self.meter.message)
         policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
-        own = Settings.of(self.given, summarizer=asked, archive=archive, notes=False)
-        engine = Engine.build(own, policy, self.meter)
+        settings = Settings(
+            summarizer=summarizer,
+            archive=archive,
+            notes=False,
+            on_failure=call.on_failure,
+            redact=call.redact,
+            alternate_roles=call.alternate_roles,
+        )
+        engine = Engine.build(settings, policy, self.meter)
         # The messages of the result are joined where it is put together.
         own_message: Any = {"summary_size": self._size_of, "sent": self._sent}
         return replace(engine, alternate=False, frame=self._size_of(""), **own_message)
 
-    async def made(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
+    async def summarised(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
         """Return the running summary now, and the messages that it does not stand for."""
-        running, given = self.running, self.given
+        running = self.running
         chain = await self._chain(archive)
         gathered, sent = self.meter.whole(self.rest), [*self.system, *self.standing, *self.rest]
         if gathered < self.reach and self.meter.whole(sent) <= self.limit:
@@ -136,7 +115,7 @@ class Invocation:
         thread = Thread(self._engine(archive), self.scope, Window(self.limit), chain)
         thread, history = thread.shared_out(self._history(thread.engine, chain))
         frame = thread.engine.frame
-        share: int = given["max_summary_tokens"]
+        share = self.call.max_summary_tokens
         base = self.meter.base
         room: Any = {"floor": frame + SUMMARY_FLOOR, "slack": min(SLACK, share // SLACK_SHARE)}
         room |= {"frame": frame, "clip": archive is not None}
@@ -156,7 +135,7 @@ class Invocation:
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
         if needed > self.limit:
             numbers = {"needed": needed, "budget": self.limit}
-            if given["on_failure"] == "raise":
+            if self.call.on_failure == "raise":
                 raise StuckError(TOO_LARGE.format(**numbers), **numbers)
             log("history_does_not_fit", "%s", TOO_LARGE.format(**numbers))
         ids = {p.key: p.entry.id for p in history.items if p.entry and not p.summary}
@@ -223,8 +202,7 @@ class Invocation:
         message is refused like a first answer. Only the history tells of an unknown model, for
         which nothing else than the summary is joined.
         """
-        setting: AlternateRoles = self.given["alternate_roles"]
-        joins = alternates(setting, model_name_of(self.given["model"]))
+        joins = alternates(self.call.alternate_roles, model_name_of(self.call.model))
         if joins is None:
             shown = (one.type for one in messages if id(one) not in own)
             joins = "human" in shown and not took_two_in_a_row(read_messages(self.messages))
@@ -234,29 +212,6 @@ class Invocation:
 
 
 # The running summary, and the history divided by it
-
-
-def read_running(value: object) -> RunningSummary | None:
-    """Read a running summary of a state: ours, LangMem's, or a dict."""
-    if value is None:
-        return None
-    fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
-    summary, ids, last = map(fields.get, NAMES)
-    if not isinstance(summary, str) or not isinstance(ids, (set, frozenset, list, tuple)):
-        raise InputError(
-            f"running_summary must be a RunningSummary, or a dict with {', '.join(NAMES)}, not "
-            f"{value!r:.200}; pass what the last call gave back, or None"
-        )
-    return RunningSummary(summary, set(ids), last)
-
-
-def name_of(running: RunningSummary | None) -> str:
-    """Name a running summary, so that the records that led to it are found."""
-    if running is None:
-        return "short-term\nnone"
-    ids = "\0".join(sorted(map(str, running.summarized_message_ids)))
-    digest = hashlib.sha256(ids.encode("utf-8", "backslashreplace")).hexdigest()
-    return f"short-term\n{digest}\n{running.summary}"
 
 
 def taken_apart(messages: Any, standing: Messages) -> Any:

@@ -123,7 +123,7 @@ def policies_of(files: Sequence[Path]) -> Iterator[tuple[ComparedPolicy, str]]:
             raise InputError(f"{file} switches nothing on; write 'enabled: true', and a trigger")
         made = settings_of(section)
         policy = ours(file.stem, file.stem, **{name: made[name] for name in CONFIGURED})
-        when, (kind, amount) = " or ".join(map(str, section.policy.trigger)), section.keep.pair
+        when, (kind, amount) = " or ".join(map(str, section.policy().trigger)), section.keep.pair
         yield policy, f"{file} has its own settings: trigger {when}, keep {amount:g} {kind}"
 
 
