@@ -154,3 +154,10 @@ def test_the_command_says_where_no_summary_could_be_made(deerflow):
 def test_the_command_says_where_nothing_can_leave(deerflow):
     own = made(summariser())
     assert compacted(own, worked(1)) is None
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_the_command_says_that_nothing_can_leave_what_it_has_just_compacted(deerflow, force):
+    own = made(summariser())
+    first = compacted(own, worked(6), force=True)
+    assert compacted(own, [*first.preserved_messages], force=force) is None

@@ -186,6 +186,8 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
             return None
         before: list[BaseMessage] = state["messages"]
         kept = tuple(update["messages"][1:])  # behind the removal of all
+        if _contents(kept) == _contents(before):
+            return None  # the record that these messages began with was found again, and no more
         ids = {message.id for message in kept}
         return ContextCompaction(
             messages_to_summarize=tuple(one for one in before if one.id not in ids),
@@ -211,6 +213,11 @@ def _create_chat_model(name: str, app_config: Any) -> Any:
     """Build a chat model by DeerFlow's function, as its factory does."""
     create = import_module(DEERFLOWS).create_chat_model
     return create(name=name, thinking_enabled=False, app_config=app_config, attach_tracing=False)
+
+
+def _contents(messages: Sequence[BaseMessage]) -> list[tuple[str | None, Any]]:
+    """Return what tells whether a compaction has changed messages: their ids and contents."""
+    return [(message.id, message.content) for message in messages]
 
 
 def _run_of(runtime: Any) -> Any:
