@@ -1,15 +1,19 @@
 """What is installed: no import of what is not asked for, hints, the engine alone, the wheel."""
 
+import ast
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +120,65 @@ def test_an_extra_that_is_missing_is_named_with_its_command(package, extra, use,
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises((ImportError, ConspectusError), match=rf"pip install .*{extra}"):
         use()
+
+
+SOURCE = ROOT / "src"
+
+LOADED_BY_OTHERS = {
+    "langchain-anthropic": "`init_chat_model`, for a model named anthropic:...",
+    "langchain-openai": "`init_chat_model`, for a model named openai:...",
+    "httptools": "uvicorn, whose protocol for it the endpoint extends",
+    "uvloop": "uvicorn, where it is installed",
+    "rich": "the demo, and typer for its help",
+}
+"""What is declared and not imported in the source, and who loads it."""
+
+
+def name_of(requirement: str) -> str:
+    """The name of a distribution, as packages are compared by."""
+    bare = re.split(r"[\s\[<>=!~;]", requirement, maxsplit=1)[0]
+    return re.sub(r"[-_.]+", "-", bare).lower()
+
+
+def declared() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    return {name_of(one) for part in (project["dependencies"], *extras) for one in part}
+
+
+def imports_in(tree: ast.AST) -> Iterator[str]:
+    """The modules that a file imports when it runs, by `import_module` too; not those of types."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from (one.value for one in node.args if isinstance(one, ast.Constant))
+        yield from imports_in(node)
+
+
+def used() -> dict[str, set[str]]:
+    """The distributions that the source imports, each module with those that may have it."""
+    ours = {path.name for path in SOURCE.iterdir()}
+    modules: set[str] = set()
+    for path in SOURCE.rglob("*.py"):
+        modules |= set(imports_in(ast.parse(path.read_text(encoding="utf-8"))))
+    roots = {module.partition(".")[0] for module in modules} - ours - {*sys.stdlib_module_names}
+    owners = packages_distributions()
+    return {root: {name_of(name) for name in owners.get(root, [])} for root in roots}
+
+
+def test_every_declared_dependency_is_used():
+    imported = set().union(*used().values())
+    assert declared() - imported - set(LOADED_BY_OTHERS) == set()
+
+
+def test_every_used_dependency_is_declared():
+    names = declared()
+    assert [module for module, owners in used().items() if not owners & names] == []
 
 
 START = """\

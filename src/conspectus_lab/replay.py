@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
-from langgraph.store.sqlite import SqliteStore
+from langgraph.store.memory import InMemoryStore
 
 from conspectus.core.policy import check_size, names_embedded, parse_trigger, whole
 from conspectus.errors import PolicyError
@@ -79,7 +76,7 @@ def replay(
 ) -> Replay:
     """Run a transcript again through a real agent under each policy, and measure.
 
-    The agent is LangChain's `create_agent` with a SQLite checkpointer and a store. Its model and
+    The agent is LangChain's `create_agent` with a checkpointer and a store. Its model and
     its tools answer as recorded, so that nothing costs money, unless `summarizer` is a chat model.
     The input of users is one turn of the graph after the other, on one thread. All policies get the
     same input, trigger, `keep`, token counter, summariser and size of summary.
@@ -193,23 +190,23 @@ class _Runner:
             count=self.sizes.message,
             profile={"max_input_tokens": self.window},
         )
-        with _storage() as (saver, store):
-            setting = self._setting(model, store)
-            measure.setting = setting
-            graph = create_agent(
-                model,
-                tools=recorded_tools(self.recording),
-                system_prompt=self.recording.system,
-                middleware=[
-                    TurnEnds(self.recording, measure.ready),
-                    *policy.middleware(setting),
-                ],
-                checkpointer=saver,
-                store=store,
-            )
-            state, stopped = _play(graph, self.recording)
-            missing = measure.missing(state, policy.archived(setting))
-            lost = measure.answers(policy, self.questions, self.recall_tokens)
+        store = InMemoryStore()
+        setting = self._setting(model, store)
+        measure.setting = setting
+        graph = create_agent(
+            model,
+            tools=recorded_tools(self.recording),
+            system_prompt=self.recording.system,
+            middleware=[
+                TurnEnds(self.recording, measure.ready),
+                *policy.middleware(setting),
+            ],
+            checkpointer=InMemorySaver(),
+            store=store,
+        )
+        state, stopped = _play(graph, self.recording)
+        missing = measure.missing(state, policy.archived(setting))
+        lost = measure.answers(policy, self.questions, self.recall_tokens)
         return PolicyRun(
             policy=policy.name,
             title=policy.title,
@@ -283,18 +280,6 @@ def _summarizer(setting: Summarizer | BaseChatModel | str | None) -> Summarizer:
     if isinstance(setting, (str, BaseChatModel)):
         return ChatModelSummarizer(setting)
     return setting
-
-
-@contextmanager
-def _storage() -> Iterator[tuple[Any, BaseStore]]:
-    """Open a checkpointer and a store in a temporary folder."""
-    with (
-        tempfile.TemporaryDirectory(prefix="conspectus-replay-") as folder,
-        SqliteSaver.from_conn_string(str(Path(folder) / "checkpoints.db")) as saver,
-        SqliteStore.from_conn_string(str(Path(folder) / "store.db")) as store,
-    ):
-        store.setup()
-        yield saver, store
 
 
 def _play(graph: Any, recording: Recording) -> tuple[list[Any], str]:
