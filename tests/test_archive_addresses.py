@@ -6,8 +6,9 @@ import stat
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import pytest
@@ -17,13 +18,20 @@ from langgraph.store.sqlite import SqliteStore
 from typer.testing import CliRunner
 
 from conspectus import Compactor
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive, ArchiveStore, Scope
+from conspectus.archive.sqlite import SqliteTables
 from conspectus.bridge import run
 from conspectus.cli.app import app
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.recall import recall_flow
-from conspectus_lab.archive_conformance import ArchiveConformance, record_of, talk
+from conspectus_lab.archive_conformance import (
+    ArchiveConformance,
+    StoreConformance,
+    record_of,
+    talk,
+)
 from postgres_support import postgres_schema
+from test_docs import ROOT, blocks_of
 
 ADDRESSES = Path(__file__).with_name("malformed_addresses.txt")
 MALFORMED = ADDRESSES.read_text(encoding="utf-8").removesuffix("\n").split("\n")
@@ -106,6 +114,33 @@ class TestInMemoryStore(ArchiveConformance):
     @pytest.fixture
     def store(self) -> BaseStore:
         return InMemoryStore()
+
+
+def store_of_the_page() -> Any:
+    """The store that the page on stores of one's own shows."""
+    text = (ROOT / "docs" / "own_store.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(next(block.text for block in blocks_of("own_store.md", text)), names)
+    return names["DictStore"]()
+
+
+class TestStoreOfThePage(StoreConformance):
+    @pytest.fixture
+    def store(self) -> ArchiveStore:
+        store: ArchiveStore = store_of_the_page()
+        return store
+
+
+class TestSqliteTables(StoreConformance):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[ArchiveStore]:
+        with closing(SqliteTables(tmp_path / "archive.db", None)) as store:
+            yield store
+
+    @pytest.fixture
+    def expiring_store(self, tmp_path: Path) -> Iterator[ArchiveStore]:
+        with closing(SqliteTables(tmp_path / "archive.db", 0.5)) as store:
+            yield store
 
 
 @pytest.mark.slow

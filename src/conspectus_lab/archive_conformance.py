@@ -1,15 +1,17 @@
-"""Test the promises of an archive on any LangGraph store.
+"""Test the promises of an archive on any store.
 
-    from conspectus_lab.archive_conformance import ArchiveConformance
+    from conspectus_lab.archive_conformance import StoreConformance
 
-    class TestMyStore(ArchiveConformance):
+    class TestMyStore(StoreConformance):
         @pytest.fixture
         def store(self):
             with MyStore(...) as store:
                 yield store
 
-Needs pytest. Every test writes under tenants of its own and forgets them, so a shared store is
-left as it was. A store that lives on an event loop of its own overrides `drive`.
+`StoreConformance` is for a store that extends `KeyValueStore` or `ArchiveStore`, and
+`ArchiveConformance` for one of LangGraph, which cannot promise as much. Both need pytest, which the
+extra `conformance` brings. Every test writes under tenants of its own and forgets them, so a shared
+store is left as it was.
 """
 
 from __future__ import annotations
@@ -18,16 +20,18 @@ import asyncio
 import json
 import math
 import random
+import time
 import uuid
 from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, overload
 
 import pytest
 from langchain_core import messages as lc
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.store.base import BaseStore
 
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive, ArchiveStore, Scope, StoredItem, ValueKind
 from conspectus.bridge import arun, run
 from conspectus.core.records import ClipMark, Cost, Draft, Record
 from conspectus.errors import NotFoundError
@@ -36,6 +40,7 @@ from conspectus.recall import recall_flow
 
 T = TypeVar("T")
 
+KINDS: tuple[ValueKind, ...] = ("messages", "records", "drafts", "notes")
 AWKWARD = "NUL \x00, half a pair \udc00, 😀, \u2028, é and e\u0301, 100% \\ \" ' ; --"
 HUGE = 2**63 + 10**40
 
@@ -116,21 +121,45 @@ def record_of(
 
 
 def talk(*texts: str) -> list[Message]:
-    """Read a conversation."""
+    """Read a conversation in which the user and the assistant take turns."""
     roles = ("user", "assistant")
-    return read_messages([{"role": roles[i % 2], "content": t} for i, t in enumerate(texts)])
+    return read_messages(
+        [{"role": roles[turn % 2], "content": text} for turn, text in enumerate(texts)]
+    )
+
+
+class _Broken(Sequence[StoredItem]):
+    """Items of which the second cannot be had: a write of them fails half way."""
+
+    def __init__(self, item: StoredItem) -> None:
+        self._item = item
+
+    def __len__(self) -> int:
+        return 2
+
+    @overload
+    def __getitem__(self, index: int) -> StoredItem: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[StoredItem]: ...
+    def __getitem__(self, index: int | slice) -> StoredItem | Sequence[StoredItem]:
+        if index != 0:
+            raise RuntimeError("the second item is broken")
+        return self._item
 
 
 class ArchiveConformance:
-    """Test a store; override the fixture `store`, and `drive` if needed."""
+    """Test an archive in a LangGraph store; override the fixture `store`.
+
+    For a store that lives on an event loop of its own, override `drive` too.
+    """
 
     @pytest.fixture
-    def store(self) -> Iterator[BaseStore]:
+    def store(self) -> Iterator[BaseStore | ArchiveStore]:
         """Return the store to test, ready to use."""
         raise NotImplementedError("override the fixture `store`")
 
     @pytest.fixture
-    def archive(self, store: BaseStore) -> Iterator[Archive]:
+    def archive(self, store: BaseStore | ArchiveStore) -> Iterator[Archive]:
         """Open an archive on the store."""
         archive = Archive(store)
         yield archive
@@ -188,7 +217,7 @@ class ArchiveConformance:
         assert archive.get(scope, [old.key]) == before
         assert archive.missing(scope, [old, new]) == (new.key,)
         archive.put(scope, [new])
-        texts = [one.text for one in archive.get(scope, [new.key, old.key])]
+        texts = [original.text for original in archive.get(scope, [new.key, old.key])]
         assert texts == ["final", "draft"]
 
     def test_originals_come_in_the_order_asked(self, archive: Archive, scope: Scope) -> None:
@@ -196,7 +225,7 @@ class ArchiveConformance:
         archive.put(scope, entries)
         keys = [entry.key for entry in entries]
         random.Random(3).shuffle(keys)
-        assert [one.key for one in archive.get(scope, keys)] == keys
+        assert [original.key for original in archive.get(scope, keys)] == keys
         assert archive.missing(scope, entries) == ()
         with pytest.raises(NotFoundError, match="nowhere"):
             archive.get(scope, [keys[0], "nowhere"])
@@ -232,13 +261,13 @@ class ArchiveConformance:
             chain.append(record_of([entry], chain[-1] if chain else None))
             archive.commit(scope, chain[-1])
             archive.commit(scope, chain[-1])
-        assert [one.id for one in archive.chain(scope)] == [one.id for one in chain]
+        assert [record.id for record in archive.chain(scope)] == [record.id for record in chain]
         assert archive.chain(scope)[-1] == chain[-1]
         side = record_of(entries[1:], chain[0])
         archive.commit(scope, side)
-        assert [one.id for one in archive.chain(scope)] == [chain[0].id, side.id]
-        kept = {one.id: one for one in archive.records(scope)}
-        assert kept == {one.id: one for one in (*chain, side)}
+        assert [record.id for record in archive.chain(scope)] == [chain[0].id, side.id]
+        kept = {record.id: record for record in archive.records(scope)}
+        assert kept == {record.id: record for record in (*chain, side)}
 
     def test_drafts_are_found_by_their_plan_also_once_they_are_in_force(
         self, archive: Archive, scope: Scope
@@ -287,7 +316,8 @@ class ArchiveConformance:
         self, archive: Archive, tenant: str
     ) -> None:
         entries = read_messages(list(MESSAGES.values()))
-        record, draft = record_of(entries), Draft("text", "model", ("k",))
+        record = record_of(entries)
+        draft = Draft("text", "model", ("k",))
 
         async def everything(scope: Scope) -> tuple[Any, ...]:
             await archive.flow(archive.put, scope, entries)
@@ -296,8 +326,13 @@ class ArchiveConformance:
             chain = await archive.flow(archive.chain, scope)
             kept = await archive.flow(archive.get, scope, [entry.key for entry in entries])
             texts = [
-                (one.key, one.text, one.lossless, read_message(one.message).encoded.text)
-                for one in kept
+                (
+                    original.key,
+                    original.text,
+                    original.lossless,
+                    read_message(original.message).encoded.text,
+                )
+                for original in kept
             ]
             asked: dict[str, Any] = {"query": "hello", "tokens": 500, "count": len}
             return (
@@ -312,3 +347,124 @@ class ArchiveConformance:
 
         plain = run(everything(Scope(tenant, "sync")))
         assert self.drive(arun(everything(Scope(tenant, "async")))) == plain
+
+
+class StoreConformance(ArchiveConformance):
+    """Test a store of your own: all that `ArchiveStore` asks of it, and an archive in it.
+
+    Override the fixture `store`; and `expiring_store` if values can expire.
+    """
+
+    @pytest.fixture
+    def store(self) -> Iterator[ArchiveStore]:
+        """Return the store to test, ready to use."""
+        raise NotImplementedError("override the fixture `store`")
+
+    @pytest.fixture
+    def expiring_store(self) -> Iterator[ArchiveStore]:
+        """Return such a store with a `ttl` of half a second."""
+        pytest.skip("override the fixture `expiring_store` if values can expire")
+
+    @pytest.fixture
+    def place(self, store: ArchiveStore) -> Iterator[Scope]:
+        """Name a scope of this test alone, and forget it afterwards."""
+        scope = Scope(f"conformance-{uuid.uuid4()}", "thread")
+        yield scope
+        store.forget(store.scopes(scope.tenant))
+
+    def test_values_of_each_kind_come_back_by_name(self, store: ArchiveStore, place: Scope) -> None:
+        for kind in KINDS:
+            assert store.read(place, kind, ["a"]) == {}
+            store.write(place, {kind: [StoredItem("a", b"\x00" + kind.encode())]})
+        for kind in KINDS:
+            assert store.read(place, kind, ["a", "b"]) == {"a": b"\x00" + kind.encode()}
+            assert store.read(place, kind, None) == {"a": b"\x00" + kind.encode()}
+            assert store.read(Scope(place.tenant, "another"), kind, None) == {}
+
+    def test_a_value_takes_the_place_of_the_one_before(
+        self, store: ArchiveStore, place: Scope
+    ) -> None:
+        store.write(place, {"notes": [StoredItem("a", b"old"), StoredItem("b", b"kept")]})
+        store.write(place, {"notes": [StoredItem("a", b"new")]})
+        assert store.read(place, "notes", None) == {"a": b"new", "b": b"kept"}
+
+    def test_large_and_many_values_come_back(self, store: ArchiveStore, place: Scope) -> None:
+        bodies = {f"{number:032x}": b"%d" % number for number in range(1_500)}
+        bodies["large"] = random.Random(7).randbytes(4_000_000)
+        store.write(place, {"messages": [StoredItem(*each) for each in bodies.items()]})
+        assert store.read(place, "messages", list(bodies)) == bodies
+
+    def test_a_write_that_fails_half_way_writes_nothing(
+        self, store: ArchiveStore, place: Scope
+    ) -> None:
+        item = StoredItem("a", b"half")
+        with pytest.raises(RuntimeError, match="broken"):
+            store.write(place, {"messages": [item], "records": _Broken(item)}, head="a")
+        assert store.head(place) is None
+        for kind in KINDS:
+            assert store.read(place, kind, None) == {}
+
+    def test_a_head_is_moved_by_who_knows_it(self, store: ArchiveStore, place: Scope) -> None:
+        assert store.head(place) is None
+        assert store.write(place, {}, head="first", expected_head="") == "first"
+        assert store.write(place, {}, head="second", expected_head="first") == "second"
+        note: dict[ValueKind, list[StoredItem]] = {"notes": [StoredItem("a", b"1")]}
+        assert store.write(place, note, head="third", expected_head="first") == "second"
+        assert store.read(place, "notes", None) == {}
+        # A retry of one's own commit is no conflict, and nor is a head that was taken back.
+        assert store.write(place, note, head="second", expected_head="first") == "second"
+        assert store.read(place, "notes", None) == {"a": b"1"}
+        assert store.write(place, {}, head="") == store.head(place) == ""
+        assert store.write(place, {}, head="third", expected_head="first") == "third"
+        assert store.write(place, {"notes": [StoredItem("b", b"2")]}) == "third"
+
+    def test_of_many_who_move_a_head_one_does(self, store: ArchiveStore, place: Scope) -> None:
+        store.write(place, {}, head="before")
+
+        def commit(name: str) -> str:
+            item = StoredItem(name, b"mine")
+            return store.write(place, {"records": [item]}, head=name, expected_head="before")
+
+        names = [f"writer{number}" for number in range(8)]
+        with ThreadPoolExecutor(len(names)) as pool:
+            heads = set(pool.map(commit, names))
+        assert heads == {store.head(place)}
+        assert store.read(place, "records", None) == dict.fromkeys(heads, b"mine")
+
+    def test_many_threads_write_at_once(self, store: ArchiveStore, place: Scope) -> None:
+        def write(number: int) -> None:
+            store.write(place, {"notes": [StoredItem(f"{number}", b"%d" % number)]})
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(write, range(80)))
+        assert store.read(place, "notes", None) == {f"{n}": b"%d" % n for n in range(80)}
+
+    def test_scopes_are_listed_until_they_are_forgotten(
+        self, store: ArchiveStore, place: Scope
+    ) -> None:
+        another = Scope(place.tenant, "another", "session")
+        for scope in (place, another):
+            store.write(scope, {kind: [StoredItem("a", b"1")] for kind in KINDS}, head="a")
+        assert set(store.scopes(place.tenant)) == {place, another}
+        # Its message, its record and its draft; notes and heads do not count.
+        assert store.forget([place]) == 3
+        assert store.scopes(place.tenant) == [another]
+        assert (store.head(place), store.head(another)) == (None, "a")
+        assert all(store.read(place, kind, None) == {} for kind in KINDS)
+        assert all(store.read(another, kind, None) for kind in KINDS)
+        assert store.forget([place]) == 0
+
+    def test_what_has_expired_is_gone(self, expiring_store: ArchiveStore) -> None:
+        store = expiring_store
+        place = Scope(f"conformance-{uuid.uuid4()}", "thread")
+        assert store.ttl is not None
+        begin = time.monotonic()
+        store.write(place, {"records": [StoredItem("a", b"1"), StoredItem("b", b"2")]}, head="b")
+        time.sleep(0.6 * store.ttl)
+        store.write(place, {"notes": [StoredItem("n", b"3")]}, renewed=["a"])
+        time.sleep(max(0.0, begin + 1.2 * store.ttl - time.monotonic()))
+        assert store.read(place, "records", None) == {"a": b"1"}
+        assert store.read(place, "notes", None) == {"n": b"3"}
+        assert store.head(place) is None
+        assert store.write(place, {}, head="c", expected_head="expired") == "c"
+        store.forget(store.scopes(place.tenant))

@@ -9,7 +9,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus._langchain import known
 from conspectus.archive.guard import Guarded
@@ -20,6 +20,7 @@ from conspectus.archive.values import (
     ValueKind,
     newer_format,
     packed,
+    parse_head,
     unpacked,
 )
 from conspectus.errors import ArchiveError, PolicyError
@@ -67,7 +68,9 @@ class LangGraphStore(KeyValueStore):
         can_hang = type(store) not in (memory_class, sqlite_class)
         self._guarded = Guarded(store, timeout if can_hang else None)
 
-    def read(self, scope: Scope, kind: ValueKind, names: Sequence[str] | None) -> dict[str, bytes]:
+    def read(
+        self, scope: Scope, kind: ValueKind | Literal["head"], names: Sequence[str] | None
+    ) -> dict[str, bytes]:
         """Return values by name; see `ArchiveStore.read`."""
         namespace = _namespace(scope, kind)
         if names is None:
@@ -89,7 +92,7 @@ class LangGraphStore(KeyValueStore):
         renewed: Sequence[str] = (),
     ) -> str:
         """Keep values, and the head last; see `ArchiveStore.write`."""
-        head_now = "" if expected_head is None else self._head(scope)
+        head_now = "" if expected_head is None else self.head(scope) or ""
         if head_now not in ("", expected_head, head):
             return head_now
         renewed_records = {} if self.ttl is None else self.read(scope, "records", renewed)
@@ -101,7 +104,7 @@ class LangGraphStore(KeyValueStore):
         if head is None:
             return head_now
         self._put(_namespace(scope, "head"), {"head": packed(head)})
-        return self._head(scope)
+        return self.head(scope) or ""
 
     def _put(self, namespace: Namespace, bodies: Mapping[str, bytes]) -> None:
         put = self._operations.PutOp
@@ -115,9 +118,9 @@ class LangGraphStore(KeyValueStore):
             operations.append(put(namespace, name, value, index=False, ttl=minutes))
         self._batch(operations)
 
-    def _head(self, scope: Scope) -> str:
-        values = self.read(scope, "head", ["head"])
-        return str(unpacked(values["head"])) if values else ""
+    def head(self, scope: Scope) -> str | None:
+        """Return the head of a scope; see `ArchiveStore.head`."""
+        return parse_head(scope, self.read(scope, "head", ["head"]).get("head"))
 
     def scopes(self, tenant: str) -> list[Scope]:
         """Return the scopes of a tenant, from a register of those that were written to."""

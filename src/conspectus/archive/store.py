@@ -378,12 +378,7 @@ class Archive:
 
     def pointer(self, scope: Scope) -> str | None:
         """Return the id of the head; empty for no record, None without a head."""
-        stored = self.backend.read(scope, "head", ["head"])
-        try:
-            return str(unpacked(stored["head"])) if stored else None
-        except ValueError as error:
-            wrong = f"The head of thread {scope.thread!r} cannot be read: {error}"
-            raise ArchiveError(f"{wrong}; restore a backup, or forget the thread.") from error
+        return cast("str | None", self.backend.head(scope))
 
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a head, with its originals, into another scope."""

@@ -35,7 +35,7 @@ class SearchIndex(Protocol):
 
 
 class ArchiveStore(ABC):
-    """Keeps the values of an archive: bytes by name, in a scope, as one of five kinds.
+    """Keeps the values of an archive: bytes by name, in a scope, as one of four kinds; and a head.
 
     An archive calls it from several threads at once. Whatever a method raises reaches the caller
     as an `ArchiveError`, and the conversation stays as it was.
@@ -54,6 +54,14 @@ class ArchiveStore(ABC):
         """Return values by name, without those that are missing or expired.
 
         Without `names` it returns all values of the kind in the scope.
+        """
+
+    @abstractmethod
+    def head(self, scope: Scope) -> str | None:
+        """Return the head of a scope, which is the id of the record in force.
+
+        It is empty if the history was taken back to its beginning, and None if it had no head yet,
+        or that has expired.
         """
 
     @abstractmethod

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from conspectus.archive.passages import original_of
 from conspectus.archive.stores import ArchiveStore, SearchIndex
@@ -21,11 +21,12 @@ from conspectus.archive.values import (
     key_bytes,
     key_text,
     packed,
+    parse_head,
     unpacked,
 )
 from conspectus.errors import ArchiveError
 
-KIND_NUMBERS: dict[ValueKind, int] = {
+KIND_NUMBERS: dict[ValueKind | Literal["head"], int] = {
     "messages": 0,
     "records": 1,
     "drafts": 2,
@@ -182,6 +183,12 @@ class Tables(ArchiveStore):
                 return {key_text(bytes(key)): bytes(body) for key, body in run(sql, *values)}
             return {key: bytes(body) for key, (body,) in run.among(sql, *values, keys=names)}
 
+    def head(self, scope: Scope) -> str | None:
+        """Return the head of a scope; see `ArchiveStore.head`."""
+        sql = f"SELECT body {ITEMS_OF_SCOPE} AND {IS_ALIVE}"
+        rows = self.ask(sql, *scope.hashes, HEAD, time.time())
+        return parse_head(scope, bytes(rows[0][0])) if rows else None
+
     def write(
         self,
         scope: Scope,
@@ -196,7 +203,7 @@ class Tables(ArchiveStore):
         with self.transaction(writes=True, durable=durable) as run:
             names = packed([scope.tenant, scope.thread, scope.session])
             [(scope_id, next_passage)] = run(LOCK_SCOPE, *scope.hashes, names)
-            head_now = self._head(run, scope_id)
+            head_now = self._locked_head(run, scope, scope_id)
             if expected_head is not None and head_now not in ("", expected_head, head):
                 return head_now
             expires = 0.0 if self.ttl is None else time.time() + self.ttl
@@ -212,10 +219,11 @@ class Tables(ArchiveStore):
             run("UPDATE scope SET next = ? WHERE id = ?", next_passage, scope_id)
             return head_now if head is None else head
 
-    def _head(self, run: Transaction, scope_id: int) -> str:
+    def _locked_head(self, run: Transaction, scope: Scope, scope_id: int) -> str:
+        """Return the head of a scope that this transaction has locked; empty for none."""
         sql = f"SELECT body FROM item WHERE scope = ? AND kind = ? AND {IS_ALIVE}"
         rows = run(sql, scope_id, HEAD, time.time())
-        return str(unpacked(bytes(rows[0][0]))) if rows else ""
+        return parse_head(scope, bytes(rows[0][0])) or "" if rows else ""
 
     def _put(
         self, run: Transaction, place: ItemPlace, items: Sequence[StoredItem], next_passage: int

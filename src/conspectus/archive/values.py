@@ -17,9 +17,9 @@ from conspectus.errors import ArchiveError, InputError, MessageError
 from conspectus.messages import Call, Message, Source, read_message
 from conspectus.messages.message import decode
 
-ValueKind = Literal["messages", "records", "drafts", "notes", "head"]
-"""What a value is: an original message, the record of a compaction, a draft of a summary, a note
-of the archive or of a program around it, or the id of the record in force."""
+ValueKind = Literal["messages", "records", "drafts", "notes"]
+"""What a value is: an original message, the record of a compaction, a draft of a summary, or a note
+of the archive or of a program around it."""
 
 DEFLATE_LEVEL = 4  # of 9: messages are written once in a step, so time counts beside size
 RAW_DEFLATE = -15  # zlib's largest window, without a header and a checksum
@@ -341,6 +341,21 @@ def parse_record(record_id: str, body: bytes | None) -> Record | None:
         return record if record.id == record_id else None
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def parse_head(scope: Scope, body: bytes | None) -> str | None:
+    """Return the id of the head in stored bytes; empty for no record, None without a head.
+
+    Raises:
+        ArchiveError: they are damaged.
+    """
+    try:
+        return None if body is None else str(unpacked(body))
+    except ValueError as error:
+        raise ArchiveError(
+            f"The head of thread {scope.thread!r} cannot be read: {error}; restore a backup, or "
+            "forget the thread."
+        ) from error
 
 
 def newer_format(version: int) -> ArchiveError:
