@@ -65,9 +65,9 @@ def pytest_collection_finish() -> None:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the seconds that would have been waited between tries."""
     seen: list[float] = []
-    monkeypatch.setattr("conspectus.engine.writing.RETRY_AFTER", (0.5, 2.0))
+    monkeypatch.setattr("conspectus.engine.summary.RETRY_AFTER", (0.5, 2.0))
     monkeypatch.setattr(
-        "conspectus.engine.writing.pause", lambda seconds: io(lambda: seen.append(seconds))
+        "conspectus.engine.summary.pause", lambda seconds: io(lambda: seen.append(seconds))
     )
     return seen
 
@@ -100,7 +100,7 @@ def one_list_of_authorities() -> Iterator[None]:
 def no_pauses() -> Iterator[None]:
     """Ask a summariser that has failed again at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("conspectus.engine.writing.RETRY_AFTER", (0.001, 0.001))
+        patch.setattr("conspectus.engine.summary.RETRY_AFTER", (0.001, 0.001))
         yield
 
 

@@ -21,7 +21,8 @@ from background_support import (
 )
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive, Scope
-from conspectus.engine.background import MISFIT, Preparation
+from conspectus.engine.background import MISFIT
+from conspectus.engine.preparations import Preparation
 
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)

@@ -1,7 +1,6 @@
 """Agents whose next notes are prepared beside them: real graphs, the summariser stopped at will."""
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from langgraph.store.memory import InMemoryStore
 from background_support import Stopped, nobody_works, until
 from conspectus.archive import Archive, Scope
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
-from conspectus.engine import background as preparation
-from conspectus.engine.thread import Thread
+from conspectus.engine import background, preparations
 from conspectus.errors import ArchiveError
 from graph_support import (
     agent,
@@ -96,18 +94,14 @@ def test_an_agent_never_waits(heard, history, loop):
 def test_a_preparation_that_fails_at_once_waits_until_the_history_has_grown(
     heard, monkeypatch, caplog
 ):
-    fold = Thread.history
-
-    async def away(self: Thread, entries: Any) -> Any:
-        if threading.current_thread().name == "conspectus-background":
-            raise ArchiveError("the disk is away")
-        return await fold(self, entries)
+    async def away(history: Any, entries: Any) -> Any:
+        raise ArchiveError("the disk is away")
 
     def answer(messages: list[BaseMessage]) -> Any:
         until(nobody_works)
         return calls(f"m{len(messages)}") if len(messages) < 58 else "All looked at."
 
-    monkeypatch.setattr(Thread, "history", away)
+    monkeypatch.setattr(background, "load_view", away)
     graph, _ = agent(answer, own(Stopped(), trigger=("messages", 60)))
     graph.invoke(said("Look at all modules."), thread())
     assert 1 < len(heard.steps("began")) < 6  # in nine steps, each with two messages more
@@ -141,7 +135,7 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     assert len(summaries(reads.calls[-1].messages)) == 1
     check_sent(reads)
     assert len(heard.steps("began")) == 2, "the next notes of the subagent are under way"
-    jobs = [job for job in preparation._LIVE if job.under_way]
+    jobs = [job for job in preparations.LIVE if job.under_way]
     assert jobs
     mine.close(0)
     assert not any(job.under_way for job in jobs)

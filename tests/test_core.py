@@ -9,8 +9,8 @@ from conspectus import Compactor
 from conspectus.core.items import Compact, Item, Keep, Window, exchanges, must_stay
 from conspectus.core.plan import plan, plan_draft
 from conspectus.core.records import ClipMark, Cost, Record
+from conspectus.engine.folding import Folded, fold
 from conspectus.engine.settings import Settings
-from conspectus.engine.view import Folded, fold
 from conspectus.messages import Message, read_messages, summary_message, summary_text
 from histories import assistant, tool, user
 

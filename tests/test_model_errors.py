@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from conspectus.archive.guard import explained as explained_store
 from conspectus.core.records import Draft
-from conspectus.engine.writing import problems
+from conspectus.engine.summary_notes import rejection_reasons
 from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
 from conspectus.langchain.overflow import read_overflow
 from conspectus.messages import read_messages
@@ -239,7 +239,9 @@ def test_after_the_agents_last_request_goal_and_next_step_are_findings():
 
 
 def found(draft: Draft, entries: Any, **more: Any) -> list[str]:
-    return problems(draft, entries, **{"tokens": 100, "replaced": 2_000, "limit": 500, **more})
+    return rejection_reasons(
+        draft, entries, **{"tokens": 100, "replaced": 2_000, "limit": 500, **more}
+    )
 
 
 def test_sizes_and_reading_are_held_against_the_numbers():

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import Compactor, StuckError, SummaryError
-from conspectus.engine import material
+from conspectus.engine import leaving
 from conspectus.messages import SUMMARY_LINE
 from conspectus.tokens import TokenMeter
 from engine import Scripted, compacted, engine, short
@@ -63,7 +63,7 @@ def test_one_giant_message_is_clipped_with_a_pointer(window):
 
 
 def test_a_clip_that_comes_out_larger_than_planned_does_not_take_effect(monkeypatch):
-    monkeypatch.setattr(material, "clipped", lambda item, *_: item)
+    monkeypatch.setattr(leaving, "clipped", lambda item, *_: item)
     messages = [user("x " * 50_000)]
     result = compacted(messages, engine(window=700))
     assert (result.outcome, result.failed, result.messages) == ("stuck", "summary", messages)

@@ -13,7 +13,7 @@ from hypothesis.stateful import rule
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from conspectus import is_summary_message
-from conspectus.engine.material import body_of
+from conspectus.engine.leaving import body_of
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.framing import RECALLED_NOTE, as_notes, recalled_text
 from conspectus.model.prompts import message_frame

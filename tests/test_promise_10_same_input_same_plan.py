@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
 import conspectus.core
-from conspectus.engine.writing import hash_of
+from conspectus.engine.summary import hash_of
 from conspectus.messages import read_messages
 from engine import compacted, engine
 from histories import agent, talk, user
@@ -62,7 +62,7 @@ ALIKE = [
 @pytest.mark.slow
 def test_the_same_history_gives_the_same_record_and_draft_in_every_process():
     code = (
-        "from conspectus.engine.writing import hash_of\n"
+        "from conspectus.engine.summary import hash_of\n"
         "from engine import compacted, engine; from histories import agent, user\n"
         "from test_promise_10_same_input_same_plan import ALIKE\n"
         "r = compacted([*map(user, ALIKE), *agent(60)], engine(window=4000))\n"

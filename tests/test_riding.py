@@ -113,7 +113,7 @@ def test_the_request_is_the_agents_last_one_and_one_instruction(guarded, on_loop
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
-    "LIVES": ("its provider has forgotten it", {}),
+    "CACHE_LIVES": ("its provider has forgotten it", {}),
     # Enough for what leaves, and not for the whole request beside an answer.
     "too large": (
         "it does not fit the window",

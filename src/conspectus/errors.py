@@ -52,9 +52,11 @@ class ConspectusError(Exception):
 
     Attributes:
         failure: what has failed in a compaction that ends with it, as its event names it.
+        attempts: what that compaction had spent and tried before; None elsewhere.
     """
 
     failure = "summary"
+    attempts: object = None
 
 
 class PolicyError(ConspectusError, ValueError):

@@ -14,8 +14,9 @@ from conspectus._arguments import documented, takes
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.policy import whole
-from conspectus.engine.background import Closing
-from conspectus.engine.compaction import compact
+from conspectus.engine.entry import compact_messages
+from conspectus.engine.history import HistoryContext, scope_of
+from conspectus.engine.preparations import Closing
 from conspectus.engine.settings import (
     AnyArchive,
     AnyTrigger,
@@ -26,7 +27,6 @@ from conspectus.engine.settings import (
     open_archive,
     window_of,
 )
-from conspectus.engine.thread import Thread, scope_of
 from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
@@ -154,8 +154,8 @@ class Fitter(Closing):
         messages = as_messages(messages)
         listed = isinstance(messages, (list, tuple))
         bare = [plain(message) for message in messages] if listed else messages
-        thread = Thread(engine, scope, Window(window, beside))
-        result = await heard_by(engine.listeners, compact(thread, bare))
+        history = HistoryContext(engine, scope, Window(window, beside))
+        result = await heard_by(engine.listeners, compact_messages(history, bare))
         result.raise_if_stuck()
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
         view = [came.get(id(one), one) for one in result.messages]

@@ -28,7 +28,7 @@ import zstandard
 from starlette.requests import Request
 
 from conspectus.archive import Archive, Scope
-from conspectus.engine.thread import LOCAL
+from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError, ConfigError
 from conspectus_serve.codings import CODINGS, GZIP, ZSTD_WINDOW
 from conspectus_serve.protocols import Refusal

@@ -21,8 +21,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
-from conspectus.engine.thread import Thread
-from conspectus.engine.view import fold
+from conspectus.engine.folding import fold
+from conspectus.engine.history import HistoryContext
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES
 from conspectus.messages import read_messages
@@ -179,9 +179,9 @@ class Fitter:
         else:
             x.match = self.places.find(x.tenant, x.trail, x.hint)
         self._restore(x)
-        thread = Thread(engine, x.scope, budget_of(engine.policy, x.room))
+        history = HistoryContext(engine, x.scope, budget_of(engine.policy, x.room))
         count = len(x.history) + len(x.dropped.messages)
-        quiet = thread.is_quiet(Size(x.tokens + x.dropped.tokens, count), None)
+        quiet = history.is_quiet(Size(x.tokens + x.dropped.tokens, count), None)
         x.due = bool(x.match.head or x.compacts or not quiet)
         x.body.quiet = not x.due
         if not x.room and all(clause.fraction for clause in engine.policy.trigger):

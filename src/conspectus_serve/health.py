@@ -10,7 +10,7 @@ import threading
 from time import monotonic
 
 from conspectus.archive import Archive
-from conspectus.engine.thread import LOCAL
+from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError
 
 PROBE_BYTES = 65_536  # of a value that is written: a few bytes may fit where nothing else does

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.bridge import run
-from conspectus.engine.thread import LOCAL
+from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError, InputError
 from conspectus.recall.for_agents import answer_flow
 from conspectus.tokens import TokenMeter

@@ -28,9 +28,10 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import StepTimeout, in_a_daemon, within
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Window
-from conspectus.engine.compaction import compact
+from conspectus.engine.branches import load_view
+from conspectus.engine.entry import compact_messages
+from conspectus.engine.history import HistoryContext
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.messages import read_messages
 from conspectus_serve.models import Models, Sizes
@@ -93,19 +94,18 @@ class Work:
         """
         engine = self._models.engine(*sizes)
         histories = [plain] if all(map(is_, plain, short)) else [plain, short]
+        context = HistoryContext(engine, scope, room, goes_on=goes_on)
         if len(histories) > 1 and not now:
-            thread = Thread(engine, scope, room, goes_on=goes_on)
-            view = await thread.history(read_messages(short))
-            histories = [short] if thread.is_quiet(view.size, view.head) else histories
+            view = await load_view(context, read_messages(short))
+            histories = [short] if context.is_quiet(view.size, view.head) else histories
         for history in histories:
-            thread = Thread(engine, scope, room, goes_on=goes_on)
-            result = await compact(thread, history, now)
+            result = await compact_messages(context, history, force=now)
             over = room is not None and result.tokens_after > room.budget
             if not (over or result.outcome == "stuck"):
                 break
         places = {id(message): at for at, message in enumerate(history)}
         shown = [places.get(id(message), message) for message in result.messages]
-        head = result.record_id or thread.pointer
+        head = result.record_id or result.head
         return Compacted(replace(result, messages=[]), shown, head)
 
 

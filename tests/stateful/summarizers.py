@@ -17,7 +17,8 @@ from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus.bridge import StepTimeout, io
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Draft
-from conspectus.engine import writing
+from conspectus.engine import summary_notes
+from conspectus.engine.leaving import Leaving
 from conspectus.errors import SummarizerOverflow
 from scripted_models import ScriptedChatModel
 from stateful.messages import words_in
@@ -196,16 +197,16 @@ def reading_of(request: SummaryRequest, by: str) -> Reading:
 @contextmanager
 def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
     """Note what the embedded summariser reads; and no try waits for the next one."""
-    real = writing._with_notes
+    real = summary_notes.with_notes
 
-    def with_notes(material: Any, draft: Draft, *more: Any) -> Draft:
+    def with_notes(leaving: Leaving, draft: Draft, *more: Any, **kinds: Any) -> Draft:
         if draft.by == EMBEDDED:
-            originals = tuple(plain(entry.source) for entry in material.entries)
+            originals = tuple(plain(entry.source) for entry in leaving.evicted)
             readings().append(Reading(EMBEDDED, "\n".join(originals), originals))
-        return real(material, draft, *more)
+        return real(leaving, draft, *more, **kinds)
 
     with (
-        patch.object(writing, "_with_notes", with_notes),
-        patch("conspectus.engine.writing.pause", lambda seconds: io(lambda: None)),
+        patch.object(summary_notes, "with_notes", with_notes),
+        patch("conspectus.engine.summary.pause", lambda seconds: io(lambda: None)),
     ):
         yield

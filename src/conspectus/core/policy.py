@@ -54,6 +54,11 @@ def grown(now: int, before: int) -> bool:
     return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
 
 
+def has_grown(now: Size, before: Size) -> bool:
+    """Tell the same of sizes: tokens or messages have grown enough."""
+    return grown(now.tokens, before.tokens) or grown(now.messages, before.messages)
+
+
 # Sizes and triggers in LangChain's forms
 
 

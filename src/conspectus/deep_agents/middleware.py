@@ -172,7 +172,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         if backend is None or self._is_written(channel):
             return {}
         try:
-            chain = await channel.thread(None).chain()
+            chain = (await channel.history(None).in_force()).chain
             known = next((i for i, one in enumerate(chain) if one.id == last), -1)
             for number, record in enumerate(chain[known + 1 :], start=known + 2):
                 text = await self._readable(channel, record)

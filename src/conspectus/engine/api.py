@@ -16,9 +16,13 @@ from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import plain_words
-from conspectus.engine.background import Closing, Preparation, begin
+from conspectus.engine.background import begin
 from conspectus.engine.cached_request import last_request_of
-from conspectus.engine.compaction import compact, unread
+from conspectus.engine.entry import compact_messages
+from conspectus.engine.history import HistoryContext, ThreadId, scope_of
+from conspectus.engine.memory import Memory
+from conspectus.engine.preparations import Closing, Preparation
+from conspectus.engine.reporting import unreadable
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import (
     CompactorSettings,
@@ -27,7 +31,6 @@ from conspectus.engine.settings import (
     model_of,
     window_of,
 )
-from conspectus.engine.thread import Memory, Thread, ThreadId, scope_of
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
@@ -194,15 +197,17 @@ class Compactor(Attributes, Closing):
     async def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> CompactionResult:
-        engine, thread = self._engine, Thread(self._engine, scope, self._room)
+        engine = self._engine
+        history = HistoryContext(engine, scope, self._room)
         given = as_messages(messages)
-        work = compact(thread, given, force, plain_words(focus, "focus"))
+        words = plain_words(focus, "focus")
+        work = compact_messages(history, given, force=force, focus=words)
         try:
             result = await heard_by(engine.listeners, work)
         except ArchiveError as error:
             if engine.settings.on_failure == "raise":
                 raise
-            result = await heard_by(engine.listeners, aside(unread(thread, given, error)))
+            result = await heard_by(engine.listeners, aside(unreadable(history, given, error)))
         ours = (str(m.id).startswith("summary-") for m in given if is_message(m))
         if result.record is not None and sum(ours) == 2:  # said once, as there are more next time
             log("summaries_merged", MERGED)
@@ -249,7 +254,7 @@ class Compactor(Attributes, Closing):
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
         entries = read_messages(list(as_messages(messages)))
-        return begin(Thread(self._engine, scope, self._room), entries)
+        return begin(HistoryContext(self._engine, scope, self._room), entries)
 
     def recall(
         self,

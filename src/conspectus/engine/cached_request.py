@@ -8,15 +8,16 @@ it holds every evicted message unclipped.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from conspectus._langchain import innermost, is_message, is_runnable
-from conspectus.engine.material import Material
-from conspectus.engine.thread import SessionMemory
+from conspectus.engine.leaving import Leaving
+from conspectus.engine.memory import SessionMemory
+from conspectus.engine.settings import Engine
 from conspectus.errors import PolicyError
 from conspectus.messages.alternation import holds, with_parts
 from conspectus.messages.framing import summary_body
@@ -24,15 +25,12 @@ from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.observe import log
 from conspectus.tokens import TokenMeter
 
-if TYPE_CHECKING:
-    from conspectus.engine.settings import Engine
+CACHE_LIVES = 300.0  # Seconds in which a provider's cache certainly holds a request
 
-LIVES = 300.0  # Seconds in which a provider's cache certainly holds a request
-
-EDITS = ("context_management", "truncation")
+EDITING_SETTINGS = ("context_management", "truncation")
 """Settings of Anthropic and OpenAI with which a part of a request is not shown to the model."""
 
-SAME = ("type", "id", "content", "tool_calls", "tool_call_id")
+SENT_PARTS = ("type", "id", "content", "tool_calls", "tool_call_id")
 """Parts of a message of LangChain that a provider is sent."""
 
 
@@ -42,15 +40,15 @@ def sending(memory: SessionMemory, request: LastRequest | None) -> Iterator[None
 
     The one before stays until then, as a summary in the background is written meanwhile.
     """
-    before = memory.answered
+    before = memory.answered_requests
     try:
         yield
     except BaseException:
         memory.last_request = None
         raise
     # One that a guard further in has seen is nearer to what was really sent.
-    if memory.answered == before:
-        memory.answered += 1
+    if memory.answered_requests == before:
+        memory.answered_requests += 1
         memory.last_request = None if request is None else replace(request, at=monotonic())
 
 
@@ -73,50 +71,81 @@ def last_request_of(engine: Engine, setting: object, window: int | None) -> Last
 
 
 def after_last_request(
-    material: Material, by: str, request: SummaryRequest, last: LastRequest | None
+    leaving: Leaving, by: str, request: SummaryRequest, last: LastRequest | None
 ) -> SummaryRequest:
     """Add the agent's last request to a summariser's, if the summary may use the cache."""
-    meter = material.thread.engine.meter
-    obstacle = getattr(material.thread.engine.writers[by], "obstacle", None)
-    if obstacle is None:
+    meter = leaving.engine.meter
+    obstacle_of_summarizer = getattr(leaving.engine.writers[by], "obstacle", None)
+    if obstacle_of_summarizer is None:
         return request
-    why, tokens = "no request of the agent is known in this process", 0
-    if last is not None and not (why := _obstacle(material, last, by)):
-        bound = getattr(last.model, "kwargs", None) or {}
-        tools = last.tools or bound.get("tools") or ()
-        tokens = sum(map(meter.message, last.messages)) + tools_size(meter, tools)
-        why = obstacle(last, tokens, request)
-    if why:
-        log("smallest_request", "the smallest request is sent: %s", why, level=logging.DEBUG)
+    tokens = 0
+    if last is None:
+        obstacle = "no request of the agent is known in this process"
+    else:
+        obstacle = _obstacle(leaving, last, by)
+        if not obstacle:
+            tools = last.tools or _bound_settings(last).get("tools") or ()
+            tokens = sum(map(meter.message, last.messages)) + tools_size(meter, tools)
+            obstacle = obstacle_of_summarizer(last, tokens, request)
+    if obstacle:
+        log("smallest_request", "the smallest request is sent: %s", obstacle, level=logging.DEBUG)
         return request
     return replace(request, last=last, last_tokens=tokens)
 
 
-def _obstacle(material: Material, last: LastRequest, by: str) -> str:
+def _bound_settings(last: LastRequest) -> Mapping[str, Any]:
+    """Return the settings that are bound to the model of a request."""
+    return getattr(last.model, "kwargs", None) or {}
+
+
+def _obstacle(leaving: Leaving, last: LastRequest, by: str) -> str:
     """Return why a summary by `by` cannot follow the agent's last request, or an empty text."""
-    model, settings = innermost(last.model), dict[str, Any]()
-    bound = getattr(last.model, "kwargs", None) or {}
-    extra = (getattr(model, "model_kwargs", None), getattr(model, "extra_body", None))
-    for part in (*extra, bound, bound.get("extra_body"), last.settings):
-        settings |= part or {}
-    off: tuple[Any, ...] = (None, "disabled", {}, [])
-    edits = [name for name in EDITS if settings.get(name, getattr(model, name, None)) not in off]
-    notes = material.history.head.summary if material.history.head else ""
-    texts = [m.text if is_message(m) else m.get("content") for m in last.messages]
-    rest = iter(with_parts(last.messages))
-    whole = all(any(_same(entry.source, sent) for sent in rest) for entry in material.entries)
-    reasons = {
-        "another model summarises": last.any_model
-        and by != next(iter(material.thread.engine.writers)),
-        "what is summarised is redacted, and the request is not": material.redaction is not None,
+    notes = leaving.view.head.summary if leaving.view.head else ""
+    edits = _editing_settings(last)
+    first_summarizer = next(iter(leaving.engine.writers))
+    obstacles = {
+        "another model summarises": last.any_model and by != first_summarizer,
+        "what is summarised is redacted, and the request is not": leaving.redaction is not None,
         "LangChain cannot send a message of it": _is_foreign(last.messages),
-        "its provider has forgotten it": monotonic() - last.at > LIVES,
+        "its provider has forgotten it": monotonic() - last.at > CACHE_LIVES,
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
-        "something that leaves does not stand in it as it is": not whole,
-        "the notes so far do not stand in it": bool(notes)
-        and not any(isinstance(text, str) and notes in summary_body(text) for text in texts),
+        "something that leaves does not stand in it as it is": not _holds_all(last, leaving),
+        "the notes so far do not stand in it": bool(notes) and not _holds_notes(last, notes),
     }
-    return next((reason for reason, holds in reasons.items() if holds), "")
+    return next((obstacle for obstacle, is_there in obstacles.items() if is_there), "")
+
+
+def _editing_settings(last: LastRequest) -> list[str]:
+    """Name the settings of a request by which its provider may leave a part of it out."""
+    model = innermost(last.model)
+    bound = _bound_settings(last)
+    settings: dict[str, Any] = {}
+    for part in (
+        getattr(model, "model_kwargs", None),
+        getattr(model, "extra_body", None),
+        bound,
+        bound.get("extra_body"),
+        last.settings,
+    ):
+        settings |= part or {}
+    switched_off: tuple[Any, ...] = (None, "disabled", {}, [])
+    return [
+        name
+        for name in EDITING_SETTINGS
+        if settings.get(name, getattr(model, name, None)) not in switched_off
+    ]
+
+
+def _holds_all(last: LastRequest, leaving: Leaving) -> bool:
+    """Tell whether all that leaves stands in a request, in order."""
+    later = iter(with_parts(last.messages))
+    return all(any(_is_same(entry.source, sent) for sent in later) for entry in leaving.evicted)
+
+
+def _holds_notes(last: LastRequest, notes: str) -> bool:
+    """Tell whether the notes so far stand in a request."""
+    texts = [m.text if is_message(m) else m.get("content") for m in last.messages]
+    return any(isinstance(text, str) and notes in summary_body(text) for text in texts)
 
 
 def _is_foreign(messages: Sequence[Any]) -> bool:
@@ -129,10 +158,11 @@ def _is_foreign(messages: Sequence[Any]) -> bool:
         return True
 
 
-def _same(left: Any, sent: Any) -> bool:
-    if not is_message(left):
-        return left is sent or bool(left == sent) or holds(sent, left)
-    return all(getattr(left, part, None) == getattr(sent, part, None) for part in SAME)
+def _is_same(message: Any, sent: Any) -> bool:
+    """Tell whether a message is the one that was sent, or a part of it."""
+    if not is_message(message):
+        return message is sent or bool(message == sent) or holds(sent, message)
+    return all(getattr(message, part, None) == getattr(sent, part, None) for part in SENT_PARTS)
 
 
 def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:

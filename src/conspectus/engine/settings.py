@@ -39,8 +39,9 @@ from conspectus.core.policy import (
     parse_trigger,
     whole,
 )
-from conspectus.engine.background import Preparations
-from conspectus.engine.thread import Memory
+from conspectus.engine.hooks import BeforeSummarization, Preview
+from conspectus.engine.memory import Memory
+from conspectus.engine.preparations import Preparations
 from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import summary_message, summary_text
 from conspectus.messages.alternation import AlternateRoles, alternates
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
     from langgraph.store.base import BaseStore
-
-    from conspectus.engine.hooks import BeforeSummarization, Preview
 
 LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
 

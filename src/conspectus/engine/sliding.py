@@ -28,11 +28,20 @@ RECENT = 1_000  # newest messages of a history by which the next one is known
 class BegunLater(NamedTuple):
     """A history whose client sends its beginning no more."""
 
-    start: int  # where in it what is known goes on
+    start: int  # the place in it where what is known goes on
     # keys of the messages that stood before that and that a record names; see `begun_later`
     missing: tuple[str, ...]
     # places of messages before that, which the client has put there in the place of others
     own: tuple[int, ...] = ()
+
+
+class _Known(NamedTuple):
+    """The messages that a chain of records knows, in the order of the conversation."""
+
+    keys: tuple[str, ...]
+    contents: list[str]  # what `content_of` gives for each key
+    evicted: int  # how many of them have left the view; those behind them have stayed
+    covered: frozenset[str]  # keys of all that has left, whoever had put it there
 
 
 def content_of(key: str) -> str:
@@ -45,8 +54,8 @@ def contents_of(entries: Sequence[Message]) -> list[str]:
     return [content_of(entry.key) for entry in entries if entry.role != "system"]
 
 
-def answered(entries: Sequence[Message]) -> int:
-    """Return how many of these messages there are up to the last answer of the model."""
+def up_to_last_answer(entries: Sequence[Message]) -> int:
+    """Return how many messages there are up to the model's last answer, without system messages."""
     roles = [entry.role for entry in entries if entry.role != "system"]
     return next((at for at in range(len(roles), 0, -1) if roles[at - 1] == "assistant"), 0)
 
@@ -68,35 +77,77 @@ def begun_later(
     """
     if not chain:
         return None
-    covered = {key for record in chain for key in record.covers}
-    apart = {key for record in chain for key in record.apart}
-    placed = dict.fromkeys(key for one in chain for key in one.order or one.covers)
-    left = tuple(key for key in placed if key not in apart)
-    there = {*left}
-    keys = (*left, *(key for key in chain[-1].stayed if key not in there))
-    known = [content_of(key) for key in keys]
-    said = [at for at, entry in enumerate(entries) if entry.role != "system"]
-    if any(entries[at].text.startswith(SUMMARY_LINE) for at in said[: MOST_OWN + 1]):
+    known = _known_to(chain)
+    places = [at for at, entry in enumerate(entries) if entry.role != "system"]
+    if any(entries[at].text.startswith(SUMMARY_LINE) for at in places[: MOST_OWN + 1]):
         return None  # a view that was given back, of another branch
-    texts = [contents[at] for at in said]
-    joint = joint_of(known, texts, max(len(left), len(known) - ASKED_ANEW))
-    joint = joint or joint_of(known, texts, len(left), least=MANY_SHARED)
+    texts = [contents[at] for at in places]
+    joint = _joint_with(known, texts)
     if joint is None:
-        often = Counter(known)
-        said_once = {content for key in covered if often[content := content_of(key)] == 1}
-        kept = min(MOST_KEPT, run_of(known, 0, texts, 0))
-        if not goes_on or not said_once.isdisjoint(texts[max(kept, MOST_OWN) :]):
-            return None
-        return BegunLater([*said, len(entries)][kept], left)
+        return _without_joint(known, places, texts, len(entries)) if goes_on else None
     first, at = joint
-    newest = next((n for n in reversed(said) if entries[n].role == "user"), None)
-    if newest is not None:
-        # A client that has gone back to a covered question asks it again.
-        place = at + said.index(newest) - first
-        if place < len(keys) and keys[place] in covered and contents[newest] == known[place]:
-            return None
-    kept = run_of(known, 0, texts[:first], 0)
-    return BegunLater(said[first], left[:at], tuple(said[kept:first]))
+    if _asks_covered_question_again(known, entries, places, texts, at - first):
+        return None
+    kept = run_of(known.contents, 0, texts[:first], 0)
+    evicted = known.keys[: known.evicted]
+    return BegunLater(places[first], evicted[:at], tuple(places[kept:first]))
+
+
+def _known_to(chain: Chain) -> _Known:
+    """Return the messages that a chain knows, but those that a client had put there itself."""
+    apart = {key for record in chain for key in record.apart}
+    placed = dict.fromkeys(key for record in chain for key in record.order or record.covers)
+    evicted = tuple(key for key in placed if key not in apart)
+    seen = set(evicted)
+    stayed = (key for key in chain[-1].stayed if key not in seen)
+    keys = (*evicted, *stayed)
+    covered = frozenset(key for record in chain for key in record.covers)
+    return _Known(keys, [content_of(key) for key in keys], len(evicted), covered)
+
+
+def _joint_with(known: _Known, texts: Sequence[str]) -> tuple[int, int] | None:
+    """Return where a history goes on from what is known, by its end or by many messages."""
+    near_end = max(known.evicted, len(known.contents) - ASKED_ANEW)
+    by_end = joint_of(known.contents, texts, near_end)
+    return by_end or joint_of(known.contents, texts, known.evicted, least=MANY_SHARED)
+
+
+def _without_joint(
+    known: _Known, places: Sequence[int], texts: Sequence[str], length: int
+) -> BegunLater | None:
+    """Return where a history goes on that is known to, though it shares nothing with its end.
+
+    None if it holds a message that was said once and has left: then it has gone back.
+    """
+    contents = known.contents
+    count = Counter(contents)
+    covered = (content_of(key) for key in known.covered)
+    said_once = {content for content in covered if count[content] == 1}
+    kept = min(MOST_KEPT, run_of(contents, 0, texts, 0))
+    if not said_once.isdisjoint(texts[max(kept, MOST_OWN) :]):
+        return None
+    return BegunLater([*places, length][kept], known.keys[: known.evicted])
+
+
+def _asks_covered_question_again(
+    known: _Known,
+    entries: Sequence[Message],
+    places: Sequence[int],
+    texts: Sequence[str],
+    shift: int,
+) -> bool:
+    """Tell whether a client has gone back to a covered question, and asks it again.
+
+    `shift` is by how much the place of a message in the history is less than in what is known.
+    """
+    users = (at for at in range(len(places) - 1, -1, -1) if entries[places[at]].role == "user")
+    newest = next(users, None)
+    if newest is None:
+        return False
+    place = newest + shift
+    if place >= len(known.keys) or known.keys[place] not in known.covered:
+        return False
+    return known.contents[place] == texts[newest]
 
 
 def goes_on_from(recent: Sequence[str], contents: Sequence[str]) -> bool:
@@ -108,7 +159,7 @@ def goes_on_from(recent: Sequence[str], contents: Sequence[str]) -> bool:
 
 
 def joint_of(
-    known: Sequence[str], said: Sequence[str], reaching: int, *, least: int = LEAST_SHARED
+    known: Sequence[str], contents: Sequence[str], reaching: int, *, least: int = LEAST_SHARED
 ) -> tuple[int, int] | None:
     """Return where a history that begins later goes on from what is known, and its place there.
 
@@ -116,21 +167,26 @@ def joint_of(
     messages at least, one of which was said once: short answers are said again and again. None if
     it does not go on, or begins where what is known begins.
     """
-    if run_of(known, 0, said, 0) > MOST_KEPT:
+    if run_of(known, 0, contents, 0) > MOST_KEPT:
         return None  # it begins where what is known begins
     places: dict[str, list[int]] = {}
     for at, content in enumerate(known):
         places.setdefault(content, []).append(at)
-    for first in range(min(MOST_KEPT + MOST_OWN + 1, len(said))):
-        for at in places.get(said[first], ()):
-            if not _may_stand_first(known, said[:first], at, places.keys()):
+    for first in range(min(MOST_KEPT + MOST_OWN + 1, len(contents))):
+        for at in places.get(contents[first], ()):
+            if not _may_stand_first(known, contents[:first], at, places.keys()):
                 continue
-            shared = run_of(known, at, said, first)
+            shared = run_of(known, at, contents, first)
             if shared < least or at + shared < reaching:
                 continue
-            if any(len(places[content]) == 1 for content in known[at : at + shared]):
+            if _holds_unique(known[at : at + shared], places):
                 return first, at
     return None
+
+
+def _holds_unique(contents: Sequence[str], places: dict[str, list[int]]) -> bool:
+    """Tell whether one of these contents was said once."""
+    return any(len(places[content]) == 1 for content in contents)
 
 
 def _may_stand_first(
@@ -148,14 +204,14 @@ def _may_stand_first(
         return kept <= MOST_KEPT and at >= kept + (LEAST_DROPPED if kept else 1)
     if kept > MOST_KEPT or len(own) > MOST_OWN:
         return False
-    return at > len(first) and not any(one in contents for one in own)
+    return at > len(first) and not any(content in contents for content in own)
 
 
-def run_of(known: Sequence[str], at: int, said: Sequence[str], first: int) -> int:
+def run_of(known: Sequence[str], at: int, contents: Sequence[str], first: int) -> int:
     """Return how many messages are alike from two places on."""
     count = 0
-    for one, other in zip(known[at:], said[first:], strict=False):
-        if one != other:
+    for left, right in zip(known[at:], contents[first:], strict=False):
+        if left != right:
             break
         count += 1
     return count

@@ -22,8 +22,10 @@ from conspectus.archive.values import manifest
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain, Record
+from conspectus.engine.branches import load_view
 from conspectus.engine.cached_request import sending
-from conspectus.engine.thread import LOCAL, FailedSummary, Memory, Thread, scope_of
+from conspectus.engine.history import LOCAL, HistoryContext, scope_of
+from conspectus.engine.memory import FailedSummary, Memory
 from conspectus.errors import ArchiveError
 from conspectus.langchain.cache import Count, SessionCache, Sizes
 from conspectus.langchain.forms import SENT_AGAIN, Form, in_form
@@ -67,7 +69,7 @@ UNNAMED = (
 )
 
 
-class View(NamedTuple):
+class ChannelView(NamedTuple):
     """What the model sees: what the records in force make of the channel."""
 
     messages: list[BaseMessage]
@@ -134,8 +136,8 @@ class Channel:
 
     # Compacting
 
-    def thread(self, room: Window | None, ratio: float | None = None) -> Thread:
-        """Make the thread of the history; `ratio` corrects the estimate."""
+    def history(self, room: Window | None, ratio: float | None = None) -> HistoryContext:
+        """Say what the history is; `ratio` corrects the estimate."""
         setup, scope, archive = self.setup, self.scope, self.archive
         if archive is None:
             setup.say_once(NO_ARCHIVE)
@@ -155,11 +157,18 @@ class Channel:
         memory = engine.memory.of(scope)
         if memory.failed is None and archive is None:
             memory.failed = FailedSummary.read(self.held.failed)
-        last, saved = self.held.after, self.run.saved
-        return Thread(engine, scope, room, head, saved, last=last, ratio=ratio)
+        return HistoryContext(
+            engine,
+            scope,
+            room,
+            head=head,
+            checkpointed=self.run.saved,
+            reached=self.held.after,
+            correction=ratio,
+        )
 
-    def passing_thread(self, room: Window, ratio: float) -> Thread | None:
-        """Make a thread for one request, which commits nothing and asks nobody.
+    def passing_history(self, room: Window, ratio: float) -> HistoryContext | None:
+        """Say what the history of one request is, which commits nothing and asks nobody.
 
         None if failures are not to be bridged, or if a person approves each summary.
         """
@@ -169,7 +178,7 @@ class Channel:
         own: Any = dict.fromkeys(("archive", "on_event", "background"))
         own |= {"memory": Memory(), "passing": True, "where": KEPT}
         engine = replace(engine, **own, writers={EMBEDDED: EmbeddedSummarizer()}, hooks=())
-        return Thread(engine, self.scope, room, ratio=ratio)
+        return HistoryContext(engine, self.scope, room, correction=ratio)
 
     def size_of(self, view: Sequence[BaseMessage]) -> Size:
         """Return the size of a view as the trigger counts."""
@@ -207,33 +216,33 @@ class Channel:
 
     # What the model sees
 
-    async def view(self) -> View:
+    async def view(self) -> ChannelView:
         """Fold the records in force over the channel; those that an edit has made unfit go.
 
         The view is kept while the channel only grows.
         """
         head, messages = self.held.head_id, self.messages
         if not head:
-            return View(messages)
+            return ChannelView(messages)
         count, known = self.cache.view(head, messages)
         if known is not None:
             parts, chain, keys = known
             seen = [messages[one] if isinstance(one, int) else one for one in parts]
-            return View([*seen, *messages[count:]], chain, keys)
-        thread = self.thread(None)
-        history = await thread.history(read_messages(messages))
-        seen = [one for one in history.sources if isinstance(one, BaseMessage)]
-        keys, fits = frozenset(manifest(history.chain)), len(history.chain)
-        if (history.head_id or "") != head:
-            chain = await thread.chain()
+            return ChannelView([*seen, *messages[count:]], chain, keys)
+        history = self.history(None)
+        view = await load_view(history, read_messages(messages))
+        seen = [one for one in view.sources if isinstance(one, BaseMessage)]
+        keys, fits = frozenset(manifest(view.chain)), len(view.chain)
+        if (view.head_id or "") != head:
+            chain = (await history.in_force()).chain
             # By their ids: of a chain only the newest record is sure to be whole.
-            if fits < len(chain) and (not fits or chain[fits - 1].id == history.head_id):
+            if fits < len(chain) and (not fits or chain[fits - 1].id == view.head_id):
                 after = self.size_of(seen) if fits else None
-                self.held = self.held.with_chain(history.chain, after, pending=self.held.pending)
+                self.held = self.held.with_chain(view.chain, after, pending=self.held.pending)
         places = {id(message): place for place, message in enumerate(messages)}
         parts = [places.get(id(one), one) for one in seen]
-        self.cache.keep_view(self.held.head_id, messages, (parts, history.chain, keys))
-        return View(seen, history.chain, keys)
+        self.cache.keep_view(self.held.head_id, messages, (parts, view.chain, keys))
+        return ChannelView(seen, view.chain, keys)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Return the view with others' changes laid over it; `sent` if it cannot be read."""
@@ -360,13 +369,14 @@ class Channel:
         if not chain:
             return
         name_messages(messages)
-        history = await replace(self.thread(None), head=chain).history(read_messages(messages))
-        if history.head is not None:
-            whole = len(history.sources) == len(messages)
-            whole = whole and all(map(is_, history.sources, messages))
+        history = replace(self.history(None), head=chain)
+        view = await load_view(history, read_messages(messages))
+        if view.head is not None:
+            whole = len(view.sources) == len(messages)
+            whole = whole and all(map(is_, view.sources, messages))
             pending = not self.preserve and not whole
-            after = history.head.size_after
-            self.held = self.held.with_chain(history.chain, after, pending=pending)
+            after = view.head.size_after
+            self.held = self.held.with_chain(view.chain, after, pending=pending)
 
     # The archive's pointer
 

@@ -22,7 +22,7 @@ from conspectus._arguments import documented, takes
 from conspectus.core.items import Window
 from conspectus.core.plan import STUCK
 from conspectus.engine.cached_request import tools_size
-from conspectus.engine.compaction import compact
+from conspectus.engine.entry import compact_messages
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import ReservedTokens, Tokens, window_of
 from conspectus.errors import ArchiveError, PolicyError
@@ -363,7 +363,7 @@ class GuardedCall:
 
     async def _tried(self, room: Window) -> CompactionResult | None:
         """Compact the history in the state, then all that is sent, for this call alone."""
-        channel, passing = self._channel, self._channel.passing_thread(room, self._ratio)
+        channel, passing = self._channel, self._channel.passing_history(room, self._ratio)
         try:
             await self._compact(room)
         except ArchiveError as error:
@@ -375,9 +375,8 @@ class GuardedCall:
             return None
         beside = max(0, self._size - self._alone(self._sent))
         room = replace(room, reserved=room.reserved + beside)
-        thread = channel.thread(room, self._ratio) if passing is None else passing
-        thread = replace(thread, room=room)
-        result = await compact(thread, self._sent, False, "")
+        history = channel.history(room, self._ratio) if passing is None else passing
+        result = await compact_messages(replace(history, window=room), self._sent)
         self._show(result.messages)
         return result if result.outcome == "stuck" else None
 
@@ -387,8 +386,8 @@ class GuardedCall:
         if room is not None:
             added = max(0, self._size - self._alone(view))
             room = replace(room, reserved=room.reserved + added)
-        thread = channel.thread(room, self._ratio)
-        result = await compact(thread, channel.messages, room is None, "")
+        history = channel.history(room, self._ratio)
+        result = await compact_messages(history, channel.messages, force=room is None)
         if result.record is not None:
             new = cast("list[BaseMessage]", result.messages)
             channel.put_in_force(result.record, new, pending=True)

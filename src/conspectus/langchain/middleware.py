@@ -26,7 +26,7 @@ from conspectus._arguments import documented, takes
 from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import names_embedded, plain_words
-from conspectus.engine.background import Closing, Preparations
+from conspectus.engine.preparations import Closing, Preparations
 from conspectus.engine.settings import KEEP, model_of
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.channel import Channel, Handler

@@ -17,9 +17,9 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size
 from conspectus.engine.background import begin
-from conspectus.engine.compaction import compact
+from conspectus.engine.entry import compact_messages
+from conspectus.engine.history import HistoryContext
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.state import DERIVED, FORKED, Asked, name_messages
@@ -84,7 +84,10 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     if now.is_due(focus):
         if await _drop_resent(channel):
             now = Step(channel, channel.messages)
-        result = await compact(now.thread(), channel.messages, focus is not None, focus or "")
+        force = focus is not None
+        result = await compact_messages(
+            now.history(), channel.messages, force=force, focus=focus or ""
+        )
         return now.update(result, begun)
     now.prepare()
     return channel.held.update() if channel.held is not begun else None
@@ -99,7 +102,7 @@ async def _drop_resent(channel: Channel) -> bool:
     users = [one for one in messages[since:-1] if one.type == "human"]
     if channel.held.head is None or channel.preserve or not users:
         return False
-    chain = await channel.thread(None).chain()
+    chain = (await channel.history(None).in_force()).chain
     covered = {key.partition("-")[0] for record in chain for key in record.covers}
     if not any(read_message(one).stem in covered for one in users):
         return False
@@ -145,20 +148,20 @@ class Step:
             self._over = self._tokens > room.budget
         self._room = room
 
-    def thread(self) -> Thread:
+    def history(self) -> HistoryContext:
         ratio = None if self._room is None else self._ratio
-        thread = self._channel.thread(self._room, ratio)
+        history = self._channel.history(self._room, ratio)
         sizes: Any = {"trigger_size": self._size, "count_view": self._channel.size_of}
-        return replace(thread, last=self._reached, **sizes)
+        return replace(history, reached=self._reached, **sizes)
 
     def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
         jobs = self._setup.engine.background
         if jobs is None:
             return
-        thread, size = self.thread(), self._size
-        if jobs.wanted(thread, self._held.head_id, size):
-            begin(thread, read_messages(self._channel.messages), self._held.head_id, size)
+        history, size, head = self.history(), self._size, self._held.head_id
+        if history.nears_trigger(size) and jobs.may_begin(history.scope, head, size):
+            begin(history, read_messages(self._channel.messages), head, size)
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""

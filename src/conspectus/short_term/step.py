@@ -17,11 +17,12 @@ from conspectus.core.items import Compact, Plan, Stuck, Window
 from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.policy import SLACK, Policy, TriggerClause
 from conspectus.core.records import Chain, Record
-from conspectus.engine.compaction import carry_out
-from conspectus.engine.fitting import fitting
+from conspectus.engine.entry import carry_out_decision
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.measuring import shared_out
+from conspectus.engine.planning import SUMMARY_FLOOR, Decision, measured_plan
 from conspectus.engine.settings import Engine, Settings
-from conspectus.engine.thread import SUMMARY_FLOOR, Thread
-from conspectus.engine.view import History, history_of
+from conspectus.engine.view import View, view_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.alternation import (
@@ -112,9 +113,15 @@ class Invocation:
         gathered, sent = self.meter.whole(self.rest), [*self.system, *self.standing, *self.rest]
         if gathered < self.reach and self.meter.whole(sent) <= self.limit:
             return running, self.rest
-        thread = Thread(self._engine(archive), self.scope, Window(self.limit), chain)
-        thread, history = thread.shared_out(self._history(thread.engine, chain))
-        frame = thread.engine.frame
+        history = HistoryContext(
+            self._engine(archive),
+            self.scope,
+            Window(self.limit),
+            head=chain,
+            record_name=lambda record: name_of(after(record)),
+        )
+        view = shared_out(self._view(history, chain))
+        frame = view.history.engine.frame
         share = self.call.max_summary_tokens
         base = self.meter.base
         room: Any = {"floor": frame + SUMMARY_FLOOR, "slack": min(SLACK, share // SLACK_SHARE)}
@@ -122,7 +129,7 @@ class Invocation:
 
         def planned(tighter: int) -> Plan:
             most = self.limit - base - tighter
-            plan = oldest_first(history.items, most, self.reach - base, share, **room)
+            plan = oldest_first(view.items, most, self.reach - base, share, **room)
             if isinstance(plan, Stuck):
                 needed = plan.needed + base
                 reason = TOO_LARGE.format(needed=needed, budget=self.limit)
@@ -131,14 +138,14 @@ class Invocation:
                 return plan
             return replace(plan, at_most=plan.at_most + base, budget=self.limit)
 
-        plan = fitting(thread, history, planned)
+        plan = measured_plan(view, planned)
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
         if needed > self.limit:
             numbers = {"needed": needed, "budget": self.limit}
             if self.call.on_failure == "raise":
                 raise StuckError(TOO_LARGE.format(**numbers), **numbers)
             log("history_does_not_fit", "%s", TOO_LARGE.format(**numbers))
-        ids = {p.key: p.entry.id for p in history.items if p.entry and not p.summary}
+        ids = {p.key: p.entry.id for p in view.items if p.entry and not p.summary}
 
         def after(record: Record) -> RunningSummary | None:
             left = {ids[key] for key in record.covers if key in ids}
@@ -148,8 +155,7 @@ class Invocation:
             last = next((m.id for m in reversed(self.messages) if m.id in left), None)
             return RunningSummary(record.summary, left, last)
 
-        thread.names = lambda record: name_of(after(record))
-        result = await carry_out(thread, history, plan)
+        result = await carry_out_decision(Decision(view, plan))
         rest = [m for m in result.messages if not is_summary_message(m)][len(self.system) :]
         return running if result.record is None else after(result.record), rest
 
@@ -164,7 +170,7 @@ class Invocation:
         summary = self.running.summary if self.running is not None else ""
         return chain if chain and chain[-1].summary in (summary, "") else ()
 
-    def _history(self, engine: Engine, chain: Chain) -> History:
+    def _view(self, history: HistoryContext, chain: Chain) -> View:
         """Read the history with the summary in the form in which the engine knows it."""
         between = list[Any]()
         if self.running is not None:
@@ -172,10 +178,10 @@ class Invocation:
             known: Any = {"archived": head.archived, "mark": head.mark} if head else {}
             text = summary_text(self.running.summary, **{"archived": False, **known})
             between = [summary_message(text, head.id if head else "before")]
-        history = history_of(engine, read_messages([*self.system, *between, *self.rest]), chain)
-        size = engine.meter.messages(self.standing)
-        items = (replace(p, tokens=size) if p.summary else p for p in history.items)
-        return replace(history, items=tuple(items))
+        view = view_of(history, read_messages([*self.system, *between, *self.rest]), chain)
+        size = history.engine.meter.messages(self.standing)
+        items = (replace(p, tokens=size) if p.summary else p for p in view.items)
+        return replace(view, items=tuple(items))
 
     def result(
         self, running: RunningSummary | None, rest: Messages, *, in_state: bool

@@ -1,0 +1,83 @@
+"""A person reads the summary before it takes effect, and may change or refuse it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conspectus._turns import waiting
+from conspectus.core.records import Draft
+from conspectus.engine.hooks import Preview, PreviewRequest
+from conspectus.engine.leaving import Leaving, body_of
+from conspectus.engine.summary import WrittenDraft
+from conspectus.errors import SummaryError
+from conspectus.notes.segment import Segment
+from conspectus.observe import observing
+
+MOST_ASKED = 20  # Answers that do not fit, after which a preview is given up
+
+
+class SummaryRefused(SummaryError):
+    """A person has refused the summary, which raises nothing."""
+
+
+async def approved(written: WrittenDraft, leaving: Leaving) -> Draft:
+    """Return the draft as a person approved it; as it is where no preview is set.
+
+    The person is asked again until the text fits, in the caller's context, where a graph's
+    interrupt works.
+
+    Raises:
+        SummaryRefused: the person does not want it.
+        SummaryError: no answer can be used.
+    """
+    ask = leaving.engine.preview
+    if ask is None or not leaving.plan.summary_tokens:
+        return written.draft
+    draft = written.draft
+    limit = leaving.sizes.hard_limit
+    request = PreviewRequest(
+        summary=draft.text,
+        evict=len(leaving.keys),
+        cause=leaving.plan.cause,
+        limit=leaving.text_within(limit),
+        by=draft.by,
+        kept=written.found,
+    )
+    problem = ""
+    with observing("step", name="preview", by=draft.by, outcome="refused") as observation:
+        for _ in range(MOST_ASKED):
+            answer = _answer(ask, replace(request, problem=problem))
+            if answer is None:
+                break
+            if answer == draft.text:
+                observation.add(outcome="ok")
+                return draft
+            edited = await _as_text_of_summary(leaving, answer)
+            tokens = leaving.summary_size(edited)
+            if edited and tokens <= limit:
+                observation.add(outcome="ok")
+                segment = Segment(text=edited, edited=True).to_json()
+                return replace(draft, text=edited, tokens=tokens, segment=segment)
+            problem = f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
+            if not edited:
+                problem = "it is empty; refuse it to leave the history as it is"
+    if answer is None:
+        raise SummaryRefused("the summary was refused by the person who was asked")
+    raise SummaryError(
+        f"the preview answered {MOST_ASKED} times with a text that cannot be used ({problem}); "
+        "answer with the summary, with a text within `request.limit` tokens, or with None to refuse"
+    )
+
+
+async def _as_text_of_summary(leaving: Leaving, answer: str) -> str:
+    """Return what a person has written as the text of a summary; a redactor may lengthen it."""
+    return await leaving.clean(body_of(answer))
+
+
+def _answer(ask: Preview, request: PreviewRequest) -> str | None:
+    """Ask the person; None refuses."""
+    with waiting.get()():
+        answer = ask(request)
+    if answer is not None and not isinstance(answer, str):
+        raise SummaryError(f"answer a preview by text, or None to refuse: not {answer!r:.70}")
+    return answer

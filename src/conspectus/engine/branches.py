@@ -1,0 +1,146 @@
+"""Which records belong to a history: those in force, or another branch of its thread.
+
+A history is edited, rewound, branched, pasted into another one, or sent without its beginning. The
+look-up only reads; `follow` then moves what the store names as in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conspectus.core.records import Chain
+from conspectus.engine.folding import bears_mark, fold
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.sliding import RECENT, contents_of, goes_on_from, up_to_last_answer
+from conspectus.engine.view import View, view_of
+from conspectus.errors import ArchiveError
+from conspectus.messages import SUMMARY_LINE, Message
+from conspectus.messages.alternation import bears_joined_mark
+from conspectus.messages.framing import summary_names
+from conspectus.observe import log
+
+ANOTHER_HISTORY = (
+    "the history sent for thread %r does not go on from its summaries: it went back to before "
+    "them, is another conversation, or the archive is an older copy of itself; recall searches "
+    "this history alone from now on; give each conversation a thread_id of its own"
+)
+
+
+async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View:
+    """Find the records that belong to a history, put them in force, and fold them over it.
+
+    Raises:
+        ArchiveError: the archive cannot be read.
+    """
+    in_force = await history.in_force()
+    if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
+        # Made when there was no archive: they stand like another library's summary.
+        return replace(view_of(history, entries, ()), pointer=in_force.pointer)
+    contents = contents_of(entries) if in_force.chain else []
+    goes_on = history.goes_on or _goes_on(history, contents)
+    view = await find_branch(history, entries, in_force.chain, goes_on=goes_on)
+    # What comes behind the last answer may be asked in other words, or not at all.
+    history.session.recent_contents = contents[: up_to_last_answer(entries)][-RECENT:]
+    if view.chain == in_force.chain or history.head is not None or history.draft_only:
+        return replace(view, pointer=in_force.pointer)
+    await follow(history, view.chain)
+    return replace(view, pointer=view.head_id or "")
+
+
+def _goes_on(history: HistoryContext, contents: Sequence[str]) -> bool:
+    """Tell whether a history goes on from the one that was read last.
+
+    In a state that is kept, each history has its own record, and says so.
+    """
+    return history.head is None and goes_on_from(history.session.recent_contents, contents)
+
+
+async def follow(history: HistoryContext, chain: Chain) -> None:
+    """Have the store name a chain as the one in force, for readers without a state.
+
+    A failure is logged, as recall alone goes by it; with `on_failure="raise"` it is raised.
+    """
+    if not chain:
+        log("another_history", ANOTHER_HISTORY, history.scope.thread)
+    try:
+        await history.store.move_pointer(chain)
+    except ArchiveError as error:
+        if history.engine.settings.on_failure == "raise":
+            raise
+        log("head_not_moved", "recall may bring what was taken back: %s", error)
+
+
+async def find_branch(
+    history: HistoryContext, entries: Sequence[Message], in_force: Chain, *, goes_on: bool
+) -> View:
+    """Return a history by the records that belong to it; `in_force` are looked at first.
+
+    For `goes_on` see `sliding`. Nothing is changed.
+    """
+    view = view_of(history, entries, in_force, goes_on=goes_on)
+    if not _holds_summary_in_force(view):
+        view = await _by_summaries(history, entries, in_force) or view
+    if history.head is None:
+        view = await _by_later_records(history, entries, view)
+    chain = await history.store.with_notes(view.chain)
+    return view if chain is view.chain else view_of(history, entries, chain, goes_on=goes_on)
+
+
+def _holds_summary_in_force(view: View) -> bool:
+    return any(item.entry is None for item in view.items)
+
+
+async def _by_summaries(
+    history: HistoryContext, entries: Sequence[Message], in_force: Chain
+) -> View | None:
+    """Return a history by the records of a summary in it that are not in force; None for none.
+
+    It may be the summary of another branch, or of a time that the history has gone back to.
+    """
+    for name in _summaries_named_in(entries, marked_only=history.checkpointed):
+        chain = await history.store.chain_named(name)
+        if not chain:
+            continue
+        shared = in_force[: len(chain)]
+        if [record.id for record in chain] == [record.id for record in shared]:
+            # Of a chain only the newest record is sure to be whole, and `chain` has its summary.
+            chain = (*chain, *in_force[len(chain) :])
+        view = view_of(history, entries, chain)
+        if view.chain:
+            return view
+    return None
+
+
+def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> list[str]:
+    """Name the records of the summaries in a history, the last first.
+
+    One without our mark counts only where a view puts a summary, and not with `marked_only`.
+    """
+    first = next((at for at, entry in enumerate(entries) if entry.role != "system"), -1)
+    names: dict[str, None] = {}
+    for place in range(len(entries) - 1, -1, -1):
+        entry = entries[place]
+        if not entry.text.startswith(SUMMARY_LINE):
+            continue
+        is_marked = bears_mark(entry) or bears_joined_mark(entry.source)
+        stands_first = place == first and entry.role == "user"
+        if is_marked or (stands_first and not marked_only):
+            names.update(dict.fromkeys(summary_names(entry.text)))
+    return list(names)
+
+
+async def _by_later_records(
+    history: HistoryContext, entries: Sequence[Message], view: View
+) -> View:
+    """Go on to later records that fit: those of a branch that comes back, or of a longer form.
+
+    A history with a summary names its own record, or somebody has pasted it.
+    """
+    if any(entry.text.startswith(SUMMARY_LINE) for entry in entries):
+        return view
+    later = await history.store.chains_after(view.head_id)
+    longer = (chain for chain in later if len(chain) > len(view.chain))
+    fitting = (fold(chain, entries).chain for chain in longer)
+    longest = max(fitting, key=len, default=())
+    return view_of(history, entries, longest) if len(longest) > len(view.chain) else view

@@ -1,0 +1,58 @@
+"""One worker of a process writes a draft; others that need the same one wait for it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import NamedTuple
+
+from conspectus.archive import Scope
+from conspectus.bridge import home, is_held, pause
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.preparations import LONGEST_LOOK, LOOK_AGAIN
+
+
+class _DraftName(NamedTuple):
+    """What one worker at a time writes."""
+
+    store: int
+    scope: Scope
+    name: str
+
+
+class _Writer(NamedTuple):
+    """A worker, with the thread without which it cannot go on."""
+
+    thread: int
+    token: object
+
+
+_WRITERS: dict[_DraftName, _Writer] = {}
+"""The drafts that workers of this process are writing."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WRITERS.clear)
+
+
+@asynccontextmanager
+async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
+    """Wait until no other worker of this process writes a draft of this name.
+
+    Nobody waits for work that needs the thread which would wait, or one that has ended.
+    """
+    draft = _DraftName(history.store.identity, history.scope, name)
+    own = _Writer(home(), object())
+    until = monotonic() + LONGEST_LOOK
+    while (writer := _WRITERS.setdefault(draft, own)) is not own and monotonic() < until:
+        is_alive = any(thread.ident == writer.thread for thread in threading.enumerate())
+        if not is_alive or is_held(writer.thread):
+            break
+        await pause(LOOK_AGAIN)
+    try:
+        yield
+    finally:
+        if _WRITERS.get(draft) is own:
+            del _WRITERS[draft]

@@ -1,0 +1,67 @@
+"""The way in for every surface: the short way where nothing is due, else the story of `compaction`.
+
+What computes for long runs beside an event loop, so that the loop is never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conspectus.bridge import aside
+from conspectus.core.items import Compact
+from conspectus.engine.background import decide_with_drafts
+from conspectus.engine.compaction import carry_out, compact
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.planning import CompactionRequest, Decision, decide
+from conspectus.engine.quiet import reuse_result
+from conspectus.engine.reporting import overtaken, unchanged
+from conspectus.engine.result import CompactionResult
+from conspectus.errors import ArchiveOvertaken
+from conspectus.messages import Source, read_messages
+
+
+async def compact_messages(
+    history: HistoryContext, messages: Sequence[Source], *, force: bool = False, focus: str = ""
+) -> CompactionResult:
+    """Bring the messages of a caller inside the window, if the trigger or the window asks for it.
+
+    Args:
+        history: whose messages they are.
+        messages: the whole history, or the last result with new messages after it.
+        force: compact although nothing asks for it.
+        focus: the subject to keep above all, in plain words.
+
+    Raises:
+        MessageError: a message cannot be understood.
+        ArchiveError: the archive cannot be read.
+        ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
+    """
+    if not (force or focus):
+        result = await reuse_result(history, messages)
+        if result is not None:
+            return result
+    request = CompactionRequest(force, focus)
+    return await aside(_compact_read(history, messages, request))
+
+
+async def _compact_read(
+    history: HistoryContext, messages: Sequence[Source], request: CompactionRequest
+) -> CompactionResult:
+    entries = read_messages(messages, thread=history.scope)
+    prepares_drafts = history.engine.background is not None
+    decide_with = decide_with_drafts if prepares_drafts else decide
+    return await compact(history, entries, request, decide_with)
+
+
+async def carry_out_decision(decision: Decision) -> CompactionResult:
+    """Carry out what a caller has decided; where another worker was first, nothing changes."""
+    return await aside(_carried_out(decision))
+
+
+async def _carried_out(decision: Decision) -> CompactionResult:
+    if not isinstance(decision.plan, Compact):
+        return unchanged(decision.view, decision.plan)
+    try:
+        return await carry_out(decision)
+    except ArchiveOvertaken as error:
+        return overtaken(decision.view, CompactionRequest().for_retry(decision.view, error))

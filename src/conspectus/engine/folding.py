@@ -1,0 +1,360 @@
+"""Fold records over a history: which of its messages stay in view, and which have left.
+
+A caller sends either its whole history or the view that it got back the last time, with the summary
+message of a record. Records that do not fit the history are dropped, never trusted.
+
+Where the view has no two messages of the user in a row, the summary is one message with those that
+follow it. One that comes back is taken apart by its record before anything else is looked for.
+
+Users paste summaries and clips, and agents repeat them. A clip is known once: where it comes first,
+and not behind the summary that covers its original. A LangChain message bears our mark; a dict has
+none. Without marks one summary is known, in the user's role, before any answer of the agent; others
+are messages, so that a pasted one brings no abandoned branch back. Messages after a summary are
+counted on from the covered ones, so that repeated words are another message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from conspectus.core.records import Chain, ClipMark, Record
+from conspectus.engine.sliding import BegunLater, begun_later, content_of
+from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
+from conspectus.messages.alternation import Came, bears_joined_mark, taken_apart
+from conspectus.messages.framing import summary_text
+from conspectus.messages.hosts import is_host_message
+from conspectus.messages.message import name_entries, occurrences
+from conspectus.messages.shortening import POINTER
+
+
+class Remaining(NamedTuple):
+    """One message of the view: its position in the history as sent, and its original's key."""
+
+    position: int
+    key: str
+    clip: ClipMark | None  # how it is truncated
+    came_clipped: bool  # it came back clipped, so its text is not the original's
+
+
+class Folded(NamedTuple):
+    """The view of a history, by the records that fit it."""
+
+    chain: Chain
+    entries: list[Message]  # of the history, each message that came joined taken apart
+    remaining: list[Remaining]
+    dropped: int  # messages that were left out because the records cover them
+    came_joined: tuple[Came, ...] = ()
+    # keys of messages that the client has put in the place of others, such as its own summary
+    apart: frozenset[str] = frozenset()
+
+
+class KnownClip(NamedTuple):
+    """A message that is known for a clip that a view has shown."""
+
+    text_hash: str
+    original: str  # key of the original
+
+
+class _Matched(NamedTuple):
+    """The records that fit a history, and its messages by the names that these give them."""
+
+    chain: Chain
+    entries: list[Message]
+    keys: list[str]  # of the original that each message is, or stands for
+    apart: frozenset[str] = frozenset()
+
+
+def fold(chain: Chain, entries: Sequence[Message], *, goes_on: bool = False) -> Folded:
+    """Return the view of a history, given the records of its thread.
+
+    The history may begin later than the records do; see `sliding`, also for `goes_on`. The messages
+    of the result have the keys that they have behind these records; `entries` stay as they are.
+
+    A record is dropped if it comes after a summary message that came back. In a history without
+    one, it is dropped if its messages are not there from some place on, unchanged and in order, or
+    if it covers the user's newest message, which a client has gone back to, to ask it again.
+    """
+    if not chain:
+        everything = [Remaining(at, entry.key, None, False) for at, entry in enumerate(entries)]
+        return Folded((), list(entries), everything, 0)
+    apart_entries, came_joined = _take_joined_apart(entries, chain)
+    summaries = _known_summaries(apart_entries, chain)
+    clips = _known_clips(apart_entries, chain, summaries)
+    named = _named_behind(apart_entries, chain, summaries, clips)
+    keys = [clips[at].original if at in clips else entry.key for at, entry in enumerate(named)]
+    if summaries:
+        matched = _match_behind_summary(chain, named, keys, summaries)
+    else:
+        matched = _match_whole_history(chain, named, keys, goes_on)
+    remaining, dropped = _left_in_view(matched, summaries, clips)
+    return Folded(matched.chain, matched.entries, remaining, dropped, came_joined, matched.apart)
+
+
+def _left_in_view(
+    matched: _Matched, summaries: Mapping[int, int], clips: Mapping[int, KnownClip]
+) -> tuple[list[Remaining], int]:
+    """Return the messages that stay in view, and how many the records cover."""
+    covered = {key for record in matched.chain for key in record.covers}
+    marks = newest_marks(matched.chain)
+    shown = {KnownClip(mark.shown, mark.key) for record in matched.chain for mark in record.clips}
+    remaining: list[Remaining] = []
+    dropped = 0
+    for position, entry in enumerate(matched.entries):
+        if summaries.get(position, len(matched.chain)) < len(matched.chain):
+            continue  # the summary in force takes its place
+        came_clipped = clips.get(position) in shown
+        key = matched.keys[position] if came_clipped else entry.key
+        if key in covered:  # none after a summary: it has another key there
+            dropped += 1
+        else:
+            remaining.append(Remaining(position, key, marks.get(key), came_clipped))
+    return remaining, dropped
+
+
+def newest_marks(chain: Chain) -> dict[str, ClipMark]:
+    """Return how each message is truncated now, by the key of its original."""
+    return {mark.key: mark for record in chain for mark in record.clips}
+
+
+def _take_joined_apart(
+    entries: Sequence[Message], chain: Chain
+) -> tuple[list[Message], tuple[Came, ...]]:
+    """Take messages apart that begin with a summary of the chain, as views have joined them.
+
+    A dict is only taken for one before any answer of the agent: elsewhere somebody has pasted it.
+    """
+    parted: list[Message] = []
+    came_joined: list[Came] = []
+    may_be_joined = True
+    for entry in entries:
+        parts = None
+        begins_with_summary = entry.role == "user" and entry.text.startswith(SUMMARY_LINE)
+        if begins_with_summary and (may_be_joined or bears_joined_mark(entry.source)):
+            summaries = (record for record in reversed(chain) if record.summary)
+            attempts = (taken_apart(entry.source, record) for record in summaries)
+            parts = next(filter(None, attempts), None)
+        may_be_joined = may_be_joined and parts is None and entry.role in ("system", "user")
+        if parts is None:
+            parted.append(entry)
+        else:
+            parted += map(read_message, parts)
+            came_joined.append(Came(entry.source, tuple(parts)))
+    if came_joined:
+        name_entries(parted)
+    return parted, tuple(came_joined)
+
+
+# Summaries and clips that come back
+
+
+def bears_mark(entry: Message) -> bool:
+    """Return whether a message is marked as a summary; dicts cannot be."""
+    return not isinstance(entry.source, dict) and is_summary_message(entry.source)
+
+
+def _known_summaries(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
+    """Map messages that are summaries of the chain to the number of their record.
+
+    The text must be equal. If one of several bears our mark, the others are pasted messages.
+    Without marks it is the first one of the user before any answer of the agent.
+    """
+    equal: dict[int, int] = {}
+    for position, entry in enumerate(entries):
+        if entry.text.startswith(SUMMARY_LINE):
+            number = _record_with_text(chain, entry.text)
+            if number is not None:
+                equal[position] = number
+    marked = {at: number for at, number in equal.items() if bears_mark(entries[at])}
+    if marked or not equal:
+        return marked
+    first_answer = _first_answer(entries)
+    of_user = (at for at in equal if entries[at].role == "user" and at < first_answer)
+    place = next(of_user, None)
+    return {} if place is None else {place: equal[place]}
+
+
+def _first_answer(entries: Sequence[Message]) -> int:
+    """Return the place of the agent's first message, or of a tool's; their number without one."""
+    answers = (at for at, entry in enumerate(entries) if entry.role in ("assistant", "tool"))
+    return next(answers, len(entries))
+
+
+def _record_with_text(chain: Chain, text: str) -> int | None:
+    """Return the number of the newest record whose summary message has this text."""
+    for number in range(len(chain) - 1, -1, -1):
+        record = chain[number]
+        if not record.summary or record.summary not in text:
+            continue  # the whole text is made only where it may be equal
+        if text == summary_text(record.summary, archived=record.archived, mark=record.mark):
+            return number
+    return None
+
+
+def clip_text(entry: Message) -> str:
+    """Hash a clip with its role and calls; return an empty text for other messages."""
+    if POINTER not in entry.reading:
+        return ""
+    parts = "\0".join((entry.role, *entry.answers, entry.reading))
+    return hashlib.sha256(parts.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def _known_clips(
+    entries: Sequence[Message], chain: Chain, summaries: Mapping[int, int]
+) -> dict[int, KnownClip]:
+    """Map messages that are clips of the chain to their originals.
+
+    Equal messages may have clips with one text: the first such clip stands for the first original
+    that no earlier message is, and that no summary before it covers.
+    """
+    originals = _originals_by_clip(chain)
+    if not originals:
+        return {}
+    all_originals = {key for keys in originals.values() for key in keys}
+    summary_at = max(summaries, default=len(entries))
+    covered = set(_covered_below(chain, summaries))
+    taken: set[str] = set()
+    clips: dict[int, KnownClip] = {}
+    for position, entry in enumerate(entries):
+        text_hash = clip_text(entry)
+        candidates = originals.get(text_hash, [])
+        is_behind_summary = position > summary_at
+        while candidates and _is_taken(candidates[0], taken, covered if is_behind_summary else ()):
+            candidates.pop(0)
+        key = candidates[0] if candidates else entry.key
+        if key in all_originals:
+            taken.add(key)
+        if candidates:
+            clips[position] = KnownClip(text_hash, key)
+    return clips
+
+
+def _originals_by_clip(chain: Chain) -> dict[str, list[str]]:
+    """Return the keys of the originals that each text of a clip may stand for, oldest first."""
+    originals: dict[str, list[str]] = {}
+    for record in chain:
+        for mark in record.clips:
+            if not mark.shown:
+                continue  # no archive holds its original, so no clip comes back
+            keys = originals.setdefault(mark.shown, [])
+            if mark.key not in keys:
+                keys.append(mark.key)
+    return originals
+
+
+def _is_taken(original: str, taken: Collection[str], covered: Collection[str]) -> bool:
+    """Tell whether a clip cannot stand for an original: it is there already, or has left."""
+    return original in taken or original in covered
+
+
+def _covered_below(chain: Chain, summaries: Mapping[int, int]) -> list[str]:
+    """Return the keys that the newest summary in a history stands for."""
+    if not summaries:
+        return []
+    newest = summaries[max(summaries)]
+    return [key for record in chain[: newest + 1] for key in record.covers]
+
+
+def _named_behind(
+    entries: Sequence[Message],
+    chain: Chain,
+    summaries: Mapping[int, int],
+    clips: Mapping[int, KnownClip],
+) -> list[Message]:
+    """Return messages with new keys where a summary or a clip replaces some, which count too."""
+    named = list(entries)
+    missing = _stood_for(chain, summaries, clips)
+    if missing:
+        stems = {entry.stem for entry in entries}
+        covered = _covered_below(chain, summaries)
+        absent = (*covered, *(clip.original for clip in clips.values()))
+        alike = (key for key in absent if "-" in key and content_of(key) in stems)
+        name_entries(named, occurrences(alike), missing)
+    return named
+
+
+def _stood_for(
+    chain: Chain, summaries: Mapping[int, int], clips: Mapping[int, KnownClip]
+) -> dict[int, list[str]]:
+    """Return, by its place, the keys of the originals that a summary or a clip stands for."""
+    missing = {at: [clip.original] for at, clip in clips.items()}
+    if summaries:
+        missing[max(summaries)] = _covered_below(chain, summaries)
+    return missing
+
+
+# The records that fit
+
+
+def _match_behind_summary(
+    chain: Chain, entries: list[Message], keys: list[str], summaries: Mapping[int, int]
+) -> _Matched:
+    """Match a history that holds a summary: later records must fit what stands behind it."""
+    place = max(summaries)
+    number = summaries[place]
+    behind = place + 1
+    later = _fitting(chain[number + 1 :], entries[behind:], keys[behind:])
+    return _Matched((*chain[: number + 1], *later), entries, keys)
+
+
+def _match_whole_history(
+    chain: Chain, entries: list[Message], keys: list[str], goes_on: bool
+) -> _Matched:
+    """Match a history without a summary: it is whole, or begins later than the records do.
+
+    In the latter, equal messages are counted on from those that are missing, so that repeated words
+    are another message.
+    """
+    fitting = _fitting(chain, entries, keys)
+    contents = [content_of(key) for key in keys]
+    for count in range(len(chain), len(fitting), -1):
+        begun = begun_later(chain[:count], entries, contents, goes_on=goes_on)
+        if begun is None:
+            continue
+        later = entries[begun.start :]
+        name_entries(later, _counted_before(keys, begun), {0: begun.missing})
+        is_clip = [key != entry.key for key, entry in zip(keys, entries, strict=True)]
+        renamed = [*entries[: begun.start], *later]
+        names = [keys[at] if is_clip[at] else entry.key for at, entry in enumerate(renamed)]
+        return _Matched(chain[:count], renamed, names, frozenset(names[at] for at in begun.own))
+    return _Matched(fitting, entries, keys)
+
+
+def _counted_before(keys: Sequence[str], begun: BegunLater) -> Mapping[str, int]:
+    """Count the contents that came before a history goes on, those that are missing included."""
+    return occurrences([*keys[: begun.start], *begun.missing])
+
+
+def _fitting(chain: Chain, entries: Sequence[Message], keys: Sequence[str]) -> Chain:
+    """Return the leading records whose messages a whole history holds, in order."""
+    place = _newest_of_user(entries)
+    newest = None if place is None else keys[place]
+    positions = {key: position for position, key in enumerate(keys)}
+    taken: set[str] = set()
+    for count, record in enumerate(chain):
+        is_there = _stand_in_order(record.covers, positions) and taken.isdisjoint(record.covers)
+        if not is_there or not _clips_stand(record, positions) or newest in record.covers:
+            return tuple(chain[:count])
+        taken.update(record.covers)
+    return tuple(chain)
+
+
+def _clips_stand(record: Record, positions: Mapping[str, int]) -> bool:
+    """Tell whether all that a record truncates is there."""
+    return all(mark.key in positions for mark in record.clips)
+
+
+def _stand_in_order(keys: Sequence[str], positions: Mapping[str, int]) -> bool:
+    """Tell whether messages with these keys are all there, one behind the other."""
+    places = [positions.get(key, -1) for key in keys]
+    before = [-1, *places]
+    return all(earlier < place for earlier, place in zip(before, places, strict=False))
+
+
+def _newest_of_user(entries: Sequence[Message]) -> int | None:
+    """Return the place of the user's newest message, by the rule of `core.items.newest_user`."""
+    in_role = [at for at, entry in enumerate(entries) if entry.role == "user"]
+    unmarked = [at for at in in_role if not bears_mark(entries[at])]
+    of_user = (at for at in reversed(unmarked) if not is_host_message(entries[at]))
+    return next(of_user, unmarked[-1] if unmarked else None)

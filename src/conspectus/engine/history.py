@@ -1,0 +1,138 @@
+"""One agent's history in one thread: whose it is, what it may take, and where its records are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from conspectus.archive import Scope
+from conspectus.core.items import Size, Window
+from conspectus.core.plan import foreseen
+from conspectus.core.records import Chain, Record
+from conspectus.engine.memory import SessionMemory
+from conspectus.engine.settings import Engine
+from conspectus.engine.stores import ArchivedHistory, HistoryStore, UnarchivedHistory
+from conspectus.errors import InputError
+
+PREPARE_FROM = 0.7
+"""Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
+trigger, four tenths of it outlast a summary of 30 seconds."""
+
+LOCAL = "local"  # The tenant where none is named
+ThreadId = str | int | UUID
+
+
+def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
+    """Name a history.
+
+    Raises:
+        InputError: a name is empty or no text.
+    """
+    if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
+        thread_id = str(thread_id)
+    for name, value in (("thread_id", thread_id), ("tenant", tenant), ("session", session)):
+        if not (isinstance(value, str) and value) and not (name == "tenant" and value is None):
+            raise InputError(f"{name} must be a text that is not empty, not {value!r}")
+    return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)
+
+
+class InForce(NamedTuple):
+    """The records in force."""
+
+    chain: Chain  # the oldest first
+    pointer: str = ""  # id of the newest as the store names it; empty where a state names it
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryContext:
+    """One agent's history in one thread.
+
+    For a caller with messages alone, the archive's pointer or this process's memory names the
+    record in force. A graph has it in its state, so that each checkpoint keeps its own.
+    """
+
+    engine: Engine
+    scope: Scope
+    window: Window | None = None  # None if it is unknown
+    # the id of the record in force, or without an archive the records, where the caller's state has
+    # it; None where the pointer or the memory has it
+    head: Chain | str | None = None
+    # a checkpointer keeps that state; else callers may send messages alone
+    checkpointed: bool = False
+    # the caller's own name of a record, for the archive
+    record_name: Callable[[Record], str] | None = None
+    # the size that the trigger is compared with, if the caller counts in its own way
+    trigger_size: Size | None = None
+    # the size of a view as the trigger counts; None where that is the meter's
+    count_view: Callable[[Sequence[Any]], Size] | None = None
+    # the size that the latest compaction reached, as the trigger counts
+    reached: Size | None = None
+    # the correction of the estimate by reports of usage, if the caller knows it
+    correction: float | None = None
+    # the caller knows that the history goes on from the record in force, wherever it begins
+    goes_on: bool = False
+    draft_only: bool = False  # drafts are made in the background, and nothing is put in force
+
+    @property
+    def budget(self) -> int | None:
+        """Tokens of all messages; None if the window is unknown."""
+        return None if self.window is None else self.window.budget
+
+    @property
+    def limit(self) -> int | None:
+        """Tokens of the whole window; None if it is unknown."""
+        return None if self.window is None else self.window.limit
+
+    @property
+    def session(self) -> SessionMemory:
+        """What this process remembers of it."""
+        return self.engine.memory.of(self.scope)
+
+    @property
+    def store(self) -> HistoryStore:
+        """Where its records, drafts and originals are."""
+        state_names_head = self.head is not None
+        archive = self.engine.archive
+        if archive is None:
+            owner = id(self.engine.memory)
+            return UnarchivedHistory(self.session, owner, state_names_head, self.checkpointed)
+        return ArchivedHistory(archive, self.scope, state_names_head, self.record_name)
+
+    async def in_force(self) -> InForce:
+        """Look what is in force; an `ArchiveError` if the archive cannot be read."""
+        if isinstance(self.head, tuple):
+            return InForce(self.head)
+        if self.head is None:
+            pointer = await self.store.pointer()
+            return InForce(await self.store.chain_at(pointer) if pointer else (), pointer)
+        is_archived = bool(self.head) and self.store.keeps_originals
+        return InForce(await self.store.chain_at(self.head) if is_archived else ())
+
+    # What its size asks for
+
+    def exceeds_window(self, size: Size) -> bool:
+        """Tell whether a view of this size does not fit the window."""
+        return self.window is not None and size.tokens > self.window.budget
+
+    def is_due(self, size: Size) -> bool:
+        """Tell whether the trigger, as the caller counts, or the window asks for a compaction."""
+        fired = self.engine.policy.fired(self.trigger_size or size, self.limit)
+        return fired is not None or self.exceeds_window(size)
+
+    def is_due_again(self, size: Size, head: Record | None) -> bool:
+        """Tell the same for a history that has grown since the record in force was made."""
+        reached = head.size_after if head else None
+        fired = self.engine.policy.fired(size, self.limit, reached)
+        return fired is not None or self.exceeds_window(size)
+
+    def nears_trigger(self, size: Size) -> bool:
+        """Tell whether notes should be prepared for a history of this size."""
+        if self.engine.background is None:
+            return False
+        return self.engine.policy.fired(foreseen(size, PREPARE_FROM), self.limit) is not None
+
+    def is_quiet(self, size: Size, head: Record | None) -> bool:
+        """Tell whether neither the trigger, nor the window, nor a preparation asks for anything."""
+        return not (self.nears_trigger(size) or self.is_due_again(size, head))

@@ -1,0 +1,380 @@
+"""What one compaction takes out of the view: originals without secrets, and the notes so far."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from conspectus._turns import waiting
+from conspectus.core.items import Compact
+from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
+from conspectus.core.records import Chain, mark_of
+from conspectus.engine.planning import Decision
+from conspectus.engine.settings import Engine
+from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying
+from conspectus.errors import RedactionError
+from conspectus.messages import SUMMARY_LINE, Message, summary_message, summary_text
+from conspectus.messages.framing import as_notes, summary_body
+from conspectus.messages.message import sendable
+from conspectus.notes.segment import Segment, with_texts
+from conspectus.observe import log
+from conspectus.redaction import Redaction
+
+ALWAYS_ALLOWED = 200
+"""Tokens that a summary message may take, even where it stands for less."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySizes:
+    """How long a summary message may be, in tokens."""
+
+    replaced: int  # tokens of what the summary replaces
+    beside: int  # tokens of the view beside it
+    target: int  # what is asked for
+    paying_limit: int  # up to this size, two fifths of the window stay free
+    soft_limit: int  # above it a shorter one is asked for, so that the budget keeps room
+    hard_limit: int  # the largest that is used
+
+    def replaced_by(self, summarizer: str) -> int:
+        """Return the most tokens of a summary by what it replaces.
+
+        One that a caller has asked a model for may take a few more than a tiny history.
+        """
+        return self.replaced if summarizer == EMBEDDED else max(self.replaced, ALWAYS_ALLOWED)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """What one compaction takes out of a view, complete, without its secrets if it is redacted.
+
+    `view` and what it holds are as they were sent; so are `remaining` and `clips`, as what stays in
+    view is shown as it was. `keys`, `evicted`, `to_read` and `originals` are in the order of the
+    conversation.
+    """
+
+    decision: Decision
+    started: float  # when it began, by `time.monotonic()`
+    focus: str  # the subject to keep above all
+    redaction: Redaction | None  # the redactor, with the secrets that it recognised here
+    keys: tuple[str, ...]  # of the messages that leave the view
+    evicted: tuple[Message, ...]  # these messages, as first sent
+    to_read: tuple[Message, ...]  # those that are no summaries
+    originals: tuple[Message, ...]  # the messages that leave or are clipped, as first sent
+    clips: Mapping[int, ViewItem]  # clipped messages, by their place in the view
+    remaining: tuple[ViewItem, ...]  # the view beside the summary
+    kept: tuple[Message, ...]  # messages that stay in view
+    kept_before_last_evicted: int  # how many of them came before the last one that leaves
+    notes: Segment  # so far
+    foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
+    previous_summary: str  # the summary so far: ours, and those that ours replaces
+    redacted: Mapping[str, int]  # secrets that were taken out of the originals, by kind
+    sizes: SummarySizes
+
+    @property
+    def view(self) -> View:
+        """The view that the messages leave."""
+        return self.decision.view
+
+    @property
+    def plan(self) -> Compact:
+        """The plan by which they leave."""
+        assert isinstance(self.decision.plan, Compact)
+        return self.decision.plan
+
+    @property
+    def engine(self) -> Engine:
+        """The engine by which the view was measured."""
+        return self.view.history.engine
+
+    @property
+    def mark(self) -> str:
+        """The mark of the record that is to be made."""
+        marks = (item.mark for item in self.clips.values())
+        return mark_of(self.view.head_id, self.keys, [mark.key for mark in marks if mark])
+
+    def summary_size(self, body: str) -> int:
+        """Return the tokens of the message that shows a summary.
+
+        By a caller's counter they are those that it adds to the view as it will be sent.
+        """
+        return size_of_summary(self.view, body, self.remaining, self.sizes.beside, self.mark)
+
+    def text_within(self, tokens: int) -> int:
+        """Return the tokens of text that a summary message of this size holds."""
+        return max(1, tokens - self.engine.frame - SLACK)
+
+    async def clean(self, text: str) -> str:
+        """Redact the text of a summary.
+
+        Raises:
+            RedactionError: the redactor failed, or left nothing.
+        """
+        if self.redaction is None:
+            return text
+        done = await self.redaction.together([text])
+        clean: str = done.made[0]
+        if text.strip() and not clean.strip():
+            raise RedactionError(
+                f"the redactor {self.redaction.identity} left nothing of the summary; let it "
+                "answer with the text that may be kept"
+            )
+        return clean
+
+
+async def take_out(decision: Decision, focus: str = "") -> Leaving:
+    """Gather all that a decision takes out of a view, and what stays beside it.
+
+    Raises:
+        ArchiveError: the originals of messages that came back clipped cannot be read.
+        RedactionError: secrets cannot be taken out.
+    """
+    started = time.monotonic()
+    view = decision.view
+    plan = decision.plan
+    assert isinstance(plan, Compact), "a history that is kept loses nothing"
+    engine = view.history.engine
+    evicted = set(plan.evicted)
+    replaces_summaries = bool(plan.summary_tokens)
+    items = tuple(
+        item
+        for place, item in enumerate(view.items)
+        if place in evicted or (replaces_summaries and item.foreign)
+    )
+    to_clip = [view.items[clip.index] for clip in plan.clips]
+    originals = await _originals_of(view, [*items, *to_clip])
+    # What stays in view is shown as it was, so clips are made before secrets are taken out.
+    clips = {
+        clip.index: clipped(item, originals[item.key], clip, engine)
+        for clip, item in zip(plan.clips, to_clip, strict=True)
+    }
+    remaining = staying(view, plan, clips)
+    kept_places = [
+        place
+        for place, item in enumerate(view.items)
+        if place not in evicted and item.entry is not None and not item.summary
+    ]
+    last_evicted = max(evicted, default=0)
+    texts = await _redacted_texts(
+        engine.redaction,
+        originals=originals,
+        kept=[entry for place in kept_places if (entry := view.items[place].entry)],
+        focus=focus,
+        foreign_summaries=_foreign_summaries(items),
+        notes=_notes_of(view.chain),
+    )
+    standing = view.head.summary if view.head else ""
+    return Leaving(
+        decision=decision,
+        started=started,
+        focus=texts.focus,
+        redaction=texts.redaction,
+        keys=tuple(item.key for item in items),
+        evicted=tuple(texts.originals[item.key] for item in items),
+        to_read=tuple(texts.originals[item.key] for item in items if not item.summary),
+        originals=tuple(texts.originals.values()),
+        clips=clips,
+        remaining=remaining,
+        kept=texts.kept,
+        kept_before_last_evicted=sum(place < last_evicted for place in kept_places),
+        notes=texts.notes,
+        foreign_summaries=texts.foreign_summaries,
+        previous_summary="\n".join(filter(None, (standing, *texts.foreign_summaries))),
+        redacted=texts.counts,
+        sizes=_sizes_of_summary(view, plan, remaining),
+    )
+
+
+async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Message]:
+    """Return the originals of messages by their keys: from the history, or from the archive."""
+    originals = {item.key: item.entry for item in items if item.entry is not None}
+    clipped_before = [item.key for item in items if item.came_clipped]
+    if clipped_before:
+        originals.update(await view.history.store.find_originals(clipped_before))
+    return originals
+
+
+def _foreign_summaries(items: Sequence[ViewItem]) -> tuple[str, ...]:
+    """Return the texts of other libraries' summaries among these."""
+    entries = (item.entry for item in items if item.foreign)
+    return tuple(summary_body(entry.text) for entry in entries if entry)
+
+
+def _notes_of(chain: Chain) -> Segment:
+    """Read the notes of the newest record that has some, or its summary if they are damaged."""
+    record = next((record for record in reversed(chain) if record.segment or record.by), None)
+    if record is None:
+        return Segment()
+    try:
+        if record.segment:
+            return Segment.from_json(record.segment)
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        damaged = "The notes of record %s are damaged, and its summary is used as it is: %s"
+        log("notes_damaged", damaged, record.id, error)
+    return Segment(text=record.summary, edited=True)
+
+
+# Without secrets
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """All that is stored, read or logged from here on."""
+
+    redaction: Redaction | None
+    originals: Mapping[str, Message]
+    kept: tuple[Message, ...]
+    focus: str
+    foreign_summaries: tuple[str, ...]
+    notes: Segment
+    counts: Mapping[str, int]  # secrets that were taken out of the originals, by kind
+
+
+async def _redacted_texts(
+    redaction: Redaction | None,
+    *,
+    originals: Mapping[str, Message],
+    kept: Sequence[Message],
+    focus: str,
+    foreign_summaries: tuple[str, ...],
+    notes: Segment,
+) -> _Texts:
+    """Take the secrets out of all that is stored, read or logged from here on."""
+    if redaction is None:
+        return _Texts(None, originals, tuple(kept), focus, foreign_summaries, notes, {})
+    plain_notes = notes.to_json()
+    noted: list[str] = []
+
+    def collected(text: str) -> str:
+        noted.append(text)
+        return text
+
+    with_texts(plain_notes, collected)
+    messages = [*originals.values(), *kept]
+    done = await redaction.together([*messages, focus, *foreign_summaries, *noted])
+    redacted_messages = done.made[: len(messages)]
+    clean_focus, *clean = done.made[len(messages) :]
+    clean_texts: Iterator[Any] = iter(clean)
+    clean_summaries = tuple(next(clean_texts) for _ in foreign_summaries)
+    clean_notes = with_texts(plain_notes, lambda _: next(clean_texts))
+    return _Texts(
+        # Summaries and errors may repeat a secret that was recognised here.
+        redaction=replace(redaction, values=done.values),
+        originals=dict(zip(originals, redacted_messages, strict=False)),
+        kept=tuple(redacted_messages[len(originals) :]),
+        focus=clean_focus,
+        foreign_summaries=clean_summaries,
+        notes=notes if clean_notes == plain_notes else Segment.from_json(clean_notes),
+        counts=dict(sum(done.counts[: len(originals)], Counter[str]())),
+    )
+
+
+# The size of the summary
+
+
+@lru_cache(maxsize=4)
+def body_of(text: str) -> str:
+    """Frame the text of a summary as data, without the line that marks it."""
+    return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
+
+
+def size_of_summary(
+    view: View, body: str, remaining: Sequence[ViewItem], beside: int, mark: str
+) -> int:
+    """Return the tokens of the message that shows a summary beside these messages.
+
+    `beside` are the tokens of the view without it.
+    """
+    history = view.history
+    engine = history.engine
+    if engine.meter.counts_lists:
+        return (engine.counted(sent_with(view, remaining, body, mark)) or 0) - beside
+    if engine.summary_size is not None:
+        return engine.summary_size(body)
+    text = summary_text(body, archived=history.store.keeps_originals)
+    return engine.meter.message(summary_message(text, "", like=view.like))
+
+
+def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> SummarySizes:
+    """Return how long the summary message of a plan may be."""
+    engine = view.history.engine
+    evicted = set(plan.evicted)
+    replaces_summaries = bool(plan.summary_tokens)
+    replaced = sum(
+        item.tokens
+        for place, item in enumerate(view.items)
+        if place in evicted or (item.summary and replaces_summaries)
+    )
+    counted = engine.counted(sent_with(view, remaining))
+    beside = sum(item.tokens for item in remaining) if counted is None else counted
+    hard_limit, soft_limit = _limits(plan, engine, replaced, beside)
+    # Clips may be larger than planned: the summary then gets what is left.
+    hard_limit = max(1, hard_limit)
+    target = min(plan.summary_tokens, hard_limit)
+    paying_limit = hard_limit if plan.room is None else plan.room - beside
+    return SummarySizes(
+        replaced=replaced,
+        beside=beside,
+        target=target,
+        paying_limit=min(hard_limit, max(target, paying_limit)),
+        soft_limit=max(target, soft_limit),
+        hard_limit=hard_limit,
+    )
+
+
+def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> tuple[int, int]:
+    """Return the hard and the soft limit of a summary message, in tokens."""
+    cap = plan.summary_cap
+    always_allowed = ALWAYS_ALLOWED
+    if engine.meter.counts_lists:  # a list may count for many times as much as its texts
+        always_allowed = math.ceil(ALWAYS_ALLOWED * max(1.0, engine.meter.ratio))
+    hard = max(always_allowed, replaced)
+    hard = hard if cap is None else min(hard, cap)
+    soft = hard if cap is not None else min(hard, LARGEST_SUMMARY)
+    if plan.budget is None:
+        return hard, soft
+    if plan.at_most > plan.budget:  # nothing fits: the least useful summary
+        least = min(hard, plan.summary_tokens)
+        return least, least
+    hard = min(hard, plan.budget - beside)
+    soft = min(soft, int(plan.budget / REARM) - beside)
+    if engine.summary_size is not None and plan.budget < SMALLEST_SUMMARY:
+        # A summary in a tiny budget need only fit by itself where its message is the caller's own.
+        largest = max(hard, plan.budget)
+        return largest, largest
+    return hard, soft
+
+
+# What the caller hears of it
+
+
+async def notify(
+    view: View,
+    event: str,
+    redaction: Redaction | None = None,
+    *,
+    is_clean: bool = False,
+    **data: Any,
+) -> None:
+    """Call the caller's `on_event`, without secrets; if it fails, log that and go on.
+
+    With `is_clean` the texts are without secrets already.
+    """
+    engine = view.history.engine
+    scope = view.history.scope
+    if engine.on_event is None:
+        return
+    texts = {name: value for name, value in data.items() if isinstance(value, str)}
+    if not is_clean:
+        clean = await engine.redacted(list(texts.values()), redaction)
+        data |= dict(zip(texts, clean, strict=True))
+    data |= {"thread_id": scope.thread, "session": scope.session}
+    try:
+        with waiting.get()():
+            engine.on_event(event, data)
+    except Exception:
+        log("on_event_failed", "on_event failed at %r", event, exc_info=True)

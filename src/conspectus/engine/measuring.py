@@ -1,0 +1,71 @@
+"""Bring sizes to what a request really takes: by reports of models, or by a caller's counter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conspectus.core.records import Record
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.view import View
+from conspectus.tokens import Report, correction
+
+MOST_SCALE = 2.0
+"""How many times as much, or as little, as its messages alone a list may take where each of them
+still says its share."""
+
+
+def corrected(view: View) -> View:
+    """Return a view with an estimate that is corrected by what models have reported."""
+    history = corrected_history(view.history, view.reports, view.head)
+    return view if history is view.history else view.measured_by(history)
+
+
+def corrected_history(
+    history: HistoryContext, reports: Sequence[Report], head: Record | None
+) -> HistoryContext:
+    """Return a history whose meter is corrected by reports of usage.
+
+    Until there are reports since the record in force, its own correction holds: otherwise the same
+    view would have another size, and be compacted again with nothing new in it.
+    """
+    meter = history.engine.meter
+    known = head.corrections if head else {}
+    if meter.exact:
+        return history
+    if history.correction is not None:
+        ratio = history.correction
+    elif reports or known:
+        reserved = 0 if history.window is None else history.window.reserved
+        known_ratio = meter.known_ratio(known)
+        ratio = correction(reports, reserved, history.limit, known=known_ratio)
+    else:
+        return history
+    scaled = meter.scaled(ratio)
+    if scaled is meter:
+        return history
+    return replace(history, engine=history.engine.measuring_by(scaled))
+
+
+def shared_out(view: View) -> View:
+    """Return a view with the count of a caller's counter shared out among its messages.
+
+    A list need not take as much as its messages alone: each then counts in proportion. Where they
+    alone say little of the list, as where each is counted with the usage that it reports, the
+    estimate says what their shares are, and nothing is clipped, as no count says to what.
+    """
+    history = view.history
+    engine = history.engine
+    meter = engine.meter
+    if not meter.counts_lists:
+        return view
+    total = view.size.tokens - meter.base
+    sizes = [item.tokens for item in view.items]
+    if total <= 0 or total == sum(sizes):
+        return view
+    if not sum(sizes) / MOST_SCALE <= total <= sum(sizes) * MOST_SCALE:
+        meter = meter.estimating()
+        sizes = [meter.message(item.source) for item in view.items]
+        engine = replace(engine, where=None)
+    engine = engine.measuring_by(meter.scaled(total / sum(sizes)))
+    return view.shared_out(replace(history, engine=engine), sizes, total)

@@ -1,0 +1,121 @@
+"""What a process remembers between calls: of each session, and of histories with nothing due.
+
+With an archive a process remembers pauses of a session alone, and failures stand in the archive,
+where each process finds them. Without one it holds the records too, so that a history sent whole
+again is not summarised again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+from conspectus._newest import Newest
+from conspectus.archive import Scope
+from conspectus.core.items import Role, Size
+from conspectus.core.plan import foreseen
+from conspectus.core.policy import REARM
+from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
+from conspectus.engine.result import CompactionResult
+from conspectus.messages import Source
+from conspectus.messages.reading import CHARACTERS, THREADS
+from conspectus.model.base import LastRequest
+from conspectus.tokens import Report
+
+MOST_FAILURES = 8
+"""Failures in a row that delay the next try; a history has doubled by then."""
+
+KEPT_OF_A_SESSION = 8
+"""Drafts, and chains of records, in memory for each session without an archive."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSummary:
+    """A summary that failed, or that a person refused."""
+
+    head: str | None  # id of the record that was in force
+    trigger_size: Size  # the size of the history as its trigger counts
+    size: Size  # the size as the meter counts
+    over: bool  # it did not fit the window
+    times: int = 1  # failures in a row
+
+    @property
+    def last(self) -> Size:
+        """The size from which the next try is a tenth away; each failure in a row adds a tenth."""
+        return foreseen(self.trigger_size, REARM ** (1 - min(self.times, MOST_FAILURES)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return dict(to_plain(self))
+
+    @classmethod
+    def read(cls, data: Any) -> FailedSummary | None:
+        """Read what `to_json` wrote; None for anything else."""
+        try:
+            return from_plain(cls, data) if data else None
+        except TypeError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHistory:
+    """A history with nothing due, as it was sent and read."""
+
+    sent: list[Source]  # the caller's messages
+    contents: list[Any]  # copies of what they held, by which a change in place is noticed
+    pointer: str  # id of the record that the store named as in force; empty for none
+    head: Record | None
+    result: CompactionResult
+    sizes: list[int]  # tokens of the messages in view, without a correction
+    reports: list[Report] | None  # the models' reports of usage; None after another's summary
+    characters: int  # of all messages, images included
+    joins: bool  # messages of the user in a row are joined
+    last_role: Role | None  # of the newest message
+    counted: int | None = None  # tokens of the view by a caller's counter; None for none
+
+
+@dataclass(slots=True)
+class SessionMemory:
+    """What this process remembers of one session."""
+
+    # Where there is no archive: the records in force, other chains by the name of their newest
+    # record, and drafts by the name of their plan.
+    chain: Chain = ()
+    chains: Newest[str, Chain] = field(default_factory=lambda: Newest(KEPT_OF_A_SESSION))
+    drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT_OF_A_SESSION))
+    failed: FailedSummary | None = None  # the latest summary, if it failed
+    last_request: LastRequest | None = None  # the agent's last request that was answered
+    answered_requests: int = 0  # how many of its requests were answered
+    recent_contents: Sequence[str] = ()  # the contents of the history that was read last
+    reported_settings: set[object] = field(default_factory=set)  # logged as too tight
+
+    def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
+        """Return the latest failure, if it is of the history as it is now.
+
+        A history that no longer fits the window is tried once more. A shorter one has gone back.
+
+        Args:
+            head: id of the record in force; None for none.
+            messages: number of messages in view.
+            over: whether the view exceeds the window.
+        """
+        failed = self.failed
+        if failed is None or failed.head != head or messages < failed.size.messages:
+            return None
+        return None if over and not failed.over else failed
+
+
+class Memory:
+    """The bounded memory of a process."""
+
+    def __init__(self) -> None:
+        self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
+        self.quiet_histories: Newest[Scope, QuietHistory] = Newest(
+            THREADS, CHARACTERS, attrgetter("characters")
+        )
+
+    def of(self, scope: Scope) -> SessionMemory:
+        """Return the memory of one session, made at the first time."""
+        return self._sessions.get_or_make(scope, SessionMemory)

@@ -1,0 +1,147 @@
+"""The record of one compaction, and the view that is sent once it is in force."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from conspectus.core.records import Draft, Record
+from conspectus.engine.leaving import Leaving
+from conspectus.engine.sliding import RECENT
+from conspectus.engine.summary_notes import in_less_room
+from conspectus.engine.view import View, behind_summary, view_after
+from conspectus.errors import SummaryError
+from conspectus.observe import price_of
+
+SHORTENINGS = 4
+"""How often a summary is made shorter whose record's id makes the view too large."""
+
+TOO_LARGE = (
+    "with messages truncated the history takes {:,} tokens of {:,}; use a model with a larger "
+    "window, or a token_counter that counts a message always alike"
+)
+
+
+def measured(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
+    """Make the record, and the view that is sent once it is in force, with its size.
+
+    The id of the record is in the view, and may count, too: where that is too much, the summary is
+    made a little shorter, unless a person has approved it.
+    """
+    plan = leaving.plan
+    is_new = bool(plan.summary_tokens)
+    may_be_shorter = is_new and leaving.engine.preview is None and plan.stuck is None
+    record, after = _made(leaving, draft)
+    for _ in range(SHORTENINGS):
+        excess = 0 if plan.budget is None else after.size.tokens - plan.budget
+        if excess <= 0 or not may_be_shorter:
+            break
+        draft = in_less_room(leaving, draft, draft.tokens - excess)
+        record, after = _made(leaving, draft)
+    return record, after
+
+
+def check_budget(after: View, leaving: Leaving) -> None:
+    """Raise `SummaryError` if a view does not fit, unless it is the smallest that is legal."""
+    plan = leaving.plan
+    if plan.budget is None or after.size.tokens <= plan.budget:
+        return
+    nothing_fits = plan.at_most > plan.budget
+    if not nothing_fits:
+        raise SummaryError(TOO_LARGE.format(after.size.tokens, plan.budget))
+
+
+def _made(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
+    record = _record(leaving, draft)
+    after = view_after(leaving.view, leaving.remaining, record)
+    return replace(record, tokens_after=after.size.tokens), after
+
+
+def _bill(leaving: Leaving, draft: Draft) -> dict[str, Any]:
+    """Return what a compaction took beside tokens; see `Record.bill`."""
+    seconds = round(time.monotonic() - leaving.started, 3)
+    decision = leaving.decision
+    prepared_in = 0.0 if decision.draft is None else decision.draft.seconds
+    bill: dict[str, Any] = {
+        "seconds": round(seconds + prepared_in, 3),
+        "waited": round(seconds + decision.waited, 3),
+    }
+    money = price_of(draft.cost) if draft.cost.calls else None
+    if money is not None:
+        bill["money"] = money
+    return bill
+
+
+def _record(leaving: Leaving, draft: Draft) -> Record:
+    """Make the record, without the size of the view after it, which bears its id."""
+    view = leaving.view
+    return Record.make(
+        parent=view.head_id,
+        covers=leaving.keys,
+        clips=tuple(item.mark for item in leaving.clips.values() if item.mark),
+        summary=draft.text,
+        segment=draft.segment,
+        cause=leaving.plan.cause,
+        tokens_before=leaving.plan.tokens,
+        tokens_after=0,
+        messages_after=len(leaving.remaining) + bool(draft.text),
+        archived=view.history.store.keeps_originals,
+        by=draft.by,
+        cost=draft.cost,
+        cut=draft.cut,
+        request=draft.request,
+        redacted=dict(leaving.redacted),
+        order=_order(leaving),
+        stayed=_stayed(leaving),
+        apart=tuple(key for key in leaving.keys if key in view.apart),
+        foreign=bool(leaving.foreign_summaries),
+        alternates=view.alternates,
+        joined=_joined(leaving),
+        corrections=leaving.engine.meter.correction,
+        bill=_bill(leaving, draft),
+    )
+
+
+def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
+    """Describe the messages that are joined to the summary, if any are."""
+    view = leaving.view
+    joins = leaving.engine.alternate
+    if not leaving.plan.summary_tokens or joins is False:
+        return ()
+    if joins is None and not view.alternates:
+        return ()
+    fields = leaving.redaction is None  # what messages hold may be secret
+    evicted = set(leaving.plan.evicted)
+    return tuple(behind_summary(view, evicted, leaving.clips, fields=fields))
+
+
+def _order(leaving: Leaving) -> tuple[str, ...]:
+    """Return the keys of what leaves, and of what stays before the last of it.
+
+    The latter leave later, and the archive must know where they stood. Empty if none stays.
+    """
+    items = leaving.view.items
+    evicted = set(leaving.keys)
+    placed = {key for record in leaving.view.chain for key in record.order}
+    order: list[str] = []
+    for item in items[: _last_evicted(leaving) + 1]:
+        has_no_place = item.summary or item.role == "system" or item.key in placed
+        if item.key in evicted or not has_no_place:
+            order.append(item.key)
+    return () if evicted.issuperset(order) else tuple(order)
+
+
+def _stayed(leaving: Leaving) -> tuple[str, ...]:
+    """Return the keys of what stays behind the last message that leaves."""
+    view = leaving.view
+    behind = view.items[_last_evicted(leaving) + 1 :]
+    messages = (item for item in behind if not item.summary and item.role != "system")
+    return tuple(item.key for item in messages if item.key not in view.apart)[:RECENT]
+
+
+def _last_evicted(leaving: Leaving) -> int:
+    """Return the place of the last message that leaves; -1 for none."""
+    evicted = set(leaving.keys)
+    items = leaving.view.items
+    return max((at for at, item in enumerate(items) if item.key in evicted), default=-1)

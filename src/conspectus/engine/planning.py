@@ -1,0 +1,362 @@
+"""Decide about one view: the plan of the core, measured by the caller's own counter if any.
+
+A caller's counter counts lists, and need not be a sum. A plan shares its count of the whole list
+out among the messages. What the plan leaves in view is measured here before anybody writes a
+summary, and a plan that would not fit is made again in less room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from conspectus.core.items import Clip, Compact, Keep, Plan, Size, Stuck, highest
+from conspectus.core.plan import BELOW, STUCK, foreseen, plan
+from conspectus.core.policy import EMBEDDED, grown, has_grown, keep_tokens
+from conspectus.core.records import Chain, Cost, Draft
+from conspectus.engine.history import PREPARE_FROM
+from conspectus.engine.measuring import shared_out
+from conspectus.engine.memory import FailedSummary
+from conspectus.engine.settings import Engine
+from conspectus.engine.stores import PREPARATION_FAILED, SUMMARY_FAILED
+from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying
+from conspectus.errors import ArchiveOvertaken
+
+ID_MARGIN = 16  # Tokens left free at most for the ids of a record, which are not known yet
+TRIES = 6  # Plans that are made and measured before the smallest view is taken
+
+SUMMARY_FLOOR = 120
+"""Tokens beside its frame below which a summary holds little more than one rule."""
+
+FAILED_BEFORE = (
+    "the last compaction, at %d messages, failed or was refused; it is tried again once the "
+    "history has grown by a tenth, or by more after failures in a row, or no longer fits the window"
+)
+
+PlanWithin = Callable[[int], Plan]
+"""Plans for a window that is smaller by so many tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRequest:
+    """What a caller asks for."""
+
+    force: bool = False  # compact although nothing asks for it
+    focus: str = ""  # the subject to keep above all, in plain words
+    # In a retry: what was spent before, the records that were in force at first, and why it is one.
+    spent: Cost = field(default_factory=Cost)
+    chain_before: Chain | None = None
+    overtaken: ArchiveOvertaken | None = None
+
+    def for_retry(self, view: View, error: ArchiveOvertaken) -> CompactionRequest:
+        """Return the request after another worker was first with the history of a view."""
+        cost: Any = getattr(error, "cost", Cost())
+        chain_before = view.chain if self.chain_before is None else self.chain_before
+        spent = self.spent + cost
+        return replace(self, spent=spent, chain_before=chain_before, overtaken=error)
+
+    def still_to_do(self, view: View) -> CompactionRequest:
+        """Return the request for a view: another worker may have done what was forced."""
+        is_done = self.chain_before is not None and view.chain != self.chain_before
+        return replace(self, force=False) if is_done else self
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The plan for a view."""
+
+    view: View
+    plan: Plan
+    draft: Draft | None = None  # a draft that was prepared for just this plan; None for none
+    waited: float = 0.0  # seconds that the caller has waited for such a draft
+
+
+Decide = Callable[[View, CompactionRequest], Awaitable[Decision]]
+
+
+async def decide(view: View, request: CompactionRequest) -> Decision:
+    """Plan for a view, in tokens of a caller's counter if there is one."""
+    history = view.history
+    if request.force or history.nears_trigger(view.size) or history.is_due(view.size):
+        view = shared_out(view)
+    plan_within = partial(plan_for, view, force=request.force)
+    decided = measured_plan(view, plan_within, force=request.force)
+    if not request.force and await has_recalled_failure(view, decided):
+        decided = measured_plan(view, partial(plan_for, view))
+    return Decision(view, decided)
+
+
+# The plan of the core
+
+
+def plan_for(view: View, tighter: int = 0, *, force: bool = False, ahead: bool = False) -> Plan:
+    """Plan for a view; after a failed summary only if the history has changed.
+
+    Args:
+        view: what the model sees.
+        tighter: tokens of the window that the plan leaves free.
+        force: compact although nothing asks for it.
+        ahead: plan as if the trigger fired where notes are prepared, and nothing had failed.
+    """
+    history = view.history
+    engine = history.engine
+    size = view.size
+    if engine.meter.counts_lists and not (force or ahead or history.is_due(size)):
+        return Keep(BELOW, size.tokens, due=False)
+    window = history.window
+    if tighter and window is not None:
+        window = replace(window, reserved=window.reserved + tighter)
+    failed: FailedSummary | None = None
+    if ahead:
+        trigger_size: Size | None = foreseen(history.trigger_size or size, PREPARE_FROM)
+        reached: Size | None = None
+    else:
+        over = history.exceeds_window(size)
+        failed = history.session.failure(view.head_id, size.messages, over)
+        trigger_size = history.trigger_size
+        reached = failed.last if failed is not None else _reached(view)
+    decided = plan(
+        view.items,
+        engine.policy,
+        window,
+        trigger_size=trigger_size,
+        last=reached,
+        failed=failed.size.tokens if failed is not None and failed.over else None,
+        stuck_at=None if tighter else stuck_at(view),
+        cut=_first_kept(view),
+        base=base_of(view),
+        force=force,
+        clip=engine.where is not None,
+        clip_users=history.store.keeps_originals,
+        floor=engine.frame + _least_text(engine),
+        never_larger=[*engine.writers] == [EMBEDDED],
+        coming=1 - PREPARE_FROM if ahead else 0,
+    )
+    if failed is None or not isinstance(decided, Keep) or decided.due:
+        return decided
+    if not history.is_due_again(history.trigger_size or size, view.head):
+        return decided
+    return replace(decided, reason=FAILED_BEFORE % failed.size.messages)
+
+
+def _reached(view: View) -> Size | None:
+    """Return the size that the latest compaction reached, as the trigger counts.
+
+    A counter that reads the usage of an answer says after the next one what was reached.
+    """
+    history = view.history
+    if history.trigger_size is not None:
+        return history.reached
+    head = view.head
+    meter = history.engine.meter
+    if head is None:
+        return None
+    if not meter.counts_lists:
+        return head.size_after
+    since = head.messages_after
+    places = range(since, len(view.items))
+    first_answer = next((at for at in places if view.items[at].role == "assistant"), None)
+    if first_answer is None:
+        return head.size_after
+    counted = meter.whole(view.sources[: first_answer + 1])
+    return Size(min(head.tokens_after, counted), since)
+
+
+def _least_text(engine: Engine) -> int:
+    """Return the tokens of text below which a summary holds little, as a caller counts them."""
+    scale = max(1.0, engine.meter.ratio) if engine.meter.counts_lists else 1.0
+    return math.ceil(SUMMARY_FLOOR * scale)
+
+
+def base_of(view: View) -> int:
+    """Return the tokens that a caller's counter adds to any list."""
+    return min(view.history.engine.meter.base, view.size.tokens)
+
+
+def stuck_at(view: View) -> int | None:
+    """Return the tokens that the latest compaction reached, if that was over the window."""
+    head = view.head
+    if head is None or not view.history.exceeds_window(head.size_after):
+        return None
+    return head.tokens_after
+
+
+def _first_kept(view: View) -> int | None:
+    """Find the first message that `keep` keeps by a caller's counter, as LangChain finds it.
+
+    None where messages are kept by number, or where nobody's counter counts.
+    """
+    history = view.history
+    meter = history.engine.meter
+    kept_tokens = keep_tokens(history.engine.policy.keep, history.limit)
+    if kept_tokens is None or not meter.counts_lists:
+        return None
+    sources = view.sources
+
+    def fits(kept: int) -> bool:
+        return meter.whole(sources[len(sources) - kept :]) <= kept_tokens
+
+    return len(sources) - highest(0, len(sources), fits)
+
+
+# Plans that hold by a caller's counter
+
+
+def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -> Plan:
+    """Return a plan whose view fits by the caller's counter, as far as one is found.
+
+    Else it is the plan of the smallest view, with the numbers in `stuck`; or `Stuck` where the last
+    compaction came no further, and the history has hardly grown since.
+    """
+    first = plan_within(0)
+    budget = view.history.budget
+    if budget is None or not view.history.engine.meter.counts_lists:
+        return first
+    if not isinstance(first, Compact):
+        return first
+    aim = budget - min(ID_MARGIN, budget // 64)
+    attempts = _plan_in_less_and_less_room(view, first, plan_within, aim, budget)
+    return attempts.fitting or _smallest_plan(view, attempts.last, plan_within, aim, force=force)
+
+
+class _Attempts(NamedTuple):
+    """Plans that were made and measured."""
+
+    fitting: Compact | None  # the best one whose view fits; None if none does
+    last: Compact
+
+
+def _plan_in_less_and_less_room(
+    view: View, first: Compact, plan_within: PlanWithin, aim: int, budget: int
+) -> _Attempts:
+    """Plan until a view takes at most `aim` tokens; else one of at most `budget` will do."""
+    attempt = first
+    tighter = 0
+    barely_fitting: Compact | None = None
+    for _ in range(TRIES):
+        if attempt.stuck is not None:
+            break
+        excess = _size_with_summary(view, attempt) - aim
+        if excess <= 0:
+            return _Attempts(replace(attempt, budget=budget), attempt)
+        if excess <= budget - aim:
+            barely_fitting = barely_fitting or replace(attempt, budget=budget)
+        tighter += excess
+        again = plan_within(tighter)
+        if not isinstance(again, Compact):
+            break
+        attempt = replace(again, cause=first.cause)
+    return _Attempts(barely_fitting, attempt)
+
+
+def _smallest_plan(
+    view: View, last: Compact, plan_within: PlanWithin, aim: int, *, force: bool
+) -> Plan:
+    """Return the plan of the smallest view, which may not fit either.
+
+    `last` is the last plan that was tried before.
+    """
+    window = view.history.window
+    assert window is not None, "without a window nothing is too large"
+    smallest = plan_within(window.limit)
+    if not isinstance(smallest, Compact):
+        return _kept_or_stuck(view, view.size.tokens, window.budget)
+    smallest = replace(smallest, cause=last.cause, budget=window.budget, stuck=None)
+    size = _size_with_summary(view, smallest)
+    if size <= window.budget:
+        return _showing_more(view, smallest, aim)
+    stuck = _kept_or_stuck(view, size, window.budget)
+    if not isinstance(stuck, Stuck):
+        return stuck
+    reached = stuck_at(view)
+    if reached is not None and not grown(view.size.tokens, reached) and not force:
+        return stuck
+    if last.stuck is not None:
+        smallest = replace(last, budget=window.budget)  # what the user asks is shown in it
+    return replace(smallest, stuck=stuck, at_most=max(size, smallest.at_most))
+
+
+def _showing_more(view: View, smallest: Compact, room: int) -> Compact:
+    """Return a plan with its clips as large as the room allows, all to one level."""
+
+    def with_level(level: int) -> Compact:
+        clips: list[Clip] = []
+        for clip in smallest.clips:
+            item = view.items[clip.index]
+            limit = clip.limit if item.came_clipped else max(clip.limit, level)
+            if limit < item.tokens or item.came_clipped:
+                clips.append(replace(clip, limit=limit))
+        return replace(smallest, clips=tuple(clips))
+
+    def fits(level: int) -> bool:
+        return _size_with_summary(view, with_level(level)) <= room
+
+    largest = max((view.items[clip.index].tokens for clip in smallest.clips), default=0)
+    return with_level(highest(0, largest, fits))
+
+
+def _kept_or_stuck(view: View, needed: int, budget: int) -> Keep | Stuck:
+    """Return why nothing is done, with the numbers if the history does not fit."""
+    tokens = view.size.tokens
+    if tokens <= budget:
+        return Keep("no view that is smaller would fit", tokens)
+    return Stuck(STUCK.format(needed=needed, budget=budget), tokens, needed, budget)
+
+
+def fits_by_counter(view: View, decided: Compact) -> bool:
+    """Tell whether the view that a plan leaves fits by the caller's counter, if there is one."""
+    budget = view.history.budget
+    if budget is None or not view.history.engine.meter.counts_lists:
+        return True
+    return _size_with_summary(view, decided) <= budget
+
+
+def _size_with_summary(view: View, decided: Compact) -> int:
+    """Measure the view that a plan leaves, with its summary as large as planned."""
+    engine = view.history.engine
+    clips: dict[int, ViewItem] = {}
+    for clip in decided.clips:
+        item = view.items[clip.index]
+        if item.entry is not None and not item.came_clipped:  # else its original is in the archive
+            clips[clip.index] = clipped(item, item.entry, clip, engine)
+    remaining = staying(view, decided, clips)
+    standing = [item.tokens for item in view.items if item.summary]
+    if not (decided.summary_tokens or standing):
+        return engine.counted(sent_with(view, remaining)) or 0
+    empty = engine.counted(sent_with(view, remaining, body="")) or 0
+    summary_tokens = decided.summary_tokens or sum(standing)
+    return empty + max(0, summary_tokens - engine.frame)
+
+
+# Failures that somebody has noted
+
+
+async def has_recalled_failure(view: View, decided: Plan) -> bool:
+    """Take over a failure of this history that some process has noted; tell whether there is one.
+
+    It is looked for only where a plan asks for a summary.
+    """
+    if not (isinstance(decided, Compact) and decided.summary_tokens):
+        return False
+    session = view.history.session
+    noted = await view.history.store.noted_failure(SUMMARY_FAILED)
+    known = session.failed
+    if noted is None or noted == known or noted.head != view.head_id:
+        return False
+    if known is not None and known.head == noted.head and known.times > noted.times:
+        return False
+    session.failed = noted
+    return True
+
+
+async def has_prepared_in_vain(view: View) -> bool:
+    """Tell whether preparing has failed for this history, which has hardly grown since."""
+    noted = await view.history.store.noted_failure(PREPARATION_FAILED)
+    if noted is None or noted.head != view.head_id:
+        return False
+    size = view.history.trigger_size or view.size
+    has_gone_back = size.messages < noted.trigger_size.messages
+    return not has_gone_back and not has_grown(size, noted.trigger_size)

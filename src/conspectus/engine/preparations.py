@@ -1,0 +1,181 @@
+"""Preparations: the work in the background that writes notes before they are due."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal, Self
+from weakref import WeakSet
+
+from conspectus._newest import Newest
+from conspectus.archive import Archive, Scope
+from conspectus.archive.guard import Gate
+from conspectus.bridge import Driver, arun, io, is_held, outliving, pause, run
+from conspectus.core.items import Size
+from conspectus.core.policy import has_grown
+from conspectus.errors import PolicyError
+
+SESSIONS = 256  # Most sessions whose latest preparation is known
+LONGEST_END = 30.0  # Seconds in which a stopped preparation's calls of a store must end
+
+LOOK_AGAIN = 0.02
+"""Seconds between two looks at the work of another worker."""
+
+LONGEST_LOOK = 600.0
+"""Seconds after which the work of another worker is taken as lost."""
+
+STOPPED = "it was stopped"
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class Preparation:
+    """Notes that are being prepared in the background.
+
+    Attributes:
+        outcome: empty while it is under way; `ready`: a draft waits for the trigger; `nothing`:
+            there is nothing to prepare yet; `failed`; `cancelled`.
+        reason: why there is no draft, as one sentence.
+    """
+
+    outcome: Literal["", "ready", "nothing", "failed", "cancelled"] = ""
+    reason: str = ""
+    head: str = field(default="", repr=False)  # of the history that it is for
+    size: Size | None = field(default=None, repr=False)
+    gate: Gate = field(default_factory=Gate, repr=False)  # its way to the store
+    thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
+    driver: Driver = field(default_factory=outliving, repr=False)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it may still end by itself: not once it was stopped, or lost in a fork."""
+        return self.thread.is_alive() and not self.gate.is_shut
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended; return False if that takes longer than `seconds`."""
+        if self.driver.home == threading.get_ident():
+            self.driver.leave()
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
+
+    def may_be_waited_for(self) -> None:
+        """Have it do without its event loop, if that stands still while it is waited for."""
+        if is_held(self.driver.home):
+            self.driver.leave()
+
+
+LIVE: WeakSet[Preparation] = WeakSet()
+"""Preparations of this process that may be under way."""
+
+
+async def wait_while(condition: Callable[[], bool], seconds: float | None) -> None:
+    """Wait while a condition holds, at most some seconds; None sets no limit."""
+    until = inf if seconds is None else time.monotonic() + seconds
+    while condition() and time.monotonic() < until:
+        await pause(LOOK_AGAIN)
+
+
+async def _stop(jobs: Iterable[Preparation]) -> None:
+    """Stop the writes of preparations, and wait until none uses a store."""
+    stopping = list(jobs)
+    for job in stopping:
+        job.gate.shut()
+        if not job.outcome:
+            job.outcome = "cancelled"
+            job.reason = STOPPED
+
+    def uses_a_store() -> bool:
+        return any(job.thread.is_alive() and not job.gate.is_idle for job in stopping)
+
+    await wait_while(uses_a_store, LONGEST_END)
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop all before the process ends, so that no store loses its writer."""
+    run(_stop(LIVE))
+
+
+class Preparations:
+    """The newest preparations of one object, by history."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.latest: Newest[Scope, Preparation] = Newest(SESSIONS)
+
+    def may_begin(self, scope: Scope, head: str, size: Size) -> bool:
+        """Tell whether another preparation may begin for a history of this size.
+
+        One without a draft is tried again once the history has grown by a tenth.
+        """
+        latest = self.latest.get(scope)
+        if self.closed or (latest is not None and latest.under_way):
+            return False
+        if latest is None or latest.size is None or latest.head != head:
+            return True
+        if size.messages < latest.size.messages:
+            return True  # it has gone back
+        return has_grown(size, latest.size) and latest.outcome != "ready"
+
+    async def close(self, seconds: float | None) -> None:
+        """Begin no more; wait up to these seconds for those under way, then stop them."""
+        self.closed = True
+        jobs = list(self.latest.values())
+        for job in jobs:
+            job.may_be_waited_for()
+        await wait_while(lambda: any(job.under_way for job in jobs), seconds)
+        await _stop(jobs)
+
+
+class Closing:
+    """`close`, `aclose` and `with` for an object that prepares notes."""
+
+    _background: Preparations | None
+    _opened: Archive | None
+
+    def close(self, timeout: float | None = None) -> None:
+        """Wait for notes that are being prepared, and close an archive opened here.
+
+        Afterwards no thread of this object uses a store, whose connection may then be
+        closed. A store or an `Archive` that was given stays open, and the object goes on without
+        `background`.
+
+        Args:
+            timeout: seconds to wait for notes that a model is writing; later ones are thrown away.
+                Default: no limit.
+
+        Raises:
+            PolicyError: `timeout` is no number of seconds.
+        """
+        run(self._close(timeout))
+
+    async def aclose(self, timeout: float | None = None) -> None:
+        """`close` on an event loop."""
+        await arun(self._close(timeout))
+
+    async def _close(self, timeout: float | None) -> None:
+        is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+        if timeout is not None and not (is_number and 0 <= timeout < inf):
+            raise PolicyError(
+                f"timeout must be seconds from 0 on, or None for no end, not {timeout!r}"
+            )
+        if self._background is not None:
+            await self._background.close(timeout)
+        if self._opened is not None:
+            await io(self._opened.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        # After an error or an interrupt, there is no wait for a model.
+        self.close(None if kind is None else 0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        await self.aclose(None if kind is None else 0)

@@ -1,0 +1,200 @@
+"""The short way for a history with nothing due.
+
+A loop sends its history again and again, a little longer each time. A step with nothing due gives
+the result of the one before, with the messages that have come since. Copies of what the messages
+held show whether the beginning is the one that was read, so that a change in place is noticed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from operator import is_
+from typing import Any
+
+from conspectus.core.items import Keep, Plan, Size
+from conspectus.core.plan import BELOW
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.measuring import corrected_history
+from conspectus.engine.memory import QuietHistory
+from conspectus.engine.result import CompactionResult
+from conspectus.engine.view import View, reports_of
+from conspectus.errors import MessageError
+from conspectus.messages import SUMMARY_LINE, Message, Source, is_summary_message, read_messages
+from conspectus.messages.message import without_objects
+from conspectus.messages.reading import equal
+from conspectus.messages.shortening import POINTER
+from conspectus.tokens import Report
+
+
+def _goes_by_sizes(history: HistoryContext) -> bool:
+    """Tell whether sizes alone decide steps of such a caller while nothing is due."""
+    return history.head is None and history.trigger_size is None and history.correction is None
+
+
+async def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
+    """Remember a history with nothing due, if the next step may go on from it."""
+    history = view.history
+    is_quiet = isinstance(plan, Keep) and not plan.preparing
+    if not is_quiet or not _goes_by_sizes(history):
+        return
+    # A summary that the user sends last is one once another message follows.
+    users = [item for item in view.items if item.entry is not None and item.role == "user"]
+    contents = [entry.memo["copy"] for entry in view.read]
+    if None in contents or (users and is_summary_message(users[-1].source)):
+        return
+    estimated = view.uncorrected or view
+    quiet = QuietHistory(
+        sent=[entry.source for entry in view.read],
+        contents=contents,
+        pointer=view.pointer,
+        head=view.head,
+        # A caller may go on with its own list.
+        result=replace(result, messages=list(result.messages)),
+        sizes=[item.tokens for item in estimated.items],
+        reports=None if view.foreign else estimated.reports,
+        characters=sum(entry.memo["size"] for entry in view.read),
+        joins=view.joins,
+        last_role=view.read[-1].role if view.read else None,
+        counted=view.size.tokens if history.engine.meter.counts_lists else None,
+    )
+    history.engine.memory.quiet_histories.put(history.scope, quiet)
+
+
+async def reuse_result(
+    history: HistoryContext, messages: Sequence[Source]
+) -> CompactionResult | None:
+    """Return the result where nothing is due and the history begins with what was read before."""
+    memory = history.engine.memory
+    before = memory.quiet_histories.get(history.scope)
+    if before is None or history.session.failed is not None or not _goes_by_sizes(history):
+        return None
+    if await history.store.pointer() != before.pointer:
+        return None
+    try:
+        quiet = _gone_on(before, messages, history)
+    except MessageError:
+        return None  # raised again, with its place, where all are read
+    if quiet is None:
+        return None
+    if quiet.counted is None and history.engine.meter.counts_lists:
+        quiet = replace(quiet, counted=history.engine.counted(quiet.result.messages))
+    memory.quiet_histories.put(history.scope, quiet)
+    corrected = corrected_history(history, quiet.reports or (), quiet.head)
+    tokens = _tokens_of(quiet, corrected)
+    if not corrected.is_quiet(Size(tokens, len(quiet.sizes)), quiet.head):
+        return None
+    return replace(
+        quiet.result,
+        reason=BELOW,
+        messages=list(quiet.result.messages),
+        preparing=False,
+        tokens_before=tokens,
+        tokens_after=tokens,
+        budget=history.budget,
+    )
+
+
+def _tokens_of(quiet: QuietHistory, corrected: HistoryContext) -> int:
+    """Return the tokens of what is sent."""
+    if quiet.counted is not None:
+        return quiet.counted
+    ratio = corrected.engine.meter.ratio
+    if ratio == 1.0:
+        return sum(quiet.sizes)
+    # Corrected message by message, as a plan does.
+    return sum(math.ceil(size * ratio) for size in quiet.sizes)
+
+
+def _gone_on(
+    before: QuietHistory, messages: Sequence[Source], history: HistoryContext
+) -> QuietHistory | None:
+    """Return a history with the messages after those that were sent.
+
+    None if the messages do not begin with those, or if a new one may change how earlier ones are
+    seen: then all must be read. Equal messages may be other objects, as in a request that was read
+    anew; the view has those then.
+
+    Raises:
+        MessageError: a new message cannot be understood.
+    """
+    count = len(before.sent)
+    if not isinstance(messages, (list, tuple)) or len(messages) < count:
+        return None
+    beginning = _same_beginning(before, messages[:count])
+    if beginning is None:
+        return None
+    later = read_messages(messages[count:])
+    if not _may_follow(before, beginning, later):
+        return None
+    view = before.result.messages
+    same_objects = all(map(is_, beginning, before.sent))
+    if not same_objects:
+        replaced = {id(old): new for new, old in zip(beginning, before.sent, strict=True)}
+        view = [replaced.get(id(message), message) for message in view]
+    sources = [entry.source for entry in later]
+    view = [*view, *sources]
+    sizes = [*before.sizes, *map(history.engine.meter.entry, later)]
+    nothing_new = same_objects and not later
+    return replace(
+        before,
+        sent=[*beginning, *sources],
+        contents=[*before.contents, *(entry.memo["copy"] for entry in later)],
+        result=replace(before.result, messages=view, kept=before.result.kept + len(later)),
+        sizes=sizes,
+        reports=_reports_with(before, sources, sizes),
+        characters=before.characters + sum(entry.memo["size"] for entry in later),
+        last_role=later[-1].role if later else before.last_role,
+        counted=before.counted if nothing_new else None,
+    )
+
+
+def _same_beginning(before: QuietHistory, messages: Sequence[Any]) -> Sequence[Any] | None:
+    """Return messages that are those sent before; None if they are others.
+
+    Objects of a provider's SDK are returned as the dicts that are sent.
+    """
+    if _holds_the_same(messages, before):
+        return messages
+    plain = without_objects(messages)
+    return plain if _holds_the_same(plain, before) else None
+
+
+def _holds_the_same(messages: Sequence[Any], before: QuietHistory) -> bool:
+    """Tell whether messages are those that were sent, and hold what they held."""
+    # A dict itself is compared fastest.
+    contents = [getattr(message, "__dict__", message) for message in messages]
+    same_types = [*map(type, messages)] == [*map(type, before.sent)]
+    return same_types and equal(contents, before.contents)
+
+
+def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[Message]) -> bool:
+    """Tell whether new messages leave it as it is how earlier ones are seen."""
+    sources = [*beginning[:1], *(entry.source for entry in later)]
+    if len({type(message) is dict for message in sources}) > 1:
+        return False  # a dict among LangChain's messages, or the other way round
+    for entry in later:
+        if entry.memo["copy"] is None:
+            return False  # it is to be read anew each time
+        may_be_ours = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
+        if may_be_ours or is_summary_message(entry.source):
+            return False
+    if not before.joins:
+        return True
+    roles = [before.last_role, *(entry.role for entry in later)]
+    return ("user", "user") not in pairwise(roles)
+
+
+def _reports_with(
+    before: QuietHistory, later: Sequence[Source], sizes: Sequence[int]
+) -> list[Report] | None:
+    """Return the reports of usage with those of the messages that have come."""
+    if not later or before.reports is None:
+        return before.reports
+    known = len(before.sizes)
+    since = before.head.messages_after if before.head else 0
+    # Sizes are those of messages before any of them were joined.
+    filler: list[Source] = [{}] * known
+    return [*before.reports, *reports_of([*filler, *later], sizes, max(since, known))]

@@ -1,0 +1,256 @@
+"""What is reported of one call: to the caller as a result, to listeners, and in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from conspectus.core.items import Compact, Keep, Stuck
+from conspectus.core.policy import has_grown
+from conspectus.core.records import Record
+from conspectus.engine.approval import SummaryRefused
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.leaving import Leaving, notify
+from conspectus.engine.memory import FailedSummary
+from conspectus.engine.planning import CompactionRequest, Decision
+from conspectus.engine.result import CompactionResult, Failure, Outcome
+from conspectus.engine.stores import SUMMARY_FAILED
+from conspectus.engine.summary import Attempts, attempts_of
+from conspectus.engine.view import View, view_of
+from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError
+from conspectus.messages import Source, read_messages
+from conspectus.observe import emit, log
+from conspectus.observe.events import Observation, error_fields
+
+# Why a history was compacted, where its cause does not say it.
+REASONS = {"forced": "it was asked for", "gathered": "enough messages have gathered"}
+
+CUT = (
+    "thread %s: the summary by %s was cut at its end, by at least %s tokens, and is used up to its "
+    "last whole sentence; raise max_tokens of its model or max_summary_tokens for longer ones"
+)
+
+STUCK_AND_SMALLER = "{}; what may leave has left"
+
+
+def result_of(
+    view: View, outcome: Outcome, reason: str, *, tokens_before: int | None = None, **more: Any
+) -> CompactionResult:
+    """Return the result for a view that is sent; `more` are fields of the result."""
+    history = view.history
+    tokens = view.size.tokens
+    if outcome == "stuck":
+        needed = more.get("needed")
+        emit("stuck", history.scope, tokens_before=tokens, needed=needed, budget=history.budget)
+    is_readable = history.store.keeps_originals and more.get("failed") != "archive"
+    holds_all = all(record.archived and not record.foreign for record in view.chain)
+    summaries = (record.summary for record in reversed(view.chain) if record.summary)
+    return CompactionResult(
+        outcome=outcome,
+        reason=reason,
+        messages=list(view.sent),
+        summary=next(summaries, ""),
+        archived=is_readable and holds_all and not view.foreign,
+        tokens_before=tokens if tokens_before is None else tokens_before,
+        tokens_after=tokens,
+        budget=history.budget,
+        kept=sum(not item.summary for item in view.items),
+        clipped=sum(item.clipped for item in view.items),
+        dropped=view.dropped,
+        alternates=view.alternates,
+        head=view.pointer,
+        **more,
+    )
+
+
+def unchanged(view: View, plan: Keep | Stuck) -> CompactionResult:
+    """Report that a history stays as it is."""
+    if isinstance(plan, Stuck):
+        return result_of(view, "stuck", plan.reason, needed=plan.needed)
+    return result_of(view, "kept", plan.reason, preparing=plan.preparing)
+
+
+def overtaken(view: View, request: CompactionRequest) -> CompactionResult:
+    """Report that another worker was first each time; with `on_failure="raise"` raise the error."""
+    assert request.overtaken is not None
+    if view.history.engine.settings.on_failure == "raise":
+        raise request.overtaken
+    reason = str(request.overtaken)
+    return result_of(view, _outcome_of(view), reason, failed="archive", cost=request.spent)
+
+
+async def unreadable(
+    history: HistoryContext, messages: Sequence[Source], error: ArchiveError
+) -> CompactionResult:
+    """Report a history whose records cannot be read; it stays as it was sent."""
+    view = view_of(history, read_messages(messages), ())
+    [reason] = await history.engine.redacted([str(error)])
+    log("history_kept", "the history was kept as it was: %s", reason)
+    return result_of(view, _outcome_of(view), reason, failed="archive")
+
+
+def _outcome_of(view: View) -> Outcome:
+    """Return the outcome for a view that stays as it is."""
+    return "stuck" if view.history.exceeds_window(view.size) else "kept"
+
+
+# A compaction that failed
+
+
+async def failed(
+    decision: Decision, leaving: Leaving | None, error: ConspectusError, observation: Observation
+) -> CompactionResult:
+    """Report a compaction that failed, and remember it if its summary failed.
+
+    Args:
+        decision: the decision that was to be put in force.
+        leaving: what was to leave; None if that could not be gathered.
+        error: why it failed.
+        observation: the event of the compaction.
+
+    Raises:
+        ConspectusError: the error, if another worker was first, or `on_failure` is `"raise"`.
+    """
+    view = decision.view
+    engine = view.history.engine
+    attempts = attempts_of(error)
+    cause = _cause_of(error)
+    fields = error_fields(error)
+    reason = str(error)
+    failures: list[str] = []
+    redaction = None if leaving is None else leaving.redaction
+    if cause != "redaction":  # those are our words, and a redactor may hang
+        texts = [reason, fields["error_message"], *attempts.failures]
+        reason, fields["error_message"], *failures = await engine.redacted(texts, redaction)
+    if view.history.exceeds_window(view.size):
+        budget = view.history.budget or 0
+        reason += f"; the history takes {view.size.tokens:,} of {budget:,} tokens"
+    if cause != "archive":
+        await _remember_failure(view, error)
+    was_refused = isinstance(error, SummaryRefused)
+    observation.add(tries_failed=len(attempts.failures))
+    if was_refused:
+        observation.add(outcome="refused")
+    elif isinstance(error, ArchiveOvertaken):
+        observation.add(outcome="overtaken")
+    else:
+        observation.add(outcome="failed", failure=error.failure, **fields)
+    await notify(view, "failed", redaction, is_clean=True, reason=reason)
+    if isinstance(error, ArchiveOvertaken):
+        error.cost = attempts.spent
+        raise error
+    if engine.settings.on_failure == "raise" and not was_refused:
+        raise error
+    assert isinstance(decision.plan, Compact)
+    return result_of(
+        view,
+        _outcome_of(view),
+        reason,
+        cause=decision.plan.cause,
+        cost=attempts.spent,
+        failed=cause,
+        failures=tuple(failures),
+    )
+
+
+def _cause_of(error: ConspectusError) -> Failure:
+    """Return what has failed, as a result names it."""
+    if error.failure == "archive":
+        return "archive"
+    return "redaction" if error.failure == "redaction" else "summary"
+
+
+async def _remember_failure(view: View, error: ConspectusError) -> None:
+    """Remember a summary that failed or was refused, here and for other processes."""
+    history = view.history
+    size = view.size
+    over = history.exceeds_window(size)
+    trigger_size = history.trigger_size or size
+    before = history.session.failure(view.head_id, size.messages, over)
+    times = 1
+    # Without a window, and for a person who has refused, each tenth counts alike.
+    counts_failures = history.window is not None and not isinstance(error, SummaryRefused)
+    if before is not None and counts_failures:
+        times = before.times + has_grown(trigger_size, before.trigger_size)
+    failure = FailedSummary(view.head_id, trigger_size, size, over, times)
+    history.session.failed = failure
+    await history.store.note_failure(SUMMARY_FAILED, failure)
+
+
+# A compaction that is in force
+
+
+async def compacted(
+    leaving: Leaving, record: Record, after: View, attempts: Attempts, observation: Observation
+) -> CompactionResult:
+    """Report a compaction that is in force: to the caller's listeners, and as a result."""
+    history = after.history
+    engine = history.engine
+    plan = leaving.plan
+    failures = attempts.failures
+    facts: dict[str, Any] = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
+    if engine.redaction is not None:
+        facts["redacted"] = dict(record.redacted)
+        failures = tuple(await engine.redacted(failures, leaving.redaction))
+        observation.add(redacted=sum(record.redacted.values()))
+    await notify(after, "end", leaving.redaction, **facts)
+    _log_too_tight(history, plan)
+    is_stuck = plan.budget is not None and after.size.tokens > plan.budget
+    outcome: Outcome = "stuck" if is_stuck else "compacted"
+    observation.add(
+        outcome="passing" if engine.passing else outcome,
+        messages=len(leaving.keys),
+        tokens_after=after.size.tokens,
+        record=record.id,
+        name=record.by,
+        cost=record.cost,
+        money=record.bill.get("money"),
+        tries_failed=len(failures),
+        error_message=failures[-1] if failures else "",
+    )
+    if history.trigger_size is not None and history.count_view is not None:
+        size_after = history.count_view(after.sources)
+        observation.add(trigger_before=history.trigger_size.tokens, trigger_after=size_after.tokens)
+    if record.cut:
+        observation.add(cut=record.cut)
+        log("summary_cut", CUT, history.scope.thread, record.by, record.cut)
+    if leaving.decision.waited:
+        observation.add(waited=record.bill["waited"])
+    needed: int | None = None
+    reason = _reason_of(plan, record, after)
+    if is_stuck and plan.stuck is not None:
+        needed = max(plan.stuck.needed, after.size.tokens)
+        reason = STUCK_AND_SMALLER.format(plan.stuck.reason)
+    return result_of(
+        after,
+        outcome,
+        reason,
+        needed=needed,
+        cause=plan.cause,
+        record=record,
+        tokens_before=leaving.view.size.tokens,
+        evicted=len(leaving.keys),
+        cost=attempts.spent,
+        failures=failures,
+        redacted=dict(leaving.redacted),
+    )
+
+
+def _reason_of(plan: Compact, record: Record, after: View) -> str:
+    """Say why a history was compacted, and what it came to."""
+    reason = REASONS.get(plan.cause.partition(":")[0], f"reached its {plan.cause}")
+    if plan.budget is not None:
+        reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"
+    if record.cut:
+        reason += f"; the summary misses its end, at least {record.cut:,} tokens"
+    return reason
+
+
+def _log_too_tight(history: HistoryContext, plan: Compact) -> None:
+    """Log once which setting leaves too little room after a compaction."""
+    policy = history.engine.policy
+    reported = history.session.reported_settings
+    setting = (policy.keep, policy.trigger, history.limit)
+    if plan.tight and setting not in reported:
+        reported.add(setting)
+        log("too_tight", "%s", plan.tight)

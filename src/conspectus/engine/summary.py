@@ -1,0 +1,363 @@
+"""The draft of a summary: found, or written by summarisers that are asked in turn, and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from conspectus.bridge import StepTimeout, io, pause
+from conspectus.core.items import Size
+from conspectus.core.plan import foreseen
+from conspectus.core.policy import EMBEDDED
+from conspectus.core.records import Cost, Draft
+from conspectus.engine.cached_request import after_last_request
+from conspectus.engine.draft_lock import draft_lock
+from conspectus.engine.leaving import Leaving, body_of, notify
+from conspectus.engine.summary_notes import (
+    in_less_room,
+    in_notes,
+    notes_by_rules,
+    rejection,
+    rejection_reasons,
+    request_for,
+)
+from conspectus.errors import (
+    ConspectusError,
+    RedactionError,
+    SummarizerTimeout,
+    SummaryError,
+    SummaryRejected,
+)
+from conspectus.model.base import Summary, SummaryRequest
+from conspectus.observe import observing
+from conspectus.observe.events import as_text, is_way_out
+
+RETRY_AFTER = (0.5, 2.0)
+"""Seconds before the second and the third try of one summariser."""
+
+LONGEST_WAIT = 20.0
+"""Seconds before another try on its provider's request at most; if that asks for more, the
+summariser is not tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """What was tried for a summary."""
+
+    spent: Cost = field(default_factory=Cost)  # by all tries, those that failed too
+    failures: tuple[str, ...] = ()  # tries that failed, one sentence each
+
+    def and_spent(self, cost: Cost) -> Attempts:
+        """Return these with what one more try has cost."""
+        return replace(self, spent=self.spent + cost)
+
+    def and_failed(self, by: str, error: SummaryError) -> Attempts:
+        """Return these with a try of a summariser that failed."""
+        reason = str(error)
+        failure = reason if f"{by} " in reason else f"{by}: {reason}"
+        cost: Any = getattr(error, "cost", Cost())
+        return Attempts(self.spent + _named_cost(by, cost), (*self.failures, failure))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDraft:
+    """A draft that has passed its checks."""
+
+    draft: Draft
+    attempts: Attempts = field(default_factory=Attempts)
+    found: bool = False  # it was there already, so a person may have read it
+
+
+@contextmanager
+def errors_tell(attempts: Attempts) -> Iterator[None]:
+    """Have an error that is raised in here say what was spent and tried before it."""
+    try:
+        yield
+    except ConspectusError as error:
+        error.attempts = attempts
+        raise
+
+
+def attempts_of(error: ConspectusError) -> Attempts:
+    """Return what had been spent and tried before an error."""
+    return error.attempts if isinstance(error.attempts, Attempts) else Attempts()
+
+
+async def find_or_write(leaving: Leaving) -> WrittenDraft:
+    """Take the draft of this plan if there is one; else ask each summariser in turn.
+
+    A plan that only clips messages keeps the summary that there is. An error says what was spent:
+    see `attempts_of`.
+
+    Raises:
+        SummaryError: no summariser succeeded.
+        RedactionError: secrets could not be taken out of what a summariser wrote.
+    """
+    history = leaving.view.history
+    engine = history.engine
+    prepared = leaving.decision.draft
+    if not leaving.plan.summary_tokens:
+        return WrittenDraft(Draft(leaving.previous_summary, by="", read=()))
+    nobody_else_needs_it = engine.preview is None and prepared is None and not history.draft_only
+    if nobody_else_needs_it and [*engine.writers] == [EMBEDDED]:
+        return await _write(leaving)  # it is as cheap to write as to look for
+    name = _name_of(leaving)
+    async with draft_lock(history, name):
+        attempts = Attempts()
+        draft = prepared or await history.store.find_draft(name)
+        if draft is not None:
+            usable = _usable(leaving, draft)
+            if usable is not None:
+                # A draft that was found was paid for by whoever saved it.
+                spent = Cost() if prepared is None else draft.cost
+                return WrittenDraft(usable, Attempts(spent), found=True)
+            attempts = attempts.and_spent(draft.cost)  # it was paid for all the same
+        started = time.monotonic()
+        written = await _write(leaving, attempts)
+        # Tries that failed were paid for too; the record is all that says so.
+        seconds = round(time.monotonic() - started, 3)
+        draft = replace(written.draft, cost=written.attempts.spent, seconds=seconds)
+        # What the embedded one writes is written again as cheaply, but a person may approve it.
+        if draft.by != EMBEDDED or draft.cost.calls or engine.preview is not None:
+            with errors_tell(written.attempts):
+                await history.store.save_draft(name, draft)
+    return replace(written, draft=draft)
+
+
+def _name_of(leaving: Leaving) -> str:
+    """Name a draft by all that would change it, so that any process finds it."""
+    identity = leaving.engine.identity(leaving.focus)
+    return hash_of(
+        [
+            leaving.view.head_id,
+            leaving.keys,
+            leaving.sizes.target,
+            identity,
+            leaving.previous_summary,
+        ]
+    )
+
+
+def hash_of(parts: Sequence[Any]) -> str:
+    """Hash plain data, the same in every process."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
+    """Return a finished draft as it can be used now, in less room if need be; None if it cannot."""
+    limit = leaving.sizes.hard_limit
+    try:
+        if draft.segment and leaving.summary_size(body_of(draft.text)) > limit:
+            draft = in_less_room(leaving, draft, limit)
+        return checked(leaving, draft)
+    except SummaryRejected:
+        return None
+
+
+def checked(leaving: Leaving, draft: Draft) -> Draft:
+    """Measure a draft and check it.
+
+    Raises:
+        SummaryRejected: it cannot be used.
+    """
+    sizes = leaving.sizes
+    with observing("step", name="check", by=draft.by) as observation:
+        text = body_of(draft.text)
+        tokens = leaving.summary_size(text)
+        replaced = sizes.replaced_by(draft.by)
+        reasons = rejection_reasons(draft, leaving.to_read, tokens, replaced, sizes.hard_limit)
+        outcome = "refused" if reasons else "ok"
+        observation.add(problems=len(reasons), tokens_after=tokens, outcome=outcome)
+    if reasons:
+        raise rejection(draft, reasons)
+    return replace(draft, text=text, tokens=tokens)
+
+
+# Summarisers, asked in turn
+
+
+async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenDraft:
+    """Ask each summariser in turn, up to three times where its failure may pass.
+
+    `attempts` are those before.
+    """
+    attempts = attempts or Attempts()
+    engine = leaving.engine
+    session = leaving.view.history.session
+    error = SummaryError("no summariser was given")
+    try:
+        for by in _summarizers_in_turn(leaving):
+            last_request = session.last_request
+            for wait in (*RETRY_AFTER, None):
+                request = request_for(leaving, by) if by != EMBEDDED else None
+                # A failed cached request is followed by the smallest one.
+                may_be_cached = last_request is not None or not attempts.failures
+                if request is not None and engine.cached and may_be_cached:
+                    request = after_last_request(leaving, by, request, last_request)
+                last_request = None
+                try:
+                    with observing("step", name="summarize", by=by):
+                        draft = await _ask(leaving, by, request)
+                    draft = checked(leaving, draft)
+                    return WrittenDraft(draft, attempts.and_spent(draft.cost))
+                except SummaryError as failure:
+                    error = failure
+                except RedactionError as failure:
+                    failure.attempts = attempts.and_spent(attempts_of(failure).spent)
+                    raise
+                attempts = attempts.and_failed(by, error)
+                redaction = leaving.redaction
+                reason = str(error)
+                await notify(leaving.view, "attempt_failed", redaction, by=by, reason=reason)
+                if wait is None or not _may_be_tried_again(error, request):
+                    break
+                if error.transient or error.retry_after:
+                    await pause(max(wait, error.retry_after or 0.0))
+        error.attempts = attempts
+        raise error
+    finally:
+        del error  # it holds this frame
+
+
+def _may_be_tried_again(error: SummaryError, request: SummaryRequest | None) -> bool:
+    """Tell whether the same summariser is asked once more after a failure."""
+    if (error.retry_after or 0.0) > LONGEST_WAIT:
+        return False
+    if request is not None and request.last is not None:
+        return True  # the smallest request may succeed where the cached one did not
+    # One that was too late would be so again.
+    return error.transient and not isinstance(error, SummarizerTimeout)
+
+
+def _summarizers_in_turn(leaving: Leaving) -> list[str]:
+    """Return the names of the summarisers to ask, the embedded one as the last resort."""
+    engine = leaving.engine
+    if window_alone_asks(leaving):
+        return [EMBEDDED]
+    names = [*engine.writers]
+    is_last_resort = engine.settings.on_failure == "degrade" and EMBEDDED not in names
+    if is_last_resort and _must_become_smaller(leaving):
+        names.append(EMBEDDED)
+    return names
+
+
+def _must_become_smaller(leaving: Leaving) -> bool:
+    """Tell whether a history cannot stay as it is until a summariser succeeds."""
+    plan = leaving.plan
+    if plan.budget is not None:
+        return plan.tokens > plan.budget
+    # The trigger alone bounds a history whose window nobody knows: even half of it would be due.
+    history = leaving.view.history
+    half = foreseen(history.trigger_size or leaving.view.size, 2.0)
+    return history.engine.policy.fired(half, None) is not None
+
+
+def window_alone_asks(leaving: Leaving) -> bool:
+    """Tell whether a compaction is due by the window alone, so that no model is asked for it.
+
+    A trigger in tokens says how often a model is asked. The window may ask earlier: in text that
+    takes more tokens than the trigger's counter says, or beside a large system prompt. The notes on
+    what leaves then are made by rules. The model is asked again, and reads these notes, once all
+    that has come since its last summary reaches the trigger.
+
+    Where the trigger counts as the window does, the window asks first only if less of it is left
+    than the trigger says. No compaction would then be the trigger's, and a model is asked for each.
+    """
+    history = leaving.view.history
+    engine = history.engine
+    is_asked_for = leaving.plan.cause != "window" or engine.preview is not None
+    if is_asked_for or not engine.settings.notes or history.limit is None:
+        return False
+    size = history.trigger_size
+    if size is None:
+        return False  # the trigger counts as the window does
+    limit = history.limit
+    thresholds = [clause.threshold(limit) for clause in engine.policy.trigger]
+    if not any(threshold is not None and threshold <= limit for threshold in thresholds):
+        return False  # no trigger counts tokens, or none can be reached in this window
+    not_summarised = _size_since_model_summary(leaving, size)
+    return engine.policy.fired(not_summarised, limit) is None
+
+
+def _size_since_model_summary(leaving: Leaving, size: Size) -> Size:
+    """Return the size of all that no model has summarised, as the trigger counts.
+
+    `size` is the size of the view, counted likewise.
+    """
+    view = leaving.view
+    evicted_tokens = 0
+    evicted_messages = 0
+    for record in reversed(view.chain):
+        if record.by not in ("", EMBEDDED):
+            break
+        evicted_tokens += max(0, record.tokens_before - record.tokens_after)
+        evicted_messages += len(record.covers)
+    # The trigger may count in its own way.
+    trigger_share = size.tokens / max(1, view.size.tokens)
+    tokens = size.tokens + int(evicted_tokens * trigger_share)
+    return Size(tokens, size.messages + evicted_messages)
+
+
+async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Draft:
+    """Have one summariser answer, by its own steps where it has some, and make notes of it.
+
+    Without a request, the notes are made of the messages alone.
+
+    Raises:
+        SummaryError: that failed.
+        RedactionError: secrets could not be taken out of the answer.
+    """
+    if request is None:
+        return notes_by_rules(leaving)
+    engine = leaving.engine
+    summarizer = engine.writers[by]
+    steps = getattr(summarizer, "summarize_flow", None)
+    try:
+        if steps is not None:  # it sets a time for each of its calls, and reports them
+            answer = await steps(request)
+        else:
+            answer = await _call(summarizer, by, request, engine.settings.summarizer_timeout)
+    except Exception as error:
+        if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
+            raise
+        raise SummaryError(f"{by} failed: {type(error).__name__}: {as_text(error)}") from error
+    cost = _named_cost(by, answer.cost)
+    with errors_tell(Attempts(cost)):  # the call is paid for, whatever is left of its answer
+        text = await leaving.clean(answer.text)
+    draft = Draft(text, by, answer.read, cost, request=answer.request, cut=answer.cut)
+    return in_notes(leaving, draft, request)
+
+
+async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: float | None) -> Any:
+    """Call a summariser of the caller's own within its time; return its `Summary`."""
+    ask = partial(summarizer.summarize, request)
+    ask_on_loop = partial(summarizer.asummarize, request)
+    with observing("model_call", name=by, summarizer=by) as observation:
+        spent = Cost(1).asked_of(by)
+        try:
+            answer = await io(ask, ask_on_loop, timeout)
+            if not isinstance(answer, Summary):
+                observation.add(outcome="rejected")
+                raise SummaryError(f"{by} must answer with a Summary, not with {answer!r:.200}")
+            if answer.cost.calls:
+                spent = _named_cost(by, answer.cost)
+            return answer
+        except StepTimeout as error:
+            observation.add(outcome="timeout")
+            too_late = f"{by} did not answer within {timeout:g} seconds"
+            raise SummarizerTimeout(too_late) from error
+        finally:
+            # The calls of a summariser of ours that it uses have events of their own.
+            cost = Cost() if observation.spent.calls else spent
+            observation.add(cost=cost, name=", ".join(spent.models) or by)
+
+
+def _named_cost(by: str, cost: Cost) -> Cost:
+    """Name the summariser in a cost that names no model."""
+    return cost.asked_of(by) if cost.calls and not cost.models else cost

@@ -1,0 +1,350 @@
+"""What a summariser is asked for, and how its answer becomes the notes that the record holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conspectus.core.policy import EMBEDDED, SLACK
+from conspectus.core.records import Draft
+from conspectus.engine.leaving import Leaving, body_of
+from conspectus.errors import SummaryRejected
+from conspectus.messages import Message
+from conspectus.messages.framing import as_notes
+from conspectus.messages.requests import is_users
+from conspectus.model.answers import answer_of, wrong_with
+from conspectus.model.base import SummaryRequest
+from conspectus.model.lengths import repeats_itself, shortened
+from conspectus.notes.reading import read_segment
+from conspectus.notes.rendering import Notes
+from conspectus.notes.segment import Answer, Segment
+from conspectus.notes.text import cut, one_line, section
+
+LARGEST_ANSWER = 4_096  # Tokens that a model is asked for at most
+
+CONTEXT = 2_000
+"""Tokens of earlier notes that a model is shown, beside findings that it writes anew."""
+
+BRIEF_CONTEXT = 300
+"""The same where all messages can be read at once beside so few."""
+
+MOST_ASKED_SHARE = 0.42  # the most of the notes' room that a model is asked for
+LEAST_ASKED_SHARE = 0.15  # the least of it
+OUTGROWN_SHARE = 0.4  # findings so far beyond this share of it are written anew
+
+IN_VIEW = "Said by the user, and still in view"
+"""Heading of the user's message that stays although later ones leave."""
+
+IN_VIEW_CHARACTERS = 3_000  # of that message
+NAMED_BY_CHARACTERS = 60  # by which the notes name a request that is below them
+SHORTER_BY = 16  # A summary that is too long loses at least one part in this many at a time
+RENDERINGS = 5  # How often notes are rendered again, shorter, where their message is too long
+HEADINGS = 24  # Tokens of the headings around a text that stands alone
+
+_CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
+
+
+# What is asked for
+
+
+def request_for(leaving: Leaving, by: str) -> SummaryRequest:
+    """Make the request for the summariser of this name."""
+    engine = leaving.engine
+    sizes = leaving.sizes
+    count = engine.meter.text
+    foreign = "\n".join(leaving.foreign_summaries)
+    # A longer one is read in parts, with the messages.
+    foreign_fits = count(foreign) <= CONTEXT
+    entries = leaving.to_read if foreign_fits else leaving.evicted
+    limit = leaving.text_within(sizes.target)
+    request = SummaryRequest(
+        entries=entries,
+        notes=leaving.previous_summary,
+        limit=limit,
+        count=count,
+        form="whole",
+        focus=leaving.focus,
+        kept=leaving.kept,
+        ahead=leaving.kept_before_last_evicted,
+        fine=leaving.text_within(sizes.soft_limit),
+        archived=leaving.view.history.store.keeps_originals,
+        tokens=sum(map(engine.meter.entry, entries)),
+    )
+    answer_limit = getattr(engine.writers[by], "answer_limit", None)
+    if engine.settings.notes:
+        shown_foreign = foreign if foreign_fits else ""
+        if getattr(engine.writers[by], "form", "whole") == "whole":
+            request = _asking_for_text(leaving, request, shown_foreign)
+        else:
+            request = _asking_for_findings(leaving, request, shown_foreign)
+    return request.within(answer_limit)
+
+
+def _asking_for_text(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
+    """Ask for a text that takes the place of the last one, which it is shown."""
+    last_text = "\n".join(filter(None, (Notes([leaving.notes]).summary, foreign)))
+    # One that is too long for the request is read with the messages.
+    is_shown = request.count(last_text) <= max(request.limit, CONTEXT)
+    asked = _within_asked_share(request.limit)
+    return replace(request, limit=asked, notes=last_text if is_shown else "")
+
+
+def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
+    """Ask for lines beside those that the notes have; for all of them anew if they are many."""
+    count = request.count
+    notes = Notes([leaving.notes])
+    findings_size = sum(count(line.text) for line in notes.findings)
+    rewrites_findings = findings_size > request.limit * OUTGROWN_SHARE
+    asked = _within_asked_share(request.limit)
+    if not rewrites_findings:
+        least = max(asked - findings_size, int(request.limit * LEAST_ASKED_SHARE), 1)
+        asked = min(asked, least)
+
+    def context_of(tokens: int) -> str:
+        text = notes.render(tokens + 2 * findings_size, count, archived=True, calls=False)
+        return "\n".join(filter(None, (text, *_request_in_view(leaving), foreign)))
+
+    return replace(
+        request,
+        limit=asked,
+        notes=context_of(CONTEXT),
+        brief=context_of(BRIEF_CONTEXT),
+        form="findings",
+        anew=rewrites_findings,
+    )
+
+
+def _within_asked_share(limit: int) -> int:
+    """Return the most tokens that a model is asked for where the notes have so many."""
+    return max(1, min(int(limit * MOST_ASKED_SHARE), LARGEST_ANSWER))
+
+
+def _request_in_view(leaving: Leaving) -> list[str]:
+    """Quote the user's message that stays although later ones leave."""
+    request = _kept_request(leaving)
+    if request is None:
+        return section(IN_VIEW, [])
+    quoted = cut(as_notes(request.own), IN_VIEW_CHARACTERS)
+    return section(IN_VIEW, [f"{quoted} [{request.cite}]"])
+
+
+# What is made of the answer
+
+
+def rejection(draft: Draft, reasons: Sequence[str]) -> SummaryRejected:
+    """Return the error of a text that cannot be used, with the cost of the text."""
+    error = SummaryRejected(f"the summary by {draft.by} was refused: {'; '.join(reasons)}")
+    error.cost = draft.cost
+    return error
+
+
+def rejection_reasons(
+    draft: Draft, entries: Sequence[Message], tokens: int, replaced: int, limit: int
+) -> list[str]:
+    """Say why a draft cannot be used, a sentence for each reason; empty if it can.
+
+    All of `entries` must have been read. `tokens` is the size of its message, `replaced` the most
+    by what it replaces, and `limit` the most by the room for it.
+    """
+    if not draft.text.strip():
+        return ["it is empty"]
+    reasons: list[str] = []
+    unread = {entry.key for entry in entries} - set(draft.read)
+    if unread:
+        reasons.append(f"{len(unread)} of {len(entries)} messages were not read")
+    if tokens > limit:
+        allowed = f"{limit:,} (by max_summary_tokens or the window) are allowed"
+        reasons.append(f"it takes {tokens:,} tokens and {allowed}")
+    if tokens > replaced:
+        reasons.append(f"it takes {tokens:,} tokens and what it replaces only {replaced:,}")
+    return reasons
+
+
+def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
+    """Put the text of a summariser into the notes.
+
+    Raises:
+        SummaryRejected: it is no summary.
+    """
+    engine = leaving.engine
+    sizes = leaving.sizes
+    least = getattr(engine.writers[draft.by], "min_tokens", None)
+    reason = wrong_with(draft.text, request, min_tokens=least, cut=bool(draft.cut))
+    if reason:
+        raise rejection(draft, (reason,))
+    draft = _cut_to_fit(leaving, draft)
+    text = body_of(draft.text)
+    if not leaving.view.history.store.keeps_originals and request.form == "whole":
+        text = _without_citations(text, request)
+    if not engine.settings.notes:
+        return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
+    size = leaving.summary_size(draft.text)
+    replaced = sizes.replaced_by(draft.by)
+    reasons = rejection_reasons(draft, (), size, replaced, sizes.hard_limit)
+    if reasons:
+        raise rejection(draft, reasons)
+    # A longer text has the room of the lines beside it, and no more than leaves two fifths free.
+    room_of_text = engine.meter.text(text) + HEADINGS
+    room_of_text = min(leaving.text_within(sizes.paying_limit), room_of_text)
+    room = max(1, leaving.text_within(sizes.target), room_of_text)
+    if request.form == "whole":
+        return with_notes(leaving, draft, room, text=text)
+    answer = answer_of(draft.text, request)
+    return with_notes(leaving, draft, room, answer=answer, rewrites_findings=request.anew)
+
+
+def notes_by_rules(leaving: Leaving) -> Draft:
+    """Make notes of the messages alone, without a model."""
+    draft = Draft(text="", by=EMBEDDED, read=leaving.keys)
+    return with_notes(leaving, draft, leaving.text_within(leaving.sizes.target))
+
+
+def _without_citations(text: str, request: SummaryRequest) -> str:
+    """Leave out ids of messages, which would lead nowhere without an archive."""
+    cites = {entry.cite for entry in request.entries}
+
+    def kept(match: re.Match[str]) -> str:
+        cited = {cite.strip() for cite in match[1].split(",")}
+        return "" if cited <= cites else match[0]
+
+    return _CITED.sub(kept, text)
+
+
+def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
+    """Cut a text that is too long for its room behind the last sentence that fits.
+
+    Raises:
+        SummaryRejected: it never comes to an end.
+    """
+    count = leaving.engine.meter.text
+    limit = leaving.sizes.hard_limit
+    text = draft.text
+    if leaving.summary_size(text) > limit and repeats_itself(text):
+        raise rejection(draft, ("it is too long, and says the same over and over",))
+    room = limit - leaving.engine.frame - SLACK
+    while (excess := leaving.summary_size(text) - limit) > 0 and room > 0:
+        text = shortened(draft.text, room, count)
+        room -= excess  # a message may count for more than its parts
+    if text == draft.text:
+        return draft
+    return replace(draft, text=text, cut=draft.cut + count(draft.text) - count(text))
+
+
+def with_notes(
+    leaving: Leaving,
+    draft: Draft,
+    room: int,
+    *,
+    text: str = "",
+    answer: Answer | None = None,
+    rewrites_findings: bool = False,
+) -> Draft:
+    """Return a draft with the notes that the next record holds, as data and as text.
+
+    Args:
+        leaving: what the notes are about.
+        draft: who has written, and what it cost.
+        room: tokens of the text of the notes.
+        text: what a summariser has written as one text.
+        answer: what it has written as findings.
+        rewrites_findings: these take the place of all earlier ones.
+    """
+    engine = leaving.engine
+    segment = read_segment(
+        leaving.to_read,
+        leaving.kept,
+        answer,
+        before=leaving.notes,
+        tools=engine.tools,
+        skills=engine.settings.skills,
+    )
+    segment = replace(
+        segment,
+        summary=text,
+        text="" if text else "\n".join(leaving.foreign_summaries),
+        anew=rewrites_findings and bool(answer and answer.found),
+    )
+    below = _what_is_below(leaving)
+    if below:
+        segment = replace(segment, ahead=below)
+    notes = Notes([leaving.notes, segment])
+    limit = min(leaving.sizes.hard_limit, leaving.sizes.replaced_by(draft.by))
+    rendered = _rendered_within(leaving, notes, room, limit)
+    return replace(draft, text=rendered, segment=notes.recorded().to_json())
+
+
+def _rendered_within(leaving: Leaving, notes: Notes, room: int, limit: int) -> str:
+    """Render notes in `room` tokens of text, or in less until their message fits its limit."""
+    meter = leaving.engine.meter
+    archived = leaving.view.history.store.keeps_originals
+    text = ""
+    for _ in range(RENDERINGS):
+        text = notes.render(room, meter.text, archived=archived)
+        # A message may count for more than its text.
+        excess = leaving.summary_size(body_of(text)) - limit
+        if excess <= 0:
+            break
+        if meter.counts_lists:  # which may count in steps
+            excess = max(excess, room // SHORTER_BY)
+        room = max(1, min(room, meter.text(text)) - excess)
+    return text
+
+
+def in_less_room(leaving: Leaving, draft: Draft, limit: int) -> Draft:
+    """Return a finished draft whose message takes at most `limit` tokens, if that can be.
+
+    Nobody is asked again: its notes are rendered once more, or its text is cut behind a sentence.
+    """
+    count = leaving.engine.meter.text
+    archived = leaving.view.history.store.keeps_originals
+    segment = Segment.from_json(draft.segment)
+    notes = Notes([segment]) if segment.lines else None
+    room = count(draft.text)
+    for _ in range(RENDERINGS):
+        excess = leaving.summary_size(draft.text) - limit
+        if excess <= 0 or room <= 1:
+            break
+        room = max(1, room - max(excess, room // SHORTER_BY))
+        if notes is not None:
+            draft = replace(draft, text=body_of(notes.render(room, count, archived=archived)))
+            continue
+        text = shortened(draft.text, room, count)
+        if not text.strip():
+            break
+        cut_tokens = draft.cut + count(draft.text) - count(text)
+        segment_of_text = Segment(text=text, edited=True).to_json()
+        draft = replace(draft, text=text, segment=segment_of_text, cut=cut_tokens)
+    return replace(draft, tokens=leaving.summary_size(draft.text))
+
+
+def _what_is_below(leaving: Leaving) -> str:
+    """Say what stands below the notes although it came before the last message that leaves.
+
+    That are the user's last words, and calls without a result. Empty for nothing.
+    """
+    if not leaving.evicted:
+        return ""
+    names: list[str] = []
+    request = _kept_request(leaving)
+    if request is not None:
+        quoted = cut(one_line(request.own), NAMED_BY_CHARACTERS)
+        names.append(f'the message of the user "{quoted}"')
+    answered = {call for message in leaving.kept for call in message.answers}
+    for message in leaving.kept[: leaving.kept_before_last_evicted]:
+        for call in message.calls:
+            if call.id not in answered:
+                name = cut(one_line(call.name), NAMED_BY_CHARACTERS)
+                names.append(f"the call of {name} without a result")
+    if not names:
+        return ""
+    archived = leaving.view.history.store.keeps_originals
+    last = f"[{leaving.evicted[-1].cite}], " if archived else ""
+    stands = "is below, although it" if len(names) == 1 else "are below, although they"
+    return f"{' and '.join(names)} {stands} came before {last}the last message noted above"
+
+
+def _kept_request(leaving: Leaving) -> Message | None:
+    """Return the user's last message that stays and came before the last one that leaves."""
+    before = leaving.kept[: leaving.kept_before_last_evicted]
+    return next((message for message in reversed(before) if is_users(message)), None)
