@@ -103,8 +103,12 @@ def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
 
 def test_a_step_that_was_due_and_changed_nothing_is_not_planned_each_time(monkeypatch):
     calls: list[int] = []
-    engine = planner.compact
-    monkeypatch.setattr(planner, "compact", lambda *args: calls.append(1) or engine(*args))
+    engine = planner.compact_messages
+    def counted(*args: Any, **kinds: Any) -> Any:
+        calls.append(1)
+        return engine(*args, **kinds)
+
+    monkeypatch.setattr(planner, "compact_messages", counted)
     own = SummarizationMiddleware(None, trigger=("messages", 100), keep=("messages", 3_000))
     messages: list[Any] = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(2_100)]
     for end in range(2_000, 2_012):
