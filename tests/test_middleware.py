@@ -104,6 +104,7 @@ def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
 def test_a_step_that_was_due_and_changed_nothing_is_not_planned_each_time(monkeypatch):
     calls: list[int] = []
     engine = planner.compact_messages
+
     def counted(*args: Any, **kinds: Any) -> Any:
         calls.append(1)
         return engine(*args, **kinds)
