@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from conspectus.core.items import (
     Clip,
@@ -39,27 +38,37 @@ from conspectus.core.policy import (
     REARM,
     SMALLEST_SUMMARY,
     Policy,
+    TriggerClause,
     cut_for,
     grown,
 )
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
-# One part in this many of a history is freed by a compaction that neither the window nor force
-# asks for: less would cost a summary without delaying the next one. In LangMem's order, it is
-# the least that a plan saves which stays above the limit.
+
 GAIN = 10
-# Where messages alone are counted, tokens that stay ask for no compaction: the part of a window of
-# which notes need not be less than half of what they replace, and the most tokens of that.
-ROOMY, MOST_FREE = 16, 4 * LARGEST_SUMMARY
-# Where a caller has set `keep`, the summary takes this share of the room beside what stays, so that
-# the summariser is asked hardly more often than by a middleware that writes a short one.
+"""One part in this many of a history is freed by a compaction that neither the window nor force
+asks for: less would cost a summary without delaying the next one. In LangMem's order, it is the
+least that a plan saves which stays above the limit."""
+
+FREE_BY_MESSAGES = 16
+"""With triggers in messages alone, a summary of up to one part in so many of the window may exceed
+half of what it replaces."""
+
+MOST_FREE = 4 * LARGEST_SUMMARY  # the most tokens of such a summary
+
 NOTES_BESIDE_KEEP = 0.2
-# A trigger from this share of the window on is taken for the window itself, unless a caller has set
-# `keep`: notes that are half as long cost more answers than a later compaction saves.
+"""Where a caller has set `keep`, the summary takes this share of the room beside what stays, so
+that the summariser is asked hardly more often than by a middleware that writes a short one."""
+
 NEAR_WINDOW = 0.8
+"""A trigger from this share of the window on is taken for the window itself, unless a caller has
+set `keep`: notes that are half as long cost more answers than a later compaction saves."""
+
 LEAST_TEXT = 24  # Tokens of a summary below which it says nothing
-# Clips alone are enough when they bring a history to one part in this many of its trigger.
+
 RELIEF = 2
+"""Clips alone are enough when they bring a history to one part in this many of its trigger."""
+
 STUCK = (
     "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
     "with a larger window (without one, a higher trigger), reserve less of it, pin less, or "
@@ -127,53 +136,90 @@ def plan(
     over = window is not None and tokens > window.budget
     if not (force or fired or over):
         return Keep(BELOW, tokens, due=False)
+    place = _first_kept(items, policy, limit) if cut is None else cut
+    place = max(0, min(place, len(items) - 1))
     # The caller may count in its own way.
     scale = tokens / size.tokens if size.tokens else 1.0
-    gain = math.ceil(tokens / GAIN)
-    if force or over or gain < floor:  # sizes of small histories mean little
-        gain = 0
-    elif fired and fired.tokens is None and fired.fraction is None:
-        gain = 1  # it counts messages alone
-    sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
-    place = cut_for(policy.keep, sizes, limit) if cut is None else cut
-    place = max(0, min(place, len(items) - 1))
     ladder = _ladder(
         items,
         policy,
         window,
         scale,
         kept=len(items) - place,
+        coming=coming,
         base=base,
         floor=floor,
-        gain=gain,
+        gain=0 if force or over else _least_gain(tokens, fired, floor),
         clip_users=clip_users,
         never_larger=never_larger,
-        coming=coming,
     )
-    # The latest legal cut that keeps what `keep` asks for, and one message.
-    wanted = max(legal for legal in ladder.legal if legal <= place)
-    relief: Plan | None = None
+    keeps_from = _cut_that_keeps(ladder, place)
+    decided: Plan | None = None
     if clip and not force:
-        waits_for = fired.threshold(limit) if fired else ladder.budget
-        if waits_for is not None and fired:
-            waits_for = int(waits_for * scale)
-        relief = _clip_stale(ladder, policy, wanted, waits_for)
-    if relief is None and over and not force and failed and not grown(tokens, failed):
+        waits_for = _waits_for(ladder, fired, limit, scale)
+        decided = _clip_stale(ladder, policy, keeps_from, waits_for)
+    if decided is None and over and not force and failed and not grown(tokens, failed):
         reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
         return Stuck(reason, tokens, tokens, ladder.budget)
-    decided = relief or _climb(ladder, policy, wanted, clip)
+    if decided is None:
+        decided = _climb(ladder, policy, keeps_from, clip)
     if isinstance(decided, Stuck):
-        if window is not None and window.budget <= 0:
-            reserved = f"{window.reserved:,} of the window's {window.limit:,} tokens"
-            reason = f"{reserved} are reserved: {decided.reason}"
-            decided = replace(decided, reason=reason)
-        waits = stuck_at is not None and not grown(tokens, stuck_at) and not force
-        decided = decided if waits else _made_smaller(ladder, decided, clip=clip)
-    if isinstance(decided, Compact):
-        cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
-        tight = too_tight(ladder, policy, wanted, decided)
-        decided = replace(decided, cause=cause, tight=tight)
-    return decided
+        decided = _naming_reserved(decided, window)
+        if force or not _must_grow(tokens, stuck_at):
+            decided = _made_smaller(ladder, decided, clip=clip)
+    if not isinstance(decided, Compact):
+        return decided
+    cause = f"trigger: {fired}"
+    if force:
+        cause = "forced"
+    elif over and not fired:
+        cause = "window"
+    tight = too_tight(ladder, policy, keeps_from, decided)
+    return replace(decided, cause=cause, tight=tight)
+
+
+def _first_kept(items: Sequence[Item], policy: Policy, limit: int | None) -> int:
+    """Return the place of the first message that `keep` keeps."""
+    sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
+    return cut_for(policy.keep, sizes, limit)
+
+
+def _cut_that_keeps(ladder: Ladder, place: int) -> int:
+    """Return the latest legal cut that keeps the message at a place and all behind it."""
+    return max(cut for cut in ladder.legal_cuts if cut <= place)
+
+
+def _must_grow(tokens: int, stuck_at: int | None) -> bool:
+    """Tell whether a stuck history has hardly grown since it was made smaller, to `stuck_at`."""
+    return stuck_at is not None and not grown(tokens, stuck_at)
+
+
+def _least_gain(tokens: int, fired: TriggerClause | None, floor: int) -> int:
+    """Return the tokens that a compaction must free which only a trigger asks for."""
+    gain = math.ceil(tokens / GAIN)
+    if gain < floor:  # sizes of small histories mean little
+        return 0
+    if fired and fired.tokens is None and fired.fraction is None:
+        return 1  # it counts messages alone
+    return gain
+
+
+def _waits_for(
+    ladder: Ladder, fired: TriggerClause | None, limit: int | None, scale: float
+) -> int | None:
+    """Return the size at which a compaction is asked for; None if messages alone are counted."""
+    if fired is None:
+        return ladder.budget
+    threshold = fired.threshold(limit)
+    return None if threshold is None else int(threshold * scale)
+
+
+def _naming_reserved(stuck: Stuck, window: Window | None) -> Stuck:
+    """Say it first where reserved tokens alone take the window."""
+    if window is None or window.budget > 0:
+        return stuck
+    reserved = f"{window.reserved:,} of the window's {window.limit:,} tokens are reserved"
+    return replace(stuck, reason=f"{reserved}: {stuck.reason}")
 
 
 def _ladder(
@@ -183,9 +229,12 @@ def _ladder(
     scale: float,
     *,
     kept: int,
-    base: int,
     coming: float,
-    **how: Any,
+    base: int,
+    floor: int,
+    gain: int,
+    clip_users: bool,
+    never_larger: bool,
 ) -> Ladder:
     """Return the ladder of a policy that keeps so many messages.
 
@@ -196,9 +245,8 @@ def _ladder(
     instructions = base + sum(item.tokens for item in items[: leading(items)])
     longest, cap = policy.summary_limit(budget, instructions)
     free = LARGEST_SUMMARY
-    counts_messages_alone = all(c.tokens is None and c.fraction is None for c in policy.trigger)
-    if budget is not None and counts_messages_alone:
-        free = max(free, min(budget // ROOMY, MOST_FREE))
+    if budget is not None and policy.counts_messages_alone:
+        free = max(free, min(budget // FREE_BY_MESSAGES, MOST_FREE))
     fires_at = policy.fires_at(limit, int(kept / (1 - FREE)))
     if fires_at is not None:
         fires_at = max(1, int(fires_at * scale))
@@ -206,87 +254,104 @@ def _ladder(
     if coming:
         sizes = [size for size in (budget, fires_at) if size is not None]
         expected = int(coming * min(sizes, default=0))
-    wide = not policy.keep_is_set or how["never_larger"]
-    if wide and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
+    notes_may_be_long = not policy.keep_is_set or never_larger
+    if notes_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
         fires_at = None  # two fifths of the window are free, of which notes are worth the more
     # What the embedded summariser writes costs no call, so that its notes may be long.
-    short = policy.keep_is_set and cap is None and not how["never_larger"]
+    short_notes = policy.keep_is_set and cap is None and not never_larger
     return Ladder(
         items,
         budget,
         longest=longest,
+        floor=floor,
         cap=cap,
+        gain=gain,
         free=free,
+        clip_users=clip_users,
         base=base,
         fires_at=fires_at,
         expected=expected,
-        notes_share=NOTES_BESIDE_KEEP if short else 1,
+        notes_share=NOTES_BESIDE_KEEP if short_notes else 1,
+        never_larger=never_larger,
         least_frame=policy.summary_frame + LEAST_TEXT,
-        **how,
     )
 
 
-def too_tight(ladder: Ladder, policy: Policy, wanted: int, made: Compact) -> str:
+def too_tight(ladder: Ladder, policy: Policy, keeps_from: int, decided: Compact) -> str:
     """Say which setting leaves less than two fifths free, or gave way for them; empty if none."""
-    basis = ladder.basis
-    if basis >= BOUNDLESS or basis <= 0 or made.stuck is not None:
+    basis = ladder.next_compaction_at
+    if basis >= BOUNDLESS or basis <= 0 or decided.stuck is not None:
         return ""
     enough = int(basis * (1 - FREE))
-    kind, amount = policy.keep
-    kept = ladder.kept[wanted]
-    asked = f'keep=("{kind}", {amount:g}) holds {kept:,} of {basis:,} tokens'
-    if made.at_most > enough:
-        fixed = ladder.base + sum(ladder.items[i].tokens for i in ladder.fixed)
+    if decided.at_most > enough:
         what = "what must stay (instructions, the newest request, open calls, what is pinned)"
-        return TIGHT.format(f"{what} holds {fixed:,} of {basis:,} tokens", "shorten or pin less")
-    if policy.keep_is_set and wanted >= ladder.first_cut and kept + ladder.floor > enough:
-        return TIGHT.format(f"{asked}, so that less is kept", "lower keep")
+        holds = f"{what} holds {ladder.fixed_tokens:,} of {basis:,} tokens"
+        return TIGHT.format(holds, "shorten or pin less")
+    kept = ladder.kept_at[keeps_from]
+    gave_way = keeps_from >= ladder.first_cut and kept + ladder.least_summary > enough
+    if policy.keep_is_set and gave_way:
+        kind, amount = policy.keep
+        holds = f'keep=("{kind}", {amount:g}) holds {kept:,} of {basis:,} tokens'
+        return TIGHT.format(f"{holds}, so that less is kept", "lower keep")
     return ""
 
 
 def _clip_stale(
-    ladder: Ladder, policy: Policy, wanted: int, waits_for: int | None
+    ladder: Ladder, policy: Policy, keeps_from: int, waits_for: int | None
 ) -> Compact | None:
     """Clip large old tool results and arguments: often that is enough."""
-    how = policy.stale
-    if how is None or waits_for is None:
+    settings = policy.stale
+    if settings is None or waits_for is None:
         return None
-    clips = []
-    for i in how.stale(ladder.items):
-        item = ladder.items[i]
+    clips: list[Clip] = []
+    for at in settings.stale(ladder.items):
+        item = ladder.items[at]
         short = max(item.least, 0 if item.expendable else CLIP_TO)
-        stays = item.clipped or item.pinned or i in ladder.whole
-        if i < wanted and not stays and short < item.tokens // 2:
-            clips.append(Clip(i, short))
+        stays = item.clipped or item.pinned or at in ladder.never_clipped
+        if at < keeps_from and not stays and short < item.tokens // 2:
+            clips.append(Clip(at, short))
     plan = ladder.plan_for((), range(len(ladder.items)), tuple(clips), 0)
     enough = waits_for // RELIEF
-    if how.least is not None:
+    if settings.least is not None:
         enough = int(waits_for / REARM)  # else the same trigger would count again at once
-    freed = plan.tokens - plan.at_most
-    fits = plan.at_most <= min(enough, int(ladder.budget * (1 - FREE)))
-    return plan if clips and fits and freed >= (how.least or 0) else None
+    is_enough = plan.at_most <= min(enough, int(ladder.budget * (1 - FREE)))
+    return plan if clips and is_enough and _frees_enough(plan, settings.least) else None
 
 
-def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
-    """Return the plan of the first step that fits."""
-    by_keep, tokens = policy.keep_is_set, ladder.tokens
-    if wanted < ladder.first_cut and tokens <= ladder.rooms["budget" if by_keep else "aim"]:
+def _frees_enough(plan: Compact, least: int | None) -> bool:
+    """Tell whether a plan frees the least tokens that a caller has set."""
+    return plan.tokens - plan.at_most >= (least or 0)
+
+
+def _climb(ladder: Ladder, policy: Policy, keeps_from: int, clip: bool) -> Plan:
+    """Return the plan of the first rung that fits."""
+    tokens = ladder.tokens
+    enough = ladder.rooms["with_room_to_grow" if policy.keep_is_set else "with_free_share"]
+    if keeps_from < ladder.first_cut and tokens <= enough:
         return Keep("everything is within keep, so lower keep to let more leave", tokens)
-    replaced = tokens - ladder.kept[wanted]
-    if ladder.never_larger and replaced < ladder.least_frame and tokens <= ladder.rooms["aim"]:
+    replaced = tokens - ladder.kept_at[keeps_from]
+    says_nothing = ladder.never_larger and replaced < ladder.least_frame
+    if says_nothing and tokens <= ladder.rooms["with_free_share"]:
         return Keep("a summary would not make it smaller", tokens)
-    plan = ladder.climb(LADDER_BY_KEEP if by_keep else LADDER, wanted, clip=clip)
+    rungs = LADDER_BY_KEEP if policy.keep_is_set else LADDER
+    plan = ladder.climb(rungs, keeps_from, clip=clip)
     if plan is not None:
         return plan
     if tokens <= ladder.budget:
         return Keep("a summary would not make it smaller", tokens)
-    leave, stay = ladder.divide(ladder.legal[-1])
-    needed = ladder.base + sum(ladder.size(i, 1) if clip else ladder.items[i].tokens for i in stay)
-    needed += ladder.floor if leave or ladder.standing else 0
+    return _stuck(ladder, clip)
+
+
+def _stuck(ladder: Ladder, clip: bool) -> Stuck:
+    """Return why nothing fits, with the numbers."""
+    leaving, staying = ladder.divide(ladder.legal_cuts[-1])
+    needed = ladder.base + sum(ladder.size_at(at, 1 if clip else BOUNDLESS) for at in staying)
+    if leaving or ladder.standing_summary:
+        needed += ladder.least_summary
     reason = STUCK.format(needed=needed, budget=ladder.budget)
-    clips = clip and ladder.clip_users
-    reason += "" if clips else "; with an archive, large messages can be truncated"
-    return Stuck(reason, tokens, needed, ladder.budget)
+    if not (clip and ladder.clip_users):
+        reason += "; with an archive, large messages can be truncated"
+    return Stuck(reason, ladder.tokens, needed, ladder.budget)
 
 
 def _made_smaller(ladder: Ladder, stuck: Stuck, *, clip: bool) -> Compact | Stuck:
@@ -329,28 +394,36 @@ def oldest_first(
     longest = share + frame + slack
     asked = max(1, share, frame)
     ladder = Ladder(items, most, longest=longest, floor=min(floor, asked), asked=asked)
-    tokens, left = ladder.tokens, ladder.kept[1:]
-    over, whole = tokens > most, tokens - ladder.standing
-    first = items[0].tokens if items and items[0].role == "system" else 0
-    enough = [i for i, kept in enumerate(left) if whole - kept >= reach]
-    if not enough and not (whole - first >= reach and over):
+    tokens = ladder.tokens
+    over = tokens > most
+    messages = tokens - ladder.standing_summary
+    instructions = items[0].tokens if items and items[0].role == "system" else 0
+    cuts = [cut for cut in range(1, len(items) + 1) if messages - ladder.kept_at[cut] >= reach]
+    has_gathered = messages - instructions >= reach
+    if not cuts and not (has_gathered and over):
         return Keep("less has gathered than is asked for", tokens)
-    at = next((i for i in enough if left[i] <= most - share), None)
-    if at is None and not over:
+    cut = next((cut for cut in cuts if ladder.kept_at[cut] <= most - share), None)
+    if cut is None and not over:
         return Keep("what would stay leaves no room for a summary", tokens)
-    wanted = len(items) if at is None else at + 1
-    plan = ladder.climb(OLDEST_FIRST, wanted, clip=clip and over)
+    first_cut = len(items) if cut is None else cut
+    plan = ladder.climb(OLDEST_FIRST, first_cut, clip=clip and over)
     if not isinstance(plan, Compact):
-        leave, stay = ladder.divide(ladder.legal[-1])
-        plan = ladder.plan_for(leave, stay, (), asked) if leave else None
-        needed = plan.at_most if plan else tokens
-        if plan is None or tokens - needed < tokens // GAIN:
-            reason = TOO_LARGE.format(needed=needed, budget=most)
-            smaller = Keep("a summary would not make it smaller", tokens)
-            return Stuck(reason, tokens, needed, most) if over else smaller
+        smaller = _all_that_may_leaves(ladder, asked)
+        needed = tokens if smaller is None else smaller.at_most
+        if smaller is None or tokens - needed < tokens // GAIN:
+            if not over:
+                return Keep("a summary would not make it smaller", tokens)
+            return Stuck(TOO_LARGE.format(needed=needed, budget=most), tokens, needed, most)
+        plan = smaller
     # A share below what any summary takes is no length that anybody asks for.
     cap = longest if share >= SMALLEST_SUMMARY else None
     return replace(plan, cause=f"gathered: {reach:,} tokens", summary_cap=cap)
+
+
+def _all_that_may_leaves(ladder: Ladder, summary: int) -> Compact | None:
+    """Return the plan by which all leaves that may, for a summary of so many tokens."""
+    leaving, staying = ladder.divide(ladder.legal_cuts[-1])
+    return ladder.plan_for(leaving, staying, (), summary) if leaving else None
 
 
 # What is looked at besides
@@ -372,11 +445,16 @@ def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
 
     Orphaned results must leave: no provider takes them.
     """
-    ex, gone = exchanges(items), set(leaving)
-    homes = {ex.group[i] for i in gone}
-    whole = all(i in gone for i, home in enumerate(ex.group) if home in homes)
-    late = all(call not in gone or i in gone for i, call in ex.late.items())
-    return whole and late and not (gone & must_stay(items, ex)) and gone >= ex.orphans
+    tied = exchanges(items)
+    evicted = set(leaving)
+    groups = {tied.group[at] for at in evicted}
+    groups_leave_whole = all(
+        at in evicted for at, group in enumerate(tied.group) if group in groups
+    )
+    late_leave = all(call not in evicted or at in evicted for at, call in tied.late.items())
+    if not (groups_leave_whole and late_leave and evicted >= tied.orphans):
+        return False
+    return evicted.isdisjoint(must_stay(items, tied))
 
 
 def plan_draft(
@@ -392,10 +470,11 @@ def plan_draft(
     `decided` is the plan without the draft, `summary` the tokens of the message. None if no space
     is left to grow in the window.
     """
-    stay = [i for i, item in enumerate(items) if i not in leaving and not item.summary]
+    staying = [at for at, item in enumerate(items) if at not in leaving and not item.summary]
     ladder = Ladder(items, None if window is None else window.budget, base=base)
-    plan = ladder.plan_for(sorted(leaving), stay, (), summary)
-    if plan.at_most > ladder.rooms["roomy"]:
+    plan = ladder.plan_for(sorted(leaving), staying, (), summary)
+    if plan.at_most > ladder.rooms["with_room_to_grow"]:
         return None
-    cause, cap = decided.cause, decided.summary_cap
-    return replace(plan, cause=cause, tokens=decided.tokens, summary_cap=cap)
+    return replace(
+        plan, cause=decided.cause, tokens=decided.tokens, summary_cap=decided.summary_cap
+    )

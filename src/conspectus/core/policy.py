@@ -18,21 +18,33 @@ ContextSize = tuple[Unit, int | float]
 
 OnFailure = Literal["degrade", "keep", "raise"]
 
-# Name of the embedded summariser, the last resort: offline, never fails, obeys its limit.
 EMBEDDED = "embedded"
-# Factor by which a history must grow after a failed summary, or a compaction that stayed above
-# its trigger, before the same trigger counts again: no step repeats without progress.
+"""Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
+
 REARM = 1.1
-# A summary message takes at most one part in three of the window, or of the trigger's size, and
-# no more than this share of the room beside leading system messages, unless its size is set.
-SUMMARY_SHARE, FREE_SHARE = 3, 0.6
-# Tokens of a summary message if neither its size nor a window is known; also the most that is
-# used of a summariser's own text.
+"""Factor by which a history must grow after a failed summary, or a compaction that stayed above its
+trigger, before the same trigger counts again: no step repeats without progress."""
+
+SUMMARY_SHARE = 3
+"""A summary message takes at most one part in so many of the window, or of the trigger's size,
+unless its size is set."""
+
+FREE_SHARE = 0.6
+"""It takes no more than this share of the room beside leading system messages."""
+
+LEAST_ASKED = 256  # Tokens of a summary message that are asked for at least, unless its size is set
+
 LARGEST_SUMMARY = 4096
+"""Tokens of a summary message if neither its size nor a window is known; also the most that is used
+of a summariser's own text."""
+
+SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
+SLACK = 4  # Tokens of a limit left free, as a whole message may count for more than its parts
 TIMEOUT: float = 120  # seconds for one call of a summariser, unless somebody says otherwise
 HOUR = 3_600  # The longest timeout, in seconds: a larger one was meant in milliseconds
-SLACK = 4  # Tokens of a limit left free, as a whole message may count for more than its parts
-SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
+
+KEPT_MESSAGES = 20
+"""Messages that a share of the window keeps while the window is unknown."""
 
 RIGHT_FORM = (
     'Write ("tokens", 4000), ("messages", 20) or ("fraction", 0.8) with a fraction above 0 and '
@@ -84,25 +96,35 @@ def check_size(value: object, name: str) -> ContextSize:
 
 
 def _checked(kind: Any, amount: Any, name: str, unknown: str) -> ContextSize:
-    # The first words are those that users of LangChain's middleware look for.
-    number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
-    wrong, meant = "", ""
-    if kind not in get_args(Unit):
-        wrong = unknown
-    elif isinstance(amount, bool):
-        wrong = f"{kind} {name} value must be numeric"
-    elif kind == "fraction" and not number:
-        wrong = f"Fraction {name} values must be numeric"
-    elif kind == "fraction" and not 0 < amount <= 1:
-        wrong = f"Fractional {name} values must be between 0 and 1"
-        meant = f" Did you mean {amount / 100:g}?" if 10 <= amount <= 100 else ""
-    elif number and amount <= 0:
-        wrong = f"{name} thresholds must be greater than 0"
-    elif kind != "fraction" and type(amount) is not int:
-        wrong = f"{kind} {name} values must be integers"
-    if wrong:
-        raise PolicyError(f"{wrong}, got {amount!r}.{meant} {RIGHT_FORM}.")
+    """Return a size of a kind; `unknown` is the error for a kind that there is not."""
+    problem = unknown if kind not in get_args(Unit) else _problem_of(kind, amount, name)
+    if problem:
+        is_percent = kind == "fraction" and _is_number(amount) and 10 <= amount <= 100
+        hint = f" Did you mean {amount / 100:g}?" if is_percent else ""
+        raise PolicyError(f"{problem}, got {amount!r}.{hint} {RIGHT_FORM}.")
     return (kind, float(amount) if kind == "fraction" else amount)
+
+
+def _problem_of(kind: Unit, amount: Any, name: str) -> str:
+    """Say what is wrong with an amount; empty if nothing is.
+
+    The first words are those that users of LangChain's middleware look for.
+    """
+    if isinstance(amount, bool):
+        return f"{kind} {name} value must be numeric"
+    if kind == "fraction" and not _is_number(amount):
+        return f"Fraction {name} values must be numeric"
+    if kind == "fraction" and not 0 < amount <= 1:
+        return f"Fractional {name} values must be between 0 and 1"
+    if _is_number(amount) and amount <= 0:
+        return f"{name} thresholds must be greater than 0"
+    if kind != "fraction" and type(amount) is not int:
+        return f"{kind} {name} values must be integers"
+    return ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +137,12 @@ class TriggerClause:
 
     def threshold(self, limit: int | None) -> int | None:
         """Return the tokens that this clause waits for, in a window of `limit`."""
-        wanted = [] if self.tokens is None else [self.tokens]
+        thresholds: list[int] = []
+        if self.tokens is not None:
+            thresholds.append(self.tokens)
         if self.fraction is not None and limit is not None:
-            wanted.append(max(1, int(limit * self.fraction)))
-        return max(wanted, default=None)
+            thresholds.append(max(1, int(limit * self.fraction)))
+        return max(thresholds, default=None)
 
     def met(self, size: Size, limit: int | None) -> bool:
         """Tell whether all of it holds; a fraction of an unknown window never does."""
@@ -127,9 +151,13 @@ class TriggerClause:
         return size.tokens >= (self.threshold(limit) or 0) and size.messages >= (self.messages or 0)
 
     def __str__(self) -> str:
-        units = {"tokens": self.tokens, "messages": self.messages}
-        parts = [f"{size:,} {unit}" for unit, size in units.items() if size is not None]
-        parts += [f"{self.fraction:g} of the window"] if self.fraction is not None else []
+        parts: list[str] = []
+        if self.tokens is not None:
+            parts.append(f"{self.tokens:,} tokens")
+        if self.messages is not None:
+            parts.append(f"{self.messages:,} messages")
+        if self.fraction is not None:
+            parts.append(f"{self.fraction:g} of the window")
         return " and ".join(parts)
 
 
@@ -144,7 +172,8 @@ def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, 
         return ()
     if isinstance(value, list) and not value:
         raise PolicyError(f"{name} is an empty list; pass None for no trigger. {TRIGGER_FORM}.")
-    return tuple(_clause(part, name) for part in (value if isinstance(value, list) else [value]))
+    alternatives = value if isinstance(value, list) else [value]
+    return tuple(_clause(alternative, name) for alternative in alternatives)
 
 
 def _clause(value: object, name: str) -> TriggerClause:
@@ -160,18 +189,24 @@ def _clause(value: object, name: str) -> TriggerClause:
     if not value:
         units = "'tokens', 'messages', 'fraction'"
         raise PolicyError(f"{name} clause must specify at least one of {units}. {TRIGGER_FORM}.")
-    wrong = "Unsupported {} metric: {!r}"
-    sizes = [_checked(kind, size, name, wrong.format(name, kind)) for kind, size in value.items()]
-    return TriggerClause(**dict[str, Any](sizes))
+    sizes: dict[str, Any] = {}
+    for unit, size in value.items():
+        _, sizes[unit] = _checked(unit, size, name, f"Unsupported {name} metric: {unit!r}")
+    return TriggerClause(**sizes)
 
 
 def cut_for(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
-    """Return the place of the first message that `keep` keeps; 20 of an unknown window's share."""
+    """Return the place of the first message that `keep` keeps.
+
+    `sizes` are the tokens of all messages, `limit` those of the window.
+    """
     kind, amount = keep
     tokens = keep_tokens(keep, limit)
     if tokens is None:
-        return max(0, len(sizes) - int(amount if kind == "messages" else 20))
-    return len(sizes) - bisect_right([*accumulate(reversed(sizes))], tokens)
+        kept = int(amount) if kind == "messages" else KEPT_MESSAGES
+        return max(0, len(sizes) - kept)
+    newest_together = [*accumulate(reversed(sizes))]
+    return len(sizes) - bisect_right(newest_together, tokens)
 
 
 def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
@@ -203,37 +238,54 @@ class Policy:
         """Whether a fraction is used, which needs a known window."""
         return self.keep[0] == "fraction" or any(c.fraction is not None for c in self.trigger)
 
+    @property
+    def counts_messages_alone(self) -> bool:
+        """Whether no trigger counts tokens."""
+        return all(clause.tokens is None and clause.fraction is None for clause in self.trigger)
+
     def caveats(self, window: int | None) -> Iterator[str]:
         """Yield warnings about legal settings that cannot have their effect in this window."""
-        (kind, amount), tokens = self.keep, keep_tokens(self.keep, window)
-        limit = f"a window of {window or 0:,} tokens"
+        kind, amount = self.keep
         for clause in self.trigger:
-            # Where several sizes must hold, another one may end first.
-            bound, size = getattr(clause, kind), amount
-            alone = clause == TriggerClause(**{kind: bound})
-            if tokens is not None:
-                bound, size, alone = clause.threshold(window), tokens, clause.messages is None
-            if bound is not None and size >= bound and alone:
+            if self._keeps_more_than(clause, window):
                 yield (
                     f"keep {amount:g} {kind} can never get below the trigger ({clause}): every "
                     "compaction would be followed by another one. Lower keep or raise trigger."
                 )
             if window is not None and (clause.tokens or 0) > window:
-                yield f"the trigger ({clause}) is never reached in {limit}. Lower trigger."
-        if window is not None and (most := self.max_summary_tokens or 0) >= window:
-            yield f"max_summary_tokens ({most:,}) are not less than {limit}. Lower them."
+                yield (
+                    f"the trigger ({clause}) is never reached in a window of {window:,} tokens. "
+                    "Lower trigger."
+                )
+        largest = self.max_summary_tokens
+        if window is not None and largest is not None and largest >= window:
+            yield (
+                f"max_summary_tokens ({largest:,}) are not less than a window of {window:,} "
+                "tokens. Lower them."
+            )
+
+    def _keeps_more_than(self, clause: TriggerClause, window: int | None) -> bool:
+        """Tell whether `keep` alone meets a clause; of several sizes, another one may end first."""
+        tokens = keep_tokens(self.keep, window)
+        if tokens is not None:
+            threshold = clause.threshold(window)
+            return clause.messages is None and threshold is not None and tokens >= threshold
+        kind, amount = self.keep
+        threshold = getattr(clause, kind)
+        asks_nothing_else = clause == TriggerClause(**{kind: threshold})
+        return asks_nothing_else and threshold is not None and amount >= threshold
 
     @property
     def least_trigger(self) -> int | None:
         """The least tokens of a clause that asks for tokens alone."""
-        alone = (c.tokens for c in self.trigger if c.messages is None and c.tokens is not None)
-        return min(alone, default=None)
+        clauses = (clause for clause in self.trigger if clause.messages is None)
+        return min((c.tokens for c in clauses if c.tokens is not None), default=None)
 
     def fires_at(self, limit: int | None, messages: int) -> int | None:
         """Return the tokens at which the first clause fires in a history of so many messages."""
-        met = (clause for clause in self.trigger if (clause.messages or 0) <= messages)
-        tokens = (clause.threshold(limit) for clause in met)
-        return min((size for size in tokens if size is not None), default=None)
+        long_enough = (clause for clause in self.trigger if (clause.messages or 0) <= messages)
+        thresholds = (clause.threshold(limit) for clause in long_enough)
+        return min((tokens for tokens in thresholds if tokens is not None), default=None)
 
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
@@ -248,8 +300,8 @@ class Policy:
                 continue
             if last is None or not clause.met(last, limit):
                 return clause
-            longer = clause.messages is not None and grown(size.messages, last.messages)
-            if longer or grown(size.tokens, last.tokens):
+            is_longer = clause.messages is not None and grown(size.messages, last.messages)
+            if is_longer or grown(size.tokens, last.tokens):
                 return clause
         return None
 
@@ -262,10 +314,11 @@ class Policy:
         if self.max_summary_tokens is not None:
             cap = self.max_summary_tokens + self.summary_frame
             return cap, cap
-        rooms = [room for room in (budget, self.least_trigger) if room is not None]
-        room = min(rooms, default=SUMMARY_SHARE * LARGEST_SUMMARY)
-        most = max(256, min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE)))
-        return most if budget is not None else min(most, LARGEST_SUMMARY), None
+        known = [size for size in (budget, self.least_trigger) if size is not None]
+        room = min(known, default=SUMMARY_SHARE * LARGEST_SUMMARY)
+        share = min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE))
+        largest = max(LEAST_ASKED, share)
+        return largest if budget is not None else min(largest, LARGEST_SUMMARY), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,13 +340,12 @@ class StaleResults:
         """Read a user's setting; None if it is off, a `PolicyError` if it is invalid."""
         if value is None or value is False or isinstance(value, cls):
             return value or None
+        settings: Any = {} if value is True else value
+        names = {setting.name for setting in fields(cls)}
         try:
-            settings: Any = {} if value is True else value
-            made = from_plain(cls, settings)
-            known = set(settings) <= {setting.name for setting in fields(cls)}
-            least = made.over > 200 and made.newest >= 0 and (made.least is None or made.least > 0)
-            if known and least and "" not in (*made.exclude, *(made.tools or ())):
-                return made
+            stale = from_plain(cls, settings)
+            if set(settings) <= names and stale._is_valid():
+                return stale
         except TypeError:  # of another type
             pass
         raise PolicyError(
@@ -302,12 +354,20 @@ class StaleResults:
             f"arguments (True or False), not {value!r}"
         )
 
+    def _is_valid(self) -> bool:
+        """Tell whether sizes and names have their values."""
+        frees_some = self.least is None or self.least > 0
+        named = "" not in (*self.exclude, *(self.tools or ()))
+        return self.over > 200 and self.newest >= 0 and frees_some and named
+
     @classmethod
     def of_arguments(cls, settings: object, stale: AnyStale = None) -> StaleResults | None:
         """Read `truncate_args_settings` of Deep Agents, beside `stale`; None switches it off."""
-        if built := cls.build(stale):
-            return replace(built, arguments=cls.of_arguments(settings) is not None)
-        name, known = "truncate_args_settings", ("keep", "max_length", "trigger", "truncation_text")
+        results = cls.build(stale)
+        if results is not None:
+            return replace(results, arguments=cls.of_arguments(settings) is not None)
+        name = "truncate_args_settings"
+        known = ("keep", "max_length", "trigger", "truncation_text")
         if settings is None:
             return None
         if not isinstance(settings, Mapping) or set(settings) - set(known):
@@ -319,20 +379,27 @@ class StaleResults:
 
     def stale(self, items: Sequence[Item]) -> list[int]:
         """Return the places of the messages to show short."""
-        results = [i for i, item in enumerate(items) if item.role == "tool"]
-        newest = set(results[max(0, len(results) - self.newest) :])
-        exclude, places = frozenset(self.exclude), []
-        for i, item in enumerate(items):
-            large = item.tokens > self.over
+        newest = self._newest_results(items)
+        places: list[int] = []
+        for at, item in enumerate(items):
+            is_large = item.tokens > self.over
             if item.role == "tool":
-                large = (large and i not in newest) or item.expendable
-                wanted = self.tools is None or set(self.tools).issuperset(item.tools or ("",))
-                large = large and wanted and exclude.isdisjoint(item.tools)
-            elif item.role != "assistant" or not self.arguments:
-                continue
-            if large:
-                places.append(i)
+                is_stale = (is_large and at not in newest) or item.expendable
+                if is_stale and self._may_shorten(item):
+                    places.append(at)
+            elif item.role == "assistant" and self.arguments and is_large:
+                places.append(at)
         return places
+
+    def _newest_results(self, items: Sequence[Item]) -> set[int]:
+        """Return the places of the newest results, which stay whole."""
+        results = [at for at, item in enumerate(items) if item.role == "tool"]
+        return set(results[max(0, len(results) - self.newest) :])
+
+    def _may_shorten(self, item: Item) -> bool:
+        """Tell whether results of these tools are shortened."""
+        is_named = self.tools is None or set(self.tools).issuperset(item.tools or ("",))
+        return is_named and set(self.exclude).isdisjoint(item.tools)
 
 
 AnyStale = bool | StaleResults | Mapping[str, Any] | None

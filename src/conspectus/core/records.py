@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from conspectus.core.items import Size
 
@@ -44,7 +44,7 @@ class Cost:
         return Cost(**sums, models=models)
 
     def __repr__(self) -> str:
-        counts = {name: number for name in COUNTS if (number := getattr(self, name))}
+        counts = {name: getattr(self, name) for name in COUNTS if getattr(self, name)}
         parts = counts | ({"models": [*self.models]} if self.models else {})
         return f"Cost({', '.join(f'{name}={value}' for name, value in parts.items())})"
 
@@ -101,6 +101,15 @@ class ClipMark:
     shown: str
     limit: int  # as for `Clip`
     where: str = ""  # where its original is, in the words of the clip; empty for the archive
+
+
+_LEFT_OUT = ("segment", "bill", "tokens_after")
+"""Parts of a record that do not change its id."""
+
+
+def _id_of(text: str) -> str:
+    """Return the id of a record that is this text as JSON."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +209,10 @@ class Record:
         The notes are left out of it, as the summary stands for them; and the size after it, as the
         summary message that is measured bears the id.
         """
-        bare = cls(id="", **{**parts, "segment": {}, "bill": {}, "tokens_after": 0})
+        empty = {"segment": {}, "bill": {}, "tokens_after": 0}
+        bare = cls(id="", **{**parts, **{name: empty[name] for name in _LEFT_OUT}})
         text = json.dumps(bare.to_json(), sort_keys=True, ensure_ascii=True)
-        return cls(id=hashlib.sha256(text.encode()).hexdigest()[:16], **parts)
+        return cls(id=_id_of(text), **parts)
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain JSON data."""
@@ -240,12 +250,18 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, list)):  # plain already
         return value
     if isinstance(value, tuple):
-        return [to_plain(part) for part in value] if {*map(type, value)} - {str} else [*value]
+        if {*map(type, value)} <= {str}:  # often a hundred thousand keys
+            return [*value]
+        return [to_plain(part) for part in value]
     if isinstance(value, Mapping):
         return {name: to_plain(part) for name, part in value.items()}
+    plain: dict[str, Any] = {}
     kind: Any = type(value)
-    parts = ((name, getattr(value, name), usual) for name, (_, usual) in _form(kind).items())
-    return {name: to_plain(part) for name, part, usual in parts if part != usual}
+    for name, form in _forms_of(kind).items():
+        part = getattr(value, name)
+        if part != form.default:
+            plain[name] = to_plain(part)
+    return plain
 
 
 def from_plain(cls: type[T], data: Any) -> T:
@@ -257,18 +273,31 @@ def from_plain(cls: type[T], data: Any) -> T:
     if not isinstance(data, Mapping):
         raise TypeError(f"a {cls.__name__} is no {type(data).__name__}")
     kind: Any = cls
-    form = _form(kind)
-    return cls(**{name: _read(form[name][0], data[name]) for name in data if name in form})
+    forms = _forms_of(kind)
+    known = (name for name in data if name in forms)
+    return cls(**{name: _read(forms[name].hint, data[name]) for name in known})
+
+
+class _FieldForm(NamedTuple):
+    """What a field of a dataclass may hold."""
+
+    hint: Any  # its annotation
+    default: Any  # `MISSING` for none
 
 
 @cache
-def _form(cls: Any) -> dict[str, tuple[Any, Any]]:
-    """Return the annotation of each field that a constructor takes, and its default."""
-    hints, form = get_type_hints(cls), {}
-    for part in [part for part in fields(cls) if part.init]:
-        usual = part.default if part.default_factory is MISSING else part.default_factory()
-        form[part.name] = (hints[part.name], usual)
-    return form
+def _forms_of(cls: Any) -> dict[str, _FieldForm]:
+    """Return the form of each field that a constructor takes."""
+    hints = get_type_hints(cls)
+    forms: dict[str, _FieldForm] = {}
+    for part in fields(cls):
+        if not part.init:
+            continue
+        default: Any = part.default
+        if part.default_factory is not MISSING:
+            default = part.default_factory()
+        forms[part.name] = _FieldForm(hints[part.name], default)
+    return forms
 
 
 def _read(hint: Any, value: Any) -> Any:
@@ -277,7 +306,8 @@ def _read(hint: Any, value: Any) -> Any:
         return value
     if is_dataclass(hint):
         return from_plain(cast("type[Any]", hint), value)
-    origin, args = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    args = get_args(hint)
     if origin is type(int | None):
         return None if value is None else _read(args[0], value)
     if origin is Literal and value in args:
