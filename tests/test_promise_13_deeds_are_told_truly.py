@@ -70,6 +70,14 @@ def test_what_was_done_stands_in_order_with_what_came_of_it():
         assert str(next(iter(args.values())))[:12] in call
 
 
+def test_a_call_that_was_never_answered_takes_no_later_result():
+    asked, _ = deed("bash", {"command": "make release"}, "", "call_0")
+    later = deed("bash", {"command": "make test"}, "3 failed", "call_0")
+    lines = shown([asked, user("Stop that. Run the tests."), *later])
+    assert [line for line in lines if "make test" in line and "3 failed" in line]
+    assert not [line for line in lines if "make release" in line and "3 failed" in line]
+
+
 FAILURES = [
     '{"error": "card declined", "code": 402}',
     '{"success": false, "reason": "sold out"}',

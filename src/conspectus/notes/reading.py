@@ -97,7 +97,7 @@ class _Reader:
     lines: list[Line] = field(default_factory=list)
     todo: tuple[str, ...] | None = None  # the newest list
     skill_files: dict[str, str] = field(default_factory=dict)
-    calls: dict[str, list[Line]] = field(default_factory=dict)  # by their ids
+    calls: dict[str, Line] = field(default_factory=dict)  # the newest of each id
     todos: dict[str, str] = field(default_factory=dict)  # arguments with a list, by call
 
     def read(self, message: Message, place: int) -> None:
@@ -147,16 +147,17 @@ class _Reader:
             effect=tool.effect,
             span=(place, place),
         )
-        self.calls.setdefault(call.id, []).append(line)
+        self.calls[call.id] = line
         self.lines.append(line)
 
     def _result(self, message: Message, result: Result, place: int, failed: bool) -> None:
-        # Ids may come again: the first call without an answer has it, else the last one.
-        calls = self.calls.setdefault(result.call, [])
-        if not calls:
-            calls.append(Line("done", call="result", span=(place, place)))
-            self.lines += calls
-        line = next((one for one in calls if not one.outcome), calls[-1])
+        # Ids come again: a result belongs to the nearest call before it, as in the core. An older
+        # call that was never answered stays so.
+        line = self.calls.get(result.call)
+        if line is None:
+            line = Line("done", call="result", span=(place, place))
+            self.calls[result.call] = line
+            self.lines.append(line)
         tool, shape = self.tools[line.call], shape_of(without_encoded(result.text))
         if self.skills is not None and not failed:
             self.skill_files |= self.skills.read(line.call, line.args)
