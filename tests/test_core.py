@@ -210,6 +210,18 @@ def test_a_late_second_answer_stays_in_view_with_its_call_until_it_was_read():
     assert "3 tests failed" in gone.summary
 
 
+def test_a_late_answer_of_half_the_room_leaves_rather_than_block():
+    talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
+    late = [user("Run the tests."), assistant("", ("c", "all")), tool("c", "still running")]
+    late += [assistant("They are running."), tool("c", "a test failed. " * 1_500)]
+    for archive in (None, "memory:"):
+        compactor = Compactor(window=8_000, keep=("messages", 2), archive=archive)
+        result = compactor.compact([*talk, *late], thread_id="t", force=True)
+        assert result.outcome == "compacted"
+        assert late[-1] not in result.messages
+        assert result.tokens_after < 4_000
+
+
 def sent(*names: str, summary: Record | None = None) -> list[Message]:
     """Messages with these texts and ids, behind the summary of a record if one is given."""
     roles = {"s": "system", "u": "user"}

@@ -4,9 +4,11 @@ import logging
 import re
 from contextlib import nullcontext
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.store.memory import InMemoryStore
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
@@ -127,6 +129,16 @@ def test_what_compactions_did_is_counted_by_cause_and_outcome():
         assert found.total("conspectus.compaction.failures") == 0
         for operation in ("read", "write"):
             assert found.total("conspectus.archive.duration", operation=operation) > 2
+
+
+def test_a_compactors_own_listener_hears_of_an_unreadable_archive():
+    events: list[Event] = []
+    store = Mock(spec=InMemoryStore, batch=Mock(side_effect=OSError(28, "No space left")))
+    with alone():
+        result = compact(archive=store, window=60, telemetry=events.append)
+    assert (result.outcome, result.failed) == ("stuck", "archive")
+    heard_kinds = [(event.kind, event.outcome) for event in events]
+    assert heard_kinds == [("archive", "error"), ("stuck", "ok")]
 
 
 def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():

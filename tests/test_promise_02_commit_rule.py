@@ -91,6 +91,15 @@ def test_what_a_model_or_a_function_says_instead_of_a_summary_is_none(text, by):
         compacted(MESSAGES, engine(by(text), on_failure="raise"), force=True)
 
 
+def test_a_compaction_that_failed_names_each_try():
+    writers = [Scripted(lambda _: ""), Scripted(lambda _: "")]
+    compactor = engine(writers[0], fallbacks=writers[1:], on_failure="keep")
+    result = compacted(MESSAGES, compactor, force=True)
+    assert (result.outcome, result.failed) == ("kept", "summary")
+    assert len(result.failures) == 2
+    assert all("it is empty" in failure for failure in result.failures)
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_without_room_the_embedded_summariser_takes_over(text):

@@ -172,6 +172,21 @@ def test_a_loop_of_ones_own_rides(with_tools):
     assert "cached" in kinds(archive.chain(SCOPE))
 
 
+def test_a_request_that_langchain_cannot_read_is_not_sent_again(caplog):
+    caplog.set_level("DEBUG", "conspectus")
+    model = model_of(steps=100)
+    compactor, archive = loop_of(model)
+    messages: list[Any] = [{"role": "user", "content": "Look at all."}]
+    for step in range(12):  # as OpenAI's Responses has a call and its result
+        messages = list(compactor.compact(messages, thread_id="t").messages)
+        call = {"type": "function_call", "call_id": f"c{step}", "name": "look", "arguments": "{}"}
+        found = {"type": "function_call_output", "call_id": f"c{step}", "output": "sound " * 200}
+        messages += [call, found]
+    assert "LangChain cannot send a message of it" in caplog.text
+    assert rides(model) == []
+    assert set(kinds(archive.chain(SCOPE))) == {"smallest"}
+
+
 def test_only_a_loop_takes_a_runnable_and_it_needs_a_model_to_ride_on():
     with pytest.raises(PolicyError, match="answers in the same loop"):
         Compactor(summary_request="cached")
