@@ -1,6 +1,7 @@
 """Messages: read in every form, remembered, named, written and read back, truncated, framed."""
 
 import tracemalloc
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -24,6 +25,47 @@ DATA = "A" * 4_000
 
 def blocks(role: str, *content: Any) -> dict[str, Any]:
     return {"role": role, "content": list(content)}
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a block says and does."""
+
+    text: str = ""
+    calls: tuple[tuple[str, str, str], ...] = ()  # of each, its id, the tool, the arguments
+    answers: tuple[str, ...] = ()
+
+
+BLOCKS: list[tuple[dict[str, Any], Read]] = [
+    ({"type": "text", "text": "hi"}, Read("hi")),
+    (USE, Read(calls=(("c1", "grep", '{"pattern": "x"}'),))),
+    (
+        {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "ok"}]},
+        Read("ok", answers=("c1",)),
+    ),
+    (
+        {"toolUse": {"toolUseId": "c1", "name": "grep", "input": {"pattern": "x"}}},
+        Read(calls=(("c1", "grep", '{"pattern": "x"}'),)),
+    ),
+    (
+        {"toolResult": {"toolUseId": "c1", "content": [{"text": "ok"}]}},
+        Read("ok", answers=("c1",)),
+    ),
+    (
+        {"type": "document", "title": "A plan", "source": {"type": "text", "data": "Step one."}},
+        Read("Step one.\nA plan"),
+    ),
+    ({"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}, Read("Hm.")),
+]
+"""Blocks in the forms of their providers, and what is read of each."""
+
+
+@pytest.mark.parametrize(("block", "expected"), BLOCKS)
+def test_a_block_is_read_as_the_table_says(block, expected):
+    role = "assistant" if expected.calls else "user"
+    [message] = read_messages([{"role": role, "content": [block]}])
+    calls = tuple(tuple(call) for call in message.calls)
+    assert Read(message.text, calls, message.answers) == expected
 
 
 def test_calls_that_langchain_lists_twice_are_one_call():

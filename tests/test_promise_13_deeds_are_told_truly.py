@@ -12,7 +12,7 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
 from conspectus.notes import text
-from conspectus.notes.reading import read_segment
+from conspectus.notes.reading import read_segment, shape_of
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
 from engine import compacted, engine
@@ -76,6 +76,27 @@ def test_a_call_that_was_never_answered_takes_no_later_result():
     lines = shown([asked, user("Stop that. Run the tests."), *later])
     assert [line for line in lines if "make test" in line and "3 failed" in line]
     assert not [line for line in lines if "make release" in line and "3 failed" in line]
+
+
+RESULTS = [
+    ('{"booking": "QX71", "status": "ok"}', "status=ok; booking=QX71", False),
+    (
+        '[{"n": 1, "kind": "twin"}, {"n": 2, "kind": "king"}]',
+        "(n | kind): 1 | twin; 2 | king",
+        False,
+    ),
+    ("<returncode>1</returncode>\n<output>\nno such file\n</output>", "no such file", True),
+    ("Exit code 2", "Exit code 2", True),
+    ("all is well", "all is well", False),
+]
+"""Results as tools write them, what the notes show of each, and whether the call has failed."""
+
+
+@pytest.mark.parametrize(("result", "words", "failed"), RESULTS)
+def test_a_result_is_shown_by_its_form(result, words, failed):
+    shape = shape_of(result)
+    assert words in shape.text
+    assert shape.failed is failed
 
 
 FAILURES = [

@@ -40,22 +40,40 @@ Names = tuple[str, ...]
 Short = tuple[tuple[str, How], ...]
 
 
+USUAL_TEXT = ("text",)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of block. A path is names of fields with dots between them."""
+    """One kind of block: a row of the table.
 
-    says: Names = ("text",)  # paths to what it says, texts or blocks
-    also: Names = ()  # paths to what is said beside it, such as a title
-    # what it is, unless its bytes or their type say more, where it has bytes or a link and no text;
-    # from a user, a description may take its place
+    A path is names of fields with dots between them. Of several, the first that has a value counts.
+
+    Attributes:
+        says: paths to what it says, texts or blocks. Default: `text`, and of an answer `content` or
+            `output`, or else all its fields.
+        also: paths to what is said beside it, such as a title; all of them count.
+        media: what its media are, unless their bytes or type tell more. Set it for a block that may
+            hold bytes or a link and no text. From a user, a description may take its place.
+        asks: paths to the id of the call that it makes.
+        answers: paths to the id of the call that it answers.
+        needs: paths to the id of a call that must stand before it.
+        args: the field with the arguments of its call. Default: all that is neither id nor status.
+        short: paths to what may be shortened, and how; the rest stays as it is.
+        inside: the field that holds the block proper, as Bedrock and LangChain wrap some.
+        by: its author, if it is an item of OpenAI's Responses, which stands beside messages.
+    """
+
+    says: Names = USUAL_TEXT
+    also: Names = ()
     media: MediaKind | None = None
-    asks: Names = ()  # fields with the id of its call; the first that has one counts
-    answers: Names = ()  # fields with the id of the call that it answers; likewise
-    needs: Names = ()  # paths to the id of a call that must stand before it
-    args: str = ""  # the field with its arguments; default: all that is neither id nor status
-    short: Short = ()  # paths to what may be shortened, and how
-    inside: str = ""  # the field that holds the block proper, as Bedrock and LangChain wrap some
-    by: Literal["model", "client"] | None = None  # its author, if it is an item of OpenAI's
+    asks: Names = ()
+    answers: Names = ()
+    needs: Names = ()
+    args: str = ""
+    short: Short = ()
+    inside: str = ""
+    by: Literal["model", "client"] | None = None
 
 
 CALLER = ("caller.tool_id", "caller.caller_id")

@@ -22,6 +22,7 @@ from conspectus.messages.blocks import (
     CACHE,
     PROVEN,
     TOOL_USE,
+    USUAL_TEXT,
     Kind,
     at_path,
     called,
@@ -469,7 +470,11 @@ class _Parts:
             self._add_words(block, kind)
 
     def _add_answer(self, block: Mapping[str, Any], kind: Kind) -> None:
-        content = block.get("content", block.get("output"))
+        if kind.says != USUAL_TEXT:
+            contents = (at_path(block, path) for path in kind.says)
+            content = next((content for content in contents if content is not None), None)
+        else:
+            content = block.get("content", block.get("output"))
         if content is None:
             content = {key: block[key] for key in block if key not in _NOT_OF_RESULT} or None
         parts = _Parts()

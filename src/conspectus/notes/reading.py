@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -217,17 +217,30 @@ def shape_of(text: str) -> Shape:
         'id=7; beds (n | kind): 1 | twin; 2 | king'
     """
     text = text.strip()
+    shapes = (shape_in_form(text) for shape_in_form in FORMS)
+    return next(shape for shape in shapes if shape is not None)
+
+
+def _json_shape(text: str) -> Shape | None:
+    """Take JSON apart: an object into its fields, a list of like records into a table."""
     data = _data(text)
     if isinstance(data, list) and len(data) == 1 and isinstance(data[0], Mapping):
         data = data[0]
-    if data:
-        fields = data if isinstance(data, Mapping) else {}
-        fields = dict(sorted(fields.items(), key=lambda one: one[0] not in FIRST))
-        size, values = len(text), [one for one in fields.values() if isinstance(one, str)]
-        printed = any("\n" in one and 2 * len(one) > size for one in values)
-        text = FIELD.join(_pieces("", fields or data)).replace(f":{FIELD}", ": ")
-        return Shape(text, not printed, _says_failed(fields))
-    # A frame of tags, as shells for agents print: short values, then what the program printed.
+    if not data:
+        return None
+    fields = data if isinstance(data, Mapping) else {}
+    fields = dict(sorted(fields.items(), key=lambda one: one[0] not in FIRST))
+    values = [value for value in fields.values() if isinstance(value, str)]
+    printed = any("\n" in value and 2 * len(value) > len(text) for value in values)
+    line = FIELD.join(_pieces("", fields or data)).replace(f":{FIELD}", ": ")
+    return Shape(line, not printed, _says_failed(fields))
+
+
+def _printed_shape(text: str) -> Shape:
+    """Take what a program printed apart, with how it ended.
+
+    It may stand in a frame of tags, as shells for agents print it: short values, then the output.
+    """
     fields, at = {}, 0
     while tag := _TAGS.match(text, at):
         fields[tag[1]] = one_line(tag[2])
@@ -245,6 +258,11 @@ def shape_of(text: str) -> Shape:
     if lines and lines[0][:6].lower() == "error:":  # as tools answer that have no other mark
         fields["error"] = lines[0][6:]
     return Shape(BREAK.join((*ends, *lines)), False, _says_failed(fields))
+
+
+FORMS: tuple[Callable[[str], Shape | None], ...] = (_json_shape, _printed_shape)
+"""The forms of results, of which the first that takes a text apart counts. A form returns None for
+a text of another form; the last one takes any text."""
 
 
 def _data(text: str) -> Any:
