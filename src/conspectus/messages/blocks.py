@@ -200,23 +200,30 @@ def kind_name(block: Mapping[str, Any]) -> str:
     name = block.get("type")
     if isinstance(name, str) and name:
         return name
-    named = next((key for key in UNTYPED if isinstance(block.get(key), Mapping)), "")
-    return named or next((key for key in KEYS if key in block), "")
+    media_key = next((key for key in UNTYPED if isinstance(block.get(key), Mapping)), "")
+    return media_key or next((key for key in KEYS if key in block), "")
 
 
 def plain_text(block: Any) -> str:
     """Return the kind of a block of text that can be joined with others; else an empty text."""
-    kind = block.get("type") if isinstance(block, Mapping) and block.keys() <= PLAIN_KEYS else None
-    plain = kind in ("text", "input_text") and isinstance(block.get("text"), str)
-    return str(kind) if plain else ""
+    if not isinstance(block, Mapping) or not block.keys() <= PLAIN_KEYS:
+        return ""
+    name = block.get("type")
+    is_text = name in ("text", "input_text") and isinstance(block.get("text"), str)
+    return str(name) if is_text else ""
 
 
 def kind_of(block: Mapping[str, Any]) -> Kind:
-    """Look a block up in the table."""
+    """Look a block up in the table; one that it does not name is `OPAQUE`."""
     name = kind_name(block)
-    if (known := KINDS.get(name)) is None and "_" in name:
-        known = next((kind for end, kind in ENDINGS.items() if name.endswith(end)), None)
-    return known or OPAQUE
+    kind = KINDS.get(name)
+    if kind is not None:
+        return kind
+    if "_" in name:
+        for ending, kind_of_ending in ENDINGS.items():
+            if name.endswith(ending):
+                return kind_of_ending
+    return OPAQUE
 
 
 def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -272,8 +279,8 @@ def stays_whole(block: Mapping[str, Any]) -> bool:
 
 def is_item(message: Mapping[str, Any]) -> bool:
     """Tell whether a dict is an item of OpenAI's Responses that is no message."""
-    typed = isinstance(message.get("type"), str) and "role" not in message
-    return typed and kind_of(message).by is not None
+    has_only_type = isinstance(message.get("type"), str) and "role" not in message
+    return has_only_type and kind_of(message).by is not None
 
 
 def without_cache_marks(message: Any) -> Any:
@@ -291,13 +298,17 @@ def without_cache_marks(message: Any) -> Any:
         return message
     if CACHE not in message and not isinstance(message.get("content"), list):
         return message
-    made = {key: part for key, part in message.items() if key != CACHE}
-    if isinstance(inner := made.get("content"), list):
-        made["content"] = [without_cache_marks(block) for block in inner]
-        only = made["content"][0] if "role" in made and len(inner) == 1 else None
-        if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
-            made["content"] = only["text"]
-    return message if made == message else made
+    unmarked = {key: part for key, part in message.items() if key != CACHE}
+    content = unmarked.get("content")
+    if isinstance(content, list):
+        blocks = [without_cache_marks(block) for block in content]
+        is_sole_text = "role" in unmarked and len(blocks) == 1 and _is_bare_text(blocks[0])
+        unmarked["content"] = blocks[0]["text"] if is_sole_text else blocks
+    return message if unmarked == message else unmarked
+
+
+def _is_bare_text(block: Any) -> bool:
+    return isinstance(block, dict) and block.keys() == {"type", "text"} and block["type"] == "text"
 
 
 # Media, in every provider's form
@@ -319,11 +330,13 @@ SIGNATURES: tuple[tuple[re.Pattern[bytes], MediaKind], ...] = (
 )
 """How files begin, for media that come without a type."""
 
-ENCODED = 400  # Characters from which on a text of base64 is taken for encoded bytes, and no words
-LEAST_LINE = 40  # Characters of a line of base64 at least
-LEAST_LETTERS = 4  # Different characters in it at least, as a rule of one sign is no base64
+SIGNATURE_BYTES = 24  # of a file that are compared with these
+
+ENCODED = 400  # characters from which on a text of base64 is taken for encoded bytes, and no words
+MIN_LINE = 40  # characters of a line of base64
+MIN_LETTERS = 4  # different characters in it; a ruled line of one or two signs is no base64
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]+")
-NESTED = 24  # Levels of a value in which encoded bytes are looked for
+MAX_DEPTH = 24  # levels of a value in which encoded bytes are looked for
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -331,8 +344,12 @@ _BYTES = (bytes, bytearray, memoryview)
 class Media:
     """The media in one block.
 
-    `data` is bytes or base64 characters, empty for an id or an address. `detail` is the requested
-    resolution, as OpenAI names it. `names` are its file's name and address, where they are known.
+    Attributes:
+        kind: what they are.
+        mime: their type; empty if unknown.
+        data: bytes or base64 characters; empty for an id or an address.
+        detail: the requested resolution, as OpenAI names it.
+        names: the file's name and address, where they are known.
     """
 
     kind: MediaKind
@@ -341,11 +358,12 @@ class Media:
     detail: str
     names: tuple[str, ...] = ()
 
-    def raw(self, most: int | None = None) -> bytes:
-        """Decode its bytes, up to about `most`; empty if they are no base64."""
+    def raw(self, limit: int | None = None) -> bytes:
+        """Decode the bytes, up to about `limit` of them; empty if they are no base64."""
         if isinstance(self.data, bytes):
-            return self.data[:most]
-        text = "".join((self.data if most is None else self.data[: most // 3 * 4]).split())
+            return self.data[:limit]
+        encoded = self.data if limit is None else self.data[: limit // 3 * 4]
+        text = "".join(encoded.split())
         try:
             return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError):
@@ -353,7 +371,7 @@ class Media:
 
     @property
     def size(self) -> int:
-        """About the number of its bytes."""
+        """About the number of bytes."""
         return len(self.data) if isinstance(self.data, bytes) else len(self.data) * 3 // 4
 
 
@@ -362,15 +380,15 @@ def media_of(block: Mapping[str, Any]) -> Media:
     parts = list(_parts(block, 3))
 
     def texts(*keys: str) -> list[str]:
-        some = [part.get(key) for part in parts for key in keys]
-        return [value for value in some if isinstance(value, str) and value]
+        values = [part.get(key) for part in parts for key in keys]
+        return [value for value in values if isinstance(value, str) and value]
 
-    mime = next(iter(texts(*_MIME)), "")
-    data, said_mime = _data_of(parts)
-    mime = (said_mime or mime).lower()
+    data, mime_of_address = _data_of(parts)
+    mime = (mime_of_address or next(iter(texts(*_MIME)), "")).lower()
+    detail = next(iter(texts("detail")), "")
     names = tuple(dict.fromkeys(name for name in texts(*_NAMES) if name[:5] != "data:"))
     kind = _media_kind(kind_of(block).media or "file", mime, data, names)
-    return Media(kind, mime, data, next(iter(texts("detail")), ""), names)
+    return Media(kind, mime, data, detail, names)
 
 
 def _data_of(parts: list[Mapping[str, Any]]) -> tuple[str | bytes, str]:
@@ -378,11 +396,12 @@ def _data_of(parts: list[Mapping[str, Any]]) -> tuple[str | bytes, str]:
 
     They stand under a key that a provider documents, or else under any other.
     """
-    for key, value in ((key, part.get(key)) for part in parts for key in _DATA):
+    documented = [(key, part.get(key)) for part in parts for key in _DATA]
+    for key, value in documented:
         if isinstance(value, _BYTES) or is_data_address(value):
             return _unwrapped(value)
-        plain = isinstance(value, str) and "://" not in value[:10]
-        if plain and value and key not in _ADDRESSES:
+        is_address = not isinstance(value, str) or "://" in value[:10]
+        if value and not is_address and key not in _ADDRESSES:
             return value, ""
         if is_encoded(value):
             return _unwrapped(value)
@@ -409,12 +428,14 @@ def is_encoded(value: Any) -> bool:
         if is_data_address(value):
             return len(value) > ENCODED
         lines = value[:ENCODED].split() if len(value) > ENCODED else []
-        long = all(len(line) >= LEAST_LINE for line in lines[:-1])
-        varied = len(set(value[:ENCODED])) >= LEAST_LETTERS
-        return bool(lines) and long and varied and all(map(_BASE64.fullmatch, lines))
+        has_long_lines = all(len(line) >= MIN_LINE for line in lines[:-1])
+        is_varied = len(set(value[:ENCODED])) >= MIN_LETTERS
+        if not lines or not has_long_lines or not is_varied:
+            return False
+        return all(map(_BASE64.fullmatch, lines))
     if isinstance(value, list):
-        first = value[:ENCODED] if len(value) > ENCODED else []
-        return bool(first) and all(type(part) is int and 0 <= part < 256 for part in first)
+        beginning = value[:ENCODED] if len(value) > ENCODED else []
+        return bool(beginning) and all(type(part) is int and 0 <= part < 256 for part in beginning)
     return isinstance(value, _BYTES)
 
 
@@ -431,36 +452,57 @@ def _unwrapped(value: Any) -> tuple[str | bytes, str]:
     return data, head[5:].partition(";")[0]
 
 
-def without_bytes(value: Any, found: list[Mapping[str, Any]], inside: tuple[int, ...] = ()) -> Any:
+def without_bytes(value: Any) -> tuple[Any, list[Mapping[str, Any]]]:
     """Copy a value with a short description in the place of media and of all encoded bytes.
 
-    Without any, the value comes back itself. What was described goes to `found` as blocks, so that
-    it counts as media. This is the rule for all that the table does not know. `inside` has the
-    identities of the parts around the value.
+    This is the rule for all that the table does not know.
+
+    Returns:
+        The copy, or the value itself if there is nothing to describe; and what was described, as
+        blocks, which count as media.
     """
-    if is_encoded(value):
-        return _put_away({"data": value}, found)
-    is_mapping = isinstance(value, Mapping)
-    if not is_mapping and not isinstance(value, (list, tuple)):
-        return value
-    if id(value) in inside or len(inside) >= NESTED:
-        return value
-    if is_mapping and _is_media(value):
-        return _put_away(value, found)
-    inside = (*inside, id(value))
-    if not is_mapping:
-        parts = [without_bytes(part, found, inside) for part in value]
+    descriptions = _Descriptions()
+    return descriptions.put_into(value), descriptions.described
+
+
+class _Descriptions:
+    """Puts descriptions in the place of bytes, and keeps what they describe."""
+
+    def __init__(self) -> None:
+        self.described: list[Mapping[str, Any]] = []
+
+    def put_into(self, value: Any, around: tuple[int, ...] = ()) -> Any:
+        """Copy a value; `around` has the identities of the parts around it."""
+        if is_encoded(value):
+            return self._describe({"data": value})
+        is_mapping = isinstance(value, Mapping)
+        if not is_mapping and not isinstance(value, (list, tuple)):
+            return value
+        if id(value) in around or len(around) >= MAX_DEPTH:
+            return value
+        if is_mapping and _is_media(value):
+            return self._describe(value)
+        around = (*around, id(value))
+        if is_mapping:
+            return self._put_into_fields(value, around)
+        parts = [self.put_into(part, around) for part in value]
         return parts if _differ(parts, value) else value
-    names = {key: part for key, part in value.items() if _is_short(part)}
-    made = {}
-    for key, part in value.items():
-        if key in PROVEN:
-            made[key] = part
-        elif is_encoded(part):
-            made[key] = _put_away({**names, "data": part}, found)
-        else:
-            made[key] = without_bytes(part, found, inside)
-    return made if _differ(made.values(), value.values()) else value
+
+    def _put_into_fields(self, value: Mapping[str, Any], around: tuple[int, ...]) -> Any:
+        names = {key: part for key, part in value.items() if _is_short(part)}
+        fields = {}
+        for key, part in value.items():
+            if key in PROVEN:
+                fields[key] = part
+            elif is_encoded(part):
+                fields[key] = self._describe({**names, "data": part})
+            else:
+                fields[key] = self.put_into(part, around)
+        return fields if _differ(fields.values(), value.values()) else value
+
+    def _describe(self, block: Mapping[str, Any]) -> str:
+        self.described.append(block)
+        return described(block)
 
 
 def _differ(parts: Iterable[Any], others: Iterable[Any]) -> bool:
@@ -480,16 +522,12 @@ def _is_short(value: Any) -> bool:
     return isinstance(value, str) and len(value) < ENCODED
 
 
-def _put_away(block: Mapping[str, Any], found: list[Mapping[str, Any]]) -> str:
-    """Add a block to those that count as media, and return its description."""
-    found.append(block)
-    return described(block)
-
-
 def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
+    """Yield a block, and the mappings inside in which providers put media."""
     yield block
     for key in _INNER if depth else ():
-        if isinstance(inner := block.get(key), Mapping):
+        inner = block.get(key)
+        if isinstance(inner, Mapping):
             yield from _parts(inner, depth - 1)
 
 
@@ -510,8 +548,11 @@ def _media_kind(
         return "text"
     if any(name.lower().partition("?")[0].endswith(".pdf") for name in names):
         return "pdf"
-    begin = Media("file", mime, data, "").raw(24)
-    return next((kind for opens, kind in SIGNATURES if opens.match(begin)), "file")
+    beginning = Media("file", mime, data, "").raw(SIGNATURE_BYTES)
+    for signature, kind_of_signature in SIGNATURES:
+        if signature.match(beginning):
+            return kind_of_signature
+    return "file"
 
 
 def described(block: Mapping[str, Any]) -> str:

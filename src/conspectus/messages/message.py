@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "BaseMessage | Mapping[str, Any]"  # A message as callers have it
 
-_SHORT_ID = re.compile(r"[\w.:-]{1,12}")  # What is cited as it is; else the start of the key is
+_SHORT_ID = re.compile(r"[\w.:-]{1,12}")  # cited as it is; else the start of the key is cited
 
 NOT_NEEDED = "conspectus_not_needed"
 """The mark by which a tool says that its result will not be needed again: a key of the message's
 `additional_kwargs` or `artifact`, or of the message itself if that is a dict."""
 
-TAG = "~conspectus"  # Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
-MOST_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
+TAG = "~conspectus"  # key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
+MAX_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
 
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-EACH = 1_000  # Characters that a remembered message counts for beside its own
+EACH = 1_000  # characters that a remembered message counts for, beside its own
 
 DEEPEST = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
@@ -49,7 +49,7 @@ recurse, which Python limits to 1,000 calls, those of the agent around them incl
 _UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 _LEAVES = frozenset({str, float, bool, type(None)})
 _KEYS = frozenset({str})
-_NOTHING: dict[type, Any] = {dict: {}, list: []}  # most fields of a message; one is enough for all
+_EMPTY: dict[type, Any] = {dict: {}, list: []}  # most fields of a message; all can share these
 _WRITER = json.JSONEncoder(ensure_ascii=False, default=str)
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -70,9 +70,11 @@ class Call(NamedTuple):
             values = None
         if not isinstance(values, dict):
             return f"{self.name} {self.args}".strip()
-        first, *rest = [(key, as_text(part)) for key, part in values.items()] or [("", "")]
-        lines = [f"{key}: {part}" for key, part in rest]
-        return "\n".join([f"{self.name} {first[1]}" if values else self.name, *lines])
+        texts = [(key, as_text(part)) for key, part in values.items()]
+        if not texts:
+            return self.name
+        (_, first), *further = texts
+        return "\n".join([f"{self.name} {first}", *(f"{key}: {text}" for key, text in further)])
 
 
 class Result(NamedTuple):
@@ -85,34 +87,55 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class Message:
-    """One message, read."""
+    """One message, read.
 
-    source: Source  # the caller's own object, never changed
-    id: str  # without one, derived from its content and earlier occurrences
-    key: str  # identity and version: hash of id, content and occurrence
-    role: Role  # of the speaker
-    text: str  # what can be read: text, reasoning, media as short descriptions
-    own: str = ""  # the speaker's own words in it, without the results of tools
-    name: str | None = None  # of the speaker or the tool, if it has one
-    calls: tuple[Call, ...] = ()  # tool calls that it makes
-    answers: tuple[str, ...] = ()  # ids of calls that it answers
-    results: tuple[Result, ...] = ()  # the answers among its blocks
-    needs: tuple[str, ...] = ()  # ids of calls that must stand before it, which it does not answer
-    joined: bool = False  # it continues the answer that the message before it began
-    goes_on: str = ""  # "pause": the model's next message continues it; "response": its next item
-    date: str | None = None  # when it was said, as the caller wrote it
-    media: tuple[Mapping[str, Any], ...] = ()  # blocks without text, the caller's own
-    given_id: str | None = None  # the id that the caller gave it
-    redacted: bool = False  # secrets were taken out, so that it differs from the message sent
-    sealed: bool = False  # it stands for earlier messages, and its provider alone can read it
+    Attributes:
+        source: the caller's own object, which is never changed.
+        id: the caller's, or else derived from its content and earlier occurrences of that.
+        key: its identity and version: a hash of id, content and occurrence.
+        role: of the speaker.
+        text: what can be read: text, reasoning, and short descriptions of media.
+        own: the speaker's own words in it, without the results of tools.
+        name: of the speaker or the tool, if it has one.
+        calls: the tool calls that it makes.
+        answers: the ids of the calls that it answers.
+        results: the answers among its blocks.
+        needs: the ids of calls that must stand before it, and that it does not answer.
+        joined: whether it continues the answer that the message before it began.
+        goes_on: `pause` if the model's next message continues it, `response` if its next item does.
+        date: when it was said, as the caller wrote it.
+        media: blocks without text, the caller's own.
+        given_id: the id that the caller gave it.
+        redacted: whether secrets were taken out, so that it differs from the message sent.
+        sealed: whether it stands for earlier messages, and its provider alone can read it.
+        memo: what was derived from it, by name; kept as long as its reading is remembered.
+    """
+
+    source: Source
+    id: str
+    key: str
+    role: Role
+    text: str
+    own: str = ""
+    name: str | None = None
+    calls: tuple[Call, ...] = ()
+    answers: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()
+    needs: tuple[str, ...] = ()
+    joined: bool = False
+    goes_on: str = ""
+    date: str | None = None
+    media: tuple[Mapping[str, Any], ...] = ()
+    given_id: str | None = None
+    redacted: bool = False
+    sealed: bool = False
     memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What was derived from it, by name; kept as long as its reading is remembered."""
 
     @property
     def cite(self) -> str:
         """The name in a summary: its id if short and plain, else the start of its key."""
-        plain = _SHORT_ID.fullmatch(self.id)
-        return self.id if plain and self.given_id is not None else self.key[:8]
+        is_citable = self.given_id is not None and _SHORT_ID.fullmatch(self.id)
+        return self.id if is_citable else self.key[:8]
 
     @property
     def reading(self) -> str:
@@ -120,14 +143,16 @@ class Message:
         if not self.calls:
             return self.text
         if "reading" not in self.memo:
-            parts = [self.text, *(call.reading for call in self.calls)]
-            self.memo["reading"] = "\n".join(parts if self.text else parts[1:])
+            parts = [call.reading for call in self.calls]
+            if self.text:
+                parts.insert(0, self.text)
+            self.memo["reading"] = "\n".join(parts)
         return str(self.memo["reading"])
 
     @property
     def encoded(self) -> Encoded:
         """The original as JSON data, without its id, which is kept beside it."""
-        lost: list[type] = []
+        lost: list[type] = []  # types of parts that are only described
         data = self.memo.get("data") or tagged(fields_of(self.source), lost)
         if is_message(self.source):
             body = {key: part for key, part in data.items() if key != "id"}
@@ -184,31 +209,36 @@ def name_entries(
     A message after it with the same id and content is another one.
     """
     counts: dict[str, int] = dict(seen or {})
-    taken: set[str] = set()
+    taken_keys: set[str] = set()
     for index, message in enumerate(messages):
         if missing and index in missing:
-            taken.update(missing[index])
+            taken_keys.update(missing[index])
         stem = message.stem
         number = counts.get(stem, 0)
         if message.given_id is None:
             # The key has the content and its number, so that messages which have left can be
             # counted by their keys alone.
-            key = name = f"{stem}-{number}"
+            key = f"{stem}-{number}"
+            message_id = key
         else:  # it may be the same message twice, id and all
-            key = _occurring(stem, number) if number else stem
-            while key in taken:
+            key = _numbered_key(stem, number)
+            while key in taken_keys:
                 number += 1
-                key = _occurring(stem, number)
-            name = message.id
+                key = _numbered_key(stem, number)
+            message_id = message.id
         counts[stem] = number + 1
         if not message.key:  # read just now
-            message.key, message.id = key, name
+            message.key = key
+            message.id = message_id
         elif message.key != key:
-            messages[index] = replace(message, key=key, id=name)
+            messages[index] = replace(message, key=key, id=message_id)
 
 
-def _occurring(key: str, again: int) -> str:
-    return hashlib.sha256(f"{key}\0{again}".encode()).hexdigest()[:32]
+def _numbered_key(stem: str, number: int) -> str:
+    """Return the key of the message that comes after so many with the same id and content."""
+    if not number:
+        return stem
+    return hashlib.sha256(f"{stem}\0{number}".encode()).hexdigest()[:32]
 
 
 def occurrences(keys: Iterable[str]) -> Counter[str]:
@@ -226,7 +256,7 @@ def is_expendable(message: Any) -> bool:
     holders: tuple[Any, ...] = (message,)
     if is_message(message):
         holders = (message.additional_kwargs, getattr(message, "artifact", None))
-    return any(isinstance(one, Mapping) and one.get(NOT_NEEDED) is True for one in holders)
+    return any(isinstance(holder, Mapping) and holder.get(NOT_NEEDED) is True for holder in holders)
 
 
 def tools_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
@@ -272,26 +302,26 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
     The copy has the same texts, so it takes little room. `inside` has the identities of the parts
     around it; the types of what is only described go to `lost`.
     """
-    kind = type(value)
-    if kind in _LEAVES:
+    value_type = type(value)
+    if value_type in _LEAVES:
         return value
-    if kind is not dict and kind is not list:
+    if value_type is not dict and value_type is not list:
         if isinstance(value, (str, float)):  # an enumeration, or the like
             return value
-        if isinstance(value, int) and value.bit_length() <= MOST_BITS:
+        if isinstance(value, int) and value.bit_length() <= MAX_BITS:
             return value
         if isinstance(value, (bytes, bytearray)):
             return {TAG: "bytes", "value": base64.b64encode(value).decode()}
     elif not value:
-        return _NOTHING[kind]
+        return _EMPTY[value_type]
     if id(value) in inside or len(inside) >= DEEPEST:
-        lost.append(kind)
+        lost.append(value_type)
         return f"[{too_deep(value, inside)}]"
     inside = (*inside, id(value))
     if isinstance(value, (list, tuple)):
         parts = [part if type(part) in _LEAVES else tagged(part, lost, inside) for part in value]
         return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
-    if kind is dict or isinstance(value, Mapping):
+    if value_type is dict or isinstance(value, Mapping):
         if TAG not in value and _KEYS.issuperset(map(type, value)):
             return {
                 key: part if type(part) in _LEAVES else tagged(part, lost, inside)
@@ -299,11 +329,11 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
             }
         pairs = [[tagged(part, lost, inside) for part in pair] for pair in value.items()]
         return {TAG: "pairs", "value": pairs}
-    lost.append(kind)
+    lost.append(value_type)
     if callable(getattr(value, "model_dump", None)):
         with suppress(Exception):  # as of a class
             return tagged(value.model_dump(), lost, inside)
-    return f"[an object of {kind.__module__}.{kind.__qualname__}]"
+    return f"[an object of {value_type.__module__}.{value_type.__qualname__}]"
 
 
 def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
@@ -315,15 +345,17 @@ def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
         parts = [*value.values()] if isinstance(value, Mapping) else value
         if too_deep(value, inside):
             return value
-        made = [without_objects(part, (*inside, id(value))) for part in parts]
-        if all(map(is_, made, parts)):
+        plain_parts = [without_objects(part, (*inside, id(value))) for part in parts]
+        if all(map(is_, plain_parts, parts)):
             return value
-        return dict(zip(value, made, strict=True)) if isinstance(value, Mapping) else made
+        if isinstance(value, Mapping):
+            return dict(zip(value, plain_parts, strict=True))
+        return plain_parts
     if hasattr(value, "model_dump") and not is_message(value):
         with suppress(Exception):  # as of a class; who reads it names it
             exclude = getattr(value, "__api_exclude__", None)
-            made = value.model_dump(exclude_none=True, exclude=exclude)
-            return made if isinstance(made, dict) else value
+            fields = value.model_dump(exclude_none=True, exclude=exclude)
+            return fields if isinstance(fields, dict) else value
     return value
 
 
@@ -337,14 +369,15 @@ def characters(value: Any) -> int:
 
 def has_thoughts(message: Any) -> bool:
     """Return whether an answer holds thoughts, which its provider may not count when it returns."""
+    if any(str(name).startswith("reasoning") for name in message.additional_kwargs):
+        return True
     blocks = message.content if isinstance(message.content, list) else ()
-    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
-    beside = any(str(name).startswith("reasoning") for name in message.additional_kwargs)
-    return beside or any(kind in kinds for kind in ("reasoning", *THOUGHTS))
+    types = [block.get("type") for block in blocks if isinstance(block, dict)]
+    return any(name in types for name in ("reasoning", *THOUGHTS))
 
 
 def too_deep(value: Any, inside: tuple[int, ...]) -> str | None:
-    """Say why a part is not kept inside the parts with these identities; None if it is."""
+    """Return why a part is not kept inside the parts with these identities; None if it is."""
     if id(value) in inside:
         return "a part that holds itself"
     return f"a part nested more than {DEEPEST} levels deep" if len(inside) >= DEEPEST else None

@@ -462,7 +462,7 @@ class _Parts:
         if kind.asks:
             name, args = called(block, kind)
             if not kind.args:  # a server's item, which may hold what its tool has drawn
-                args = without_bytes(args, self.media)
+                args = self._without_bytes(args)
             self._add_call(first_id(block, kind.asks), name, args)
         elif kind.answers:
             self._add_answer(block, kind)
@@ -515,11 +515,17 @@ class _Parts:
         read_keys = {path.partition(".")[0] for path in (*kind.says, *kind.also)}
         for key, part in block.items():
             if key not in read_keys and key not in PROVEN:
-                without_bytes({key: part}, self.media)
+                self._without_bytes({key: part})
 
     def _as_text(self, value: Any) -> str:
         """Return a value that nothing here knows as text; encoded bytes in it count as media."""
-        return as_text(without_bytes(value, self.media))
+        return as_text(self._without_bytes(value))
+
+    def _without_bytes(self, value: Any) -> Any:
+        """Return a value with descriptions of its bytes, which count as media."""
+        value, media = without_bytes(value)
+        self.media += media
+        return value
 
 
 def _has_failed(answer: Mapping[str, Any]) -> bool:

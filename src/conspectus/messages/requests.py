@@ -28,8 +28,12 @@ if TYPE_CHECKING:
 
     from conspectus.messages.message import Source
 
-LEAST_RECALL = 64  # Tokens below which hardly one message could be shown
-RECALLED = "recalled"  # `lc_source` of such a message
+LEAST_RECALL = 64  # tokens below which hardly one message could be shown
+RECALLED = "recalled"  # `lc_source` of a message that shows recalled text
+NEAR_THE_BEGINNING = 16  # messages among which a view has its summary
+SEARCHED_OF_ERROR = 4_000  # characters of an error's text that are searched
+REMEMBERED_MESSAGES = 1_024  # last messages of histories, with what was found before each
+REMEMBERED_SUMMARIES = 256  # summaries, with what is sent of each
 
 REFUSED = re.compile(
     r"prefix_mismatch_behavior|bound to a different conversation|"
@@ -79,7 +83,9 @@ def _is_in_users_role(message: Source | Message) -> bool:
         return False
     # A user who only brings results of tools has said nothing.
     blocks = content if isinstance(content, list) else []
-    return not blocks or not all(isinstance(b, Mapping) and _is_answer(b) for b in blocks)
+    return not blocks or not all(
+        isinstance(block, Mapping) and _is_answer(block) for block in blocks
+    )
 
 
 def _is_answer(block: Mapping[str, Any]) -> bool:
@@ -93,53 +99,60 @@ def newest_user(messages: Sequence[Source | Message]) -> int | None:
     Where hosts wrote all that stands in the user's role, it is the newest of these; None without
     one.
     """
-    place = _newest(messages, is_users, _USERS)
-    return _newest(messages, _is_in_users_role, _IN_USERS_ROLE) if place is None else place
+    position = _find_newest(messages, is_users, _newest_users)
+    if position is None:
+        position = _find_newest(messages, _is_in_users_role, _newest_in_users_role)
+    return position
 
 
-def _newest(
+class _Search(NamedTuple):
+    """What a search for the newest message of some kind has found up to one message."""
+
+    message: ref[Any]
+    """The message at which the search began, going back."""
+
+    distance: int | None
+    """How far before it the found one stands; None if there was none."""
+
+    searched: int
+    """How many messages there were, that one included."""
+
+
+_newest_users: Newest[int, _Search] = Newest(REMEMBERED_MESSAGES)
+"""Searches for messages that a user wrote, by the identity of the message at which they began."""
+
+_newest_in_users_role: Newest[int, _Search] = Newest(REMEMBERED_MESSAGES)
+"""Searches for messages in the user's role, likewise."""
+
+
+def _find_newest(
     messages: Sequence[Source | Message],
     is_wanted: Callable[[Source | Message], bool],
-    places: Newest[int, _Place],
+    searches: Newest[int, _Search],
 ) -> int | None:
-    """Return the place of the newest message that is wanted; None without one.
+    """Return the position of the newest message that is wanted; None without one.
 
     What was found is remembered with the last message, so that a history that grows by the work of
     an agent is not searched back to its beginning at each step.
     """
-    found: int | None = None
-    for at in range(len(messages) - 1, -1, -1):
-        known = places.get(id(messages[at]))
-        if known is None or known.message() is not messages[at]:
-            if not is_wanted(messages[at]):
-                continue
-            found = at
-        elif known.distance is None:
-            if known.searched <= at:  # it stood behind fewer messages then
-                continue
-        elif known.distance > at or not is_wanted(messages[at - known.distance]):
-            continue
-        else:
-            found = at - known.distance
-        break
+    newest: int | None = None
+    for position in range(len(messages) - 1, -1, -1):
+        search = searches.get(id(messages[position]))
+        if search is None or search.message() is not messages[position]:
+            if is_wanted(messages[position]):
+                newest = position
+                break
+        elif search.distance is None:
+            if search.searched > position:  # all messages before it were searched
+                break
+        elif search.distance <= position and is_wanted(messages[position - search.distance]):
+            newest = position - search.distance
+            break
     if messages and is_message(messages[-1]):
         last = len(messages) - 1
-        distance = None if found is None else last - found
-        places.put(id(messages[-1]), _Place(ref(messages[-1]), distance, len(messages)))
-    return found
-
-
-class _Place(NamedTuple):
-    """How far before a message the newest one that is wanted stands; None if none of `searched`."""
-
-    message: ref[Any]
-    distance: int | None
-    searched: int
-
-
-_USERS: Newest[int, _Place] = Newest(1_024)
-_IN_USERS_ROLE: Newest[int, _Place] = Newest(1_024)
-"""By the identity of a message, what was found before it."""
+        distance = None if newest is None else last - newest
+        searches.put(id(messages[-1]), _Search(ref(messages[-1]), distance, len(messages)))
+    return newest
 
 
 def with_recalled(
@@ -150,12 +163,12 @@ def with_recalled(
     Messages before that place are the same at each call of a turn, and stay in caches. If the user
     message also brings results of tools, which must follow their calls, they go behind it.
     """
-    at = newest_user(messages) if recalled is not None else None
-    if recalled is None or at is None:
+    position = newest_user(messages) if recalled is not None else None
+    if recalled is None or position is None:
         return list(messages)
-    if brings_results(messages[at]):  # between a call and its result a provider takes nothing
-        at += 1
-    return [*messages[:at], recalled, *messages[at:]]
+    if brings_results(messages[position]):  # between a call and its result a provider takes nothing
+        position += 1
+    return [*messages[:position], recalled, *messages[position:]]
 
 
 def brings_results(message: Source) -> bool:
@@ -178,11 +191,9 @@ def without_recalled(
     recalled = [message for message in marked if message.id not in ids]
     if not recalled:
         return list(messages), None
-    taken = set(map(id, recalled))
-    return [message for message in messages if id(message) not in taken], recalled[-1]
-
-
-NEAR_THE_BEGINNING = 16  # Messages among which a view has its summary
+    identities = set(map(id, recalled))
+    remaining = [message for message in messages if id(message) not in identities]
+    return remaining, recalled[-1]
 
 
 def without_summary_name(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -190,18 +201,24 @@ def without_summary_name(messages: Sequence[BaseMessage]) -> Sequence[BaseMessag
 
     Hosts know it in their state by that name, and some providers refuse one in the user's role.
     """
-    for place, message in enumerate(messages[:NEAR_THE_BEGINNING]):
+    for position, message in enumerate(messages[:NEAR_THE_BEGINNING]):
         if message.name == SUMMARY_NAME and "conspectus" in message.additional_kwargs:
-            known = _NAMELESS.get(id(message))
-            if known is None or known[0]() is not message:
-                known = ref(message), message.model_copy(update={"name": None})
-                _NAMELESS.put(id(message), known)
-            return [*messages[:place], known[1], *messages[place + 1 :]]
+            return [*messages[:position], _nameless(message), *messages[position + 1 :]]
     return messages
 
 
-_NAMELESS: Newest[int, tuple[ref[Any], BaseMessage]] = Newest(256)
-"""By the identity of a summary: itself, and what is sent of it; the same each time."""
+_nameless_summaries: Newest[int, tuple[ref[Any], BaseMessage]] = Newest(REMEMBERED_SUMMARIES)
+"""By the identity of a summary: itself, weakly, and its copy without a name."""
+
+
+def _nameless(summary: BaseMessage) -> BaseMessage:
+    """Return a summary without its name: the same object each time, as caches compare requests."""
+    remembered = _nameless_summaries.get(id(summary))
+    if remembered is not None and remembered[0]() is summary:
+        return remembered[1]
+    nameless = summary.model_copy(update={"name": None})
+    _nameless_summaries.put(id(summary), (ref(summary), nameless))
+    return nameless
 
 
 def without_stale_thoughts(
@@ -224,55 +241,66 @@ def without_stale_thoughts(
     """
     if kept is None:
         # A provider goes by the role, whoever wrote the message.
-        kept = _newest(view, _is_in_users_role, _IN_USERS_ROLE)
-    end = kept = len(view) if all_of_them or kept is None else min(kept, len(view))
-    while end and not all_of_them and _answers(view[end - 1]):
+        kept = _find_newest(view, _is_in_users_role, _newest_in_users_role)
+    if all_of_them:
+        return [without_thoughts(message) for message in view]
+    kept = len(view) if kept is None else min(kept, len(view))
+    end = kept
+    while end and _brings_only_results(view[end - 1]):
         end -= 1
-    # The message whose calls have just been answered, also beside the user's own words.
-    answered = end < kept or (kept < len(view) and _answers(view[kept]))
-    end -= bool(end) and answered
-    return [thoughtless(message) for message in view[:end]] + list(view[end:])
+    has_results_behind = end < kept or (kept < len(view) and _brings_only_results(view[kept]))
+    if end and has_results_behind:
+        end -= 1  # the message whose calls were answered keeps its thoughts
+    return [*map(without_thoughts, view[:end]), *view[end:]]
 
 
 def refuses_thoughts(error: BaseException) -> bool:
     """Return whether a provider has refused thoughts behind another beginning, with status 400."""
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
-    return status in (400, None) and bool(REFUSED.search(as_text(error)[:4_000]))
+    return status in (400, None) and bool(REFUSED.search(as_text(error)[:SEARCHED_OF_ERROR]))
 
 
-def _answers(message: Any) -> bool:
+def _brings_only_results(message: Any) -> bool:
     """Return whether a message brings results of tools, by its kind or in its blocks."""
     if is_message(message):
         return is_tool_message(message)
     return message.get("role") == "tool" or brings_results(message)
 
 
-def thoughtless(message: Any) -> Any:
+def without_thoughts(message: Any) -> Any:
     """Return a message without its thoughts; itself if it has none, or nothing else."""
-    bound, plain = _bound_kinds(message), not is_message(message)
-    fields = message if plain else vars(message)
-    blocks, update = fields.get("content"), {}
-    if bound and isinstance(blocks, list):
-        rest = [b for b in blocks if not (isinstance(b, Mapping) and b.get("type") in bound)]
-        if not rest and not fields.get("tool_calls"):
+    bound_types = _bound_types(message)
+    if not bound_types:
+        return message
+    fields = vars(message) if is_message(message) else message
+    blocks = fields.get("content")
+    update: dict[str, Any] = {}
+    if isinstance(blocks, list):
+        remaining = [block for block in blocks if not _has_type(block, bound_types)]
+        if not remaining and not fields.get("tool_calls"):
             return message
-        update = {"content": rest} if len(rest) < len(blocks) else {}
-    if not plain:
+        if len(remaining) < len(blocks):
+            update["content"] = remaining
+    if is_message(message):
         return message.model_copy(update=update) if update else message
-    if not update and not (bound and "thinking_blocks" in message):
+    if not update and "thinking_blocks" not in message:
         return message
     return {key: part for key, part in message.items() if key != "thinking_blocks"} | update
 
 
-def _bound_kinds(message: Any) -> frozenset[str]:
-    """Return the kinds of a message's blocks that its provider binds to what stands before."""
+def _has_type(block: Any, types: Collection[str]) -> bool:
+    return isinstance(block, Mapping) and block.get("type") in types
+
+
+def _bound_types(message: Any) -> frozenset[str]:
+    """Return the types of a message's blocks that its provider binds to what stands before."""
     if not is_message(message):
         return THOUGHTS if message.get("role") == "assistant" else frozenset()
     if not is_ai_message(message):
         return frozenset()
-    made_by = message.response_metadata
-    provider, model = made_by.get("model_provider"), str(made_by.get("model_name", "")).lower()
-    claude = "bedrock" in str(provider) and ("claude" in model or "anthropic" in model)
-    if provider == "anthropic" or claude:
+    provider = message.response_metadata.get("model_provider")
+    model = str(message.response_metadata.get("model_name", "")).lower()
+    is_claude = "claude" in model or "anthropic" in model
+    if provider == "anthropic" or ("bedrock" in str(provider) and is_claude):
         return THOUGHTS | {"reasoning"}
     return THOUGHTS if provider is None else frozenset()  # of others, none are bound

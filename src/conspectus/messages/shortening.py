@@ -6,11 +6,11 @@ The table of `blocks` names the parts of a block that may be shortened; the rest
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
 from conspectus.core.items import highest
@@ -27,17 +27,20 @@ from conspectus.messages.blocks import (
 )
 from conspectus.messages.message import Message, Source
 
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
 Count = Callable[[Source], int]
 
-POINTER = "archived as "  # Stands in every clip, before the name of its original
-ARCHIVED = POINTER + "{cite}"  # Where the original is, in the words of a clip
+POINTER = "archived as "  # stands in every clip, before the name of its original
+ARCHIVED = POINTER + "{cite}"  # where the original is, in the words of a clip
 
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
 
 HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
 
-MOST_PER_TOKEN = 8  # Characters that are shown at most, so that never all of a giant is counted
+MAX_PER_TOKEN = 8  # characters that are shown for a token, so that a giant is never counted whole
 
 INPUTS = frozenset({"input_image", "input_file"})
 """Media of OpenAI's Responses, in which an input text is an `input_text`."""
@@ -60,11 +63,11 @@ def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> S
     everything = count(_shown(message, 0, where, everything=False)) > limit
     longest = max([len(message.text), *(len(call.args) for call in message.calls)])
 
-    def fits(size: int) -> bool:
-        return count(_shown(message, size, where, everything)) <= limit
+    def fits(length: int) -> bool:
+        return count(_shown(message, length, where, everything)) <= limit
 
-    size = highest(0, min(longest, MOST_PER_TOKEN * limit), fits)
-    return _shown(message, size, where, everything)
+    length = highest(0, min(longest, MAX_PER_TOKEN * limit), fits)
+    return _shown(message, length, where, everything)
 
 
 def smallest_clip(
@@ -74,27 +77,34 @@ def smallest_clip(
     return min(count(message.source), count(_shown(message, 0, where, everything=not media_stay)))
 
 
-def _shown(message: Message, size: int, where: str, everything: bool) -> Source:
-    """Return a message with each of its texts cut to a size in characters."""
+def _shown(message: Message, length: int, where: str, everything: bool) -> Source:
+    """Return a message with each of its texts cut to so many characters."""
     where = where.replace("{cite}", message.cite)
-    return _Shortening(message, partial(_cut, size, where), where, everything).message()
+    return _Shortening(message, partial(_cut, length, where), where, everything).message()
 
 
-def _cut(size: int, where: str, text: str) -> str:
-    whole, kept = len(text), min(size, len(text))
+def _cut(length: int, where: str, text: str) -> str:
+    """Return the beginning and the end of a text, with a mark between that says what is missing."""
+    whole = len(text)
+    kept = min(length, whole)
     mark = MARK.format(left_out=whole - kept, whole=whole, where=where)
-    if whole <= size + len(mark):
+    if whole <= length + len(mark):
         return text
-    head = int(size * HEAD)
+    head = int(length * HEAD)
     tail = max(0, kept - head)
-    return "\n".join(filter(None, (text[:head], mark, text[-tail:] if tail else "")))
+    parts = (text[:head], mark, text[-tail:] if tail else "")
+    return "\n".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shortening:
     """One message whose long texts are cut.
 
-    With `everything`, media are described and say where they are, and arguments are cut as a whole.
+    Attributes:
+        original: the message.
+        cut: cuts a text.
+        where: says where the original is.
+        everything: whether media are described, with where they are, and arguments cut as a whole.
     """
 
     original: Message
@@ -103,57 +113,68 @@ class _Shortening:
     everything: bool = False
 
     def message(self) -> Source:
+        """Return the message with its texts cut."""
         source = self.original.source
-        if not is_message(source):
-            short: dict[str, Any] = self._block(source) if is_item(source) else self._parts(source)
-            return {**source, **short}
-        extra = source.additional_kwargs
-        if extra.get("type") == "computer_call_output":  # its content is a picture
+        if is_message(source):
+            return self._langchain_message(source)
+        if is_item(source):
+            return {**source, **self._block(source)}
+        return {**source, **self._parts(source)}
+
+    def _langchain_message(self, source: BaseMessage) -> BaseMessage:
+        options = source.additional_kwargs
+        if options.get("type") == "computer_call_output":  # its content is a picture
             return source
-        signed = extra.get(SIGNED_CALLS) or {}
-        more = {**extra, **self._parts(extra, signed)}
-        more["conspectus"] = {"clip_of": self.original.cite}
-        update = {**self._parts(vars(source), signed), "additional_kwargs": more}
+        signed = options.get(SIGNED_CALLS) or {}
+        short_options = {**options, **self._parts(options, signed)}
+        short_options["conspectus"] = {"clip_of": self.original.cite}
+        update = {**self._parts(vars(source), signed), "additional_kwargs": short_options}
         return source.model_copy(update=update)
 
-    def _parts(self, holder: Mapping[str, Any], signed: Any = ()) -> dict[str, Any]:
-        """Return the fields of a message that change."""
-        made: dict[str, Any] = {}
+    def _parts(self, holder: Mapping[str, Any], signed: Collection[str] = ()) -> dict[str, Any]:
+        """Return the fields of a message that change; `signed` are ids of calls that may not."""
+        changed: dict[str, Any] = {}
         if "content" in holder:
-            made["content"] = self._content(holder["content"])
+            changed["content"] = self._content(holder["content"])
         for name in ("tool_calls", "invalid_tool_calls"):
-            if isinstance(calls := holder.get(name), list) and calls:
-                made[name] = [self._call(call, signed) for call in calls]
-        if isinstance(first := holder.get("function_call"), Mapping) and not signed:
-            made["function_call"] = self._call(first, ())
-        return made
+            calls = holder.get(name)
+            if isinstance(calls, list) and calls:
+                changed[name] = [self._call(call, signed) for call in calls]
+        function = holder.get("function_call")
+        if isinstance(function, Mapping) and not signed:
+            changed["function_call"] = self._call(function, ())
+        return changed
 
-    def _call(self, call: Any, signed: Any) -> Any:
+    def _call(self, call: Any, signed: Collection[str]) -> Any:
         """Shorten a call as OpenAI, or as LangChain, writes it."""
-        if not isinstance(call, Mapping):
+        if not isinstance(call, Mapping) or call.get("id") in signed:
             return call
-        return self._fields(call, CALLS) if call.get("id") not in signed else call
+        return self._fields(call, CALLS)
 
     def _content(self, value: Any) -> Any:
+        """Shorten content; blocks of plain text that stand in a row become one."""
         if not isinstance(value, list):
             return self._block(value)
         blocks: list[Any] = []
-        for kind, run in groupby(value, key=plain_text):
+        for text_type, run in groupby(value, key=plain_text):
             parts = list(run)
-            if kind and len(parts) > 1:
-                parts = [{"type": kind, "text": "\n".join(part["text"] for part in parts)}]
+            if text_type and len(parts) > 1:
+                parts = [{"type": text_type, "text": "\n".join(part["text"] for part in parts)}]
             blocks += map(self._block, parts)
         return blocks
 
     def _block(self, value: Any) -> Any:
+        """Shorten a text, or a block as the table says."""
         if isinstance(value, str):
             return self.cut(value)
         if not isinstance(value, Mapping) or stays_whole(value):
             return value
-        name, kind = kind_name(value), kind_of(value)
-        if kind.inside and isinstance(inner := value.get(kind.inside), Mapping):
-            wrapped = kind.inside != name
-            short = self._block(inner) if wrapped else self._fields(inner, kind.short)
+        name = kind_name(value)
+        kind = kind_of(value)
+        inner = value.get(kind.inside) if kind.inside else None
+        if isinstance(inner, Mapping):
+            is_named_by_key = kind.inside == name
+            short = self._fields(inner, kind.short) if is_named_by_key else self._block(inner)
             return {**value, kind.inside: short}
         if kind.media and self.everything and self.original.role != "assistant":
             note = f"{described(value)} ({self.where})"
@@ -161,23 +182,26 @@ class _Shortening:
         return self._fields(value, kind.short)
 
     def _fields(self, value: Mapping[str, Any], short: Short) -> dict[str, Any]:
-        made = dict(value)
+        """Shorten the fields that a row of the table names."""
+        fields = dict(value)
         for path, how in short:
             outer, _, name = path.rpartition(".")
-            holder = made.get(outer) if outer else made
+            holder = fields.get(outer) if outer else fields
             if isinstance(holder, Mapping) and name in holder:
                 changed = {**holder, name: self._field(holder[name], how)}
-                made = {**made, outer: changed} if outer else changed
-        return made
+                fields = {**fields, outer: changed} if outer else changed
+        return fields
 
     def _field(self, value: Any, how: How) -> Any:
+        """Shorten one field; see `How`."""
         if how == "content":
             return self._content(value)
         if isinstance(value, str):
             return self._json(value) if how == "json" else self.cut(value)
         if how == "object" and self.everything:
             text = json.dumps(value, default=str)
-            if (short := self.cut(text)) != text:
+            short = self.cut(text)
+            if short != text:
                 return {"clipped": short}
         if isinstance(value, Mapping):
             return {key: self._field(part, "strings") for key, part in value.items()}
@@ -192,5 +216,5 @@ class _Shortening:
         except (ValueError, RecursionError):
             short = self.cut(value)
             return value if short == value else json.dumps({"clipped": short})
-        made = self._field(parsed, "object")
-        return value if made == parsed else json.dumps(made, ensure_ascii=False)
+        shortened = self._field(parsed, "object")
+        return value if shortened == parsed else json.dumps(shortened, ensure_ascii=False)
