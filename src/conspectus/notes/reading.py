@@ -97,7 +97,8 @@ class _Reader:
     lines: list[Line] = field(default_factory=list)
     todo: tuple[str, ...] | None = None  # the newest list
     skill_files: dict[str, str] = field(default_factory=dict)
-    calls: dict[str, Line] = field(default_factory=dict)  # the newest of each id
+    calls: dict[str, list[Line]] = field(default_factory=dict)  # since the user spoke, by their ids
+    earlier_calls: dict[str, Line] = field(default_factory=dict)  # before, the newest of each id
     todos: dict[str, str] = field(default_factory=dict)  # arguments with a list, by call
 
     def read(self, message: Message, place: int) -> None:
@@ -106,6 +107,9 @@ class _Reader:
         What a host states for the whole thread has left because a newer statement is in view.
         """
         own, role = message.own.strip(), message.role
+        if own and role == "user":
+            self.earlier_calls |= {name: calls[-1] for name, calls in self.calls.items()}
+            self.calls = {}
         if own and not message.calls and role != "tool" and not standing_topics(message):
             by = self._speaker(message)
             kind: Kind = "agent" if by or role != "user" else "said"
@@ -147,16 +151,20 @@ class _Reader:
             effect=tool.effect,
             span=(place, place),
         )
-        self.calls[call.id] = line
+        self.calls.setdefault(call.id, []).append(line)
         self.lines.append(line)
 
     def _result(self, message: Message, result: Result, place: int, failed: bool) -> None:
-        # Ids come again: a result belongs to the nearest call before it, as in the core. An older
-        # call that was never answered stays so.
-        line = self.calls.get(result.call)
-        if line is None:
+        # Ids come again: since the user spoke, the first call without an answer has it, else the
+        # last one. An earlier call that was never answered has it where there is no other.
+        calls = self.calls.get(result.call)
+        if calls is not None:
+            line = next((call for call in calls if not call.outcome), calls[-1])
+        elif result.call in self.earlier_calls:
+            line = self.earlier_calls[result.call]
+        else:
             line = Line("done", call="result", span=(place, place))
-            self.calls[result.call] = line
+            self.earlier_calls[result.call] = line
             self.lines.append(line)
         tool, shape = self.tools[line.call], shape_of(without_encoded(result.text))
         if self.skills is not None and not failed:
