@@ -37,6 +37,18 @@ def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
     assert compactor.recall("SECRET-7788", thread_id="t").hits
 
 
+def test_an_older_clip_that_is_sent_again_is_shown_as_short_as_the_newest():
+    compactor = engine(window=3_000)
+    question = user("Read this log. " + " ".join(f"line {n} is ok" for n in range(3_000)))
+    first = list(compacted([question], compactor).messages)
+    state = [*first, assistant("", ("c", "word " * 1_500))]
+    shorter = compacted(state, compactor)
+    assert len(str(shorter.messages[0])) < len(str(first[0]))
+    again = compacted(state, compactor)
+    assert again.outcome == "kept", "the record in force has done it"
+    assert again.messages == shorter.messages
+
+
 @pytest.mark.parametrize("named", [{}, {"id": "y"}], ids=["no id", "the same id"])
 def test_a_message_that_is_said_again_is_another_message(named):
     compactor = engine(keep=("messages", 2))

@@ -13,7 +13,7 @@ from conspectus.core.records import Chain
 from conspectus.engine.folding import bears_mark, fold
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.sliding import RECENT, contents_of, goes_on_from, up_to_last_answer
-from conspectus.engine.view import View, view_of
+from conspectus.engine.view import View, clipped_again, is_outdated_clip, view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.alternation import bears_joined_mark
@@ -42,10 +42,28 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     view = await find_branch(history, entries, in_force.chain, goes_on=goes_on)
     # What comes behind the last answer may be asked in other words, or not at all.
     history.session.recent_contents = contents[: up_to_last_answer(entries)][-RECENT:]
+    view = await _with_newest_clips(view)
     if view.chain == in_force.chain or history.head is not None or history.draft_only:
         return replace(view, pointer=in_force.pointer)
     await follow(history, view.chain)
     return replace(view, pointer=view.head_id or "")
+
+
+async def _with_newest_clips(view: View) -> View:
+    """Show messages as the newest record truncates them, where they came back by an older one.
+
+    The older clip is longer, and the originals are in the archive.
+    """
+    outdated = {item.key for item in view.items if is_outdated_clip(item)}
+    if not outdated:
+        return view
+    originals = await view.history.store.find_originals(sorted(outdated))
+    engine = view.history.engine
+    items = tuple(
+        clipped_again(item, originals[item.key], engine) if item.key in originals else item
+        for item in view.items
+    )
+    return replace(view, items=items)
 
 
 def _goes_on(history: HistoryContext, contents: Sequence[str]) -> bool:

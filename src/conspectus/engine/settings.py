@@ -157,7 +157,8 @@ class CommonSettings(Checked):
     """What happens when no summariser succeeds.
 
     `"degrade"` keeps the history while there is room, and else uses the embedded summariser;
-    `"keep"` keeps it; `"raise"` raises.
+    `"keep"` keeps it; `"raise"` raises. In an agent whose window asks before a trigger in tokens
+    does, no summariser is asked, and notes are made by rules whatever this says.
     """
     redact: Redact = None
     """Takes secrets out of all that is archived, indexed, summarised, noted or passed to hooks.
@@ -254,7 +255,8 @@ class PythonSettings(Checked):
 
     A `Summarizer`, a chat model, a `provider:model` string, a callable or Runnable that takes
     messages and returns text, or `"embedded"`, the `EmbeddedSummarizer`, which extracts by rules
-    and needs no model and no network; a model is recommended.
+    and needs no model and no network; a model is recommended. In an agent whose window asks before
+    a trigger in tokens does, notes are made by rules.
     """
     fallbacks: Fallbacks = ()
     """Summarisers to try in turn when the first one fails."""

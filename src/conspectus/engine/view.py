@@ -243,10 +243,35 @@ def _shown(entry: Message, remaining: Remaining, engine: Engine) -> tuple[Source
     mark = remaining.clip
     if mark is None or remaining.came_clipped:
         return entry.source, mark
-    short = clip(entry, mark.limit, engine.meter.scaled(1.0).message, mark.where or ARCHIVED)
+    short = _clip_by(mark, entry, engine)
+    return (entry.source, None) if short is None else (short, mark)
+
+
+def _clip_by(mark: ClipMark, original: Message, engine: Engine) -> Source | None:
+    """Show a message as its record did; None where it would come out in another way.
+
+    Its tokens are counted in another way then. Sent back, it would not be known.
+    """
+    count = engine.meter.scaled(1.0).message
+    short = clip(original, mark.limit, count, mark.where or ARCHIVED)
     if mark.shown and clip_text(read_messages([short])[0]) != mark.shown:
-        return entry.source, None  # counted in another way: sent back, it would not be known
-    return short, mark
+        return None
+    return short
+
+
+def is_outdated_clip(item: ViewItem) -> bool:
+    """Tell whether a message came back as an older record has truncated it, and not the newest."""
+    if item.entry is None or item.mark is None or not item.came_clipped:
+        return False
+    return bool(item.mark.shown) and clip_text(item.entry) != item.mark.shown
+
+
+def clipped_again(item: ViewItem, original: Message, engine: Engine) -> ViewItem:
+    """Show a message that came back as an older record has truncated it as the newest does."""
+    short = None if item.mark is None else _clip_by(item.mark, original, engine)
+    if short is None:
+        return item
+    return replace(item, source=short, tokens=engine.meter.message(short))
 
 
 def _tokens_of(entry: Message, source: Source, engine: Engine) -> int:
