@@ -12,17 +12,23 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
-waiting: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
-    "conspectus waiting", default=nullcontext
+giving_up_turn: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
+    "conspectus giving up the turn", default=nullcontext
 )
-"""As in `with waiting.get()():`, around what the work here waits for; others compute meanwhile."""
+"""How the work here gives up its turn for a while; by default it has none."""
+
+
+def others_may_compute() -> AbstractContextManager[None]:
+    """Let others compute in a `with` block, around what the work here waits for."""
+    return giving_up_turn.get()()
 
 
 class Turn:
     """The turn of the threads beside one loop."""
 
     def __init__(self) -> None:
-        self._lock, self._holder = threading.Lock(), 0
+        self._lock = threading.Lock()
+        self._holder = 0  # the thread whose turn it is; 0 for none
 
     @contextmanager
     def taken(self) -> Iterator[None]:
@@ -31,15 +37,15 @@ class Turn:
         try:
             yield
         finally:
-            self._give()
+            self._give_up()
 
     @contextmanager
-    def given(self) -> Iterator[None]:
-        """Let others compute; a thread that has no turn has none to give."""
+    def given_up(self) -> Iterator[None]:
+        """Let others compute; a thread that has no turn has none to give up."""
         if self._holder != threading.get_ident():
             yield
             return
-        self._give()
+        self._give_up()
         try:
             yield
         finally:
@@ -49,6 +55,6 @@ class Turn:
         self._lock.acquire()
         self._holder = threading.get_ident()
 
-    def _give(self) -> None:
+    def _give_up(self) -> None:
         self._holder = 0
         self._lock.release()

@@ -24,7 +24,7 @@ from inspect import iscoroutinefunction
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from conspectus._turns import Turn, waiting
+from conspectus._turns import Turn, giving_up_turn
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -175,7 +175,7 @@ async def gather(
     if limit <= 1 or len(items) <= 1:
         return [await work(item) for item in items]
     step = mode.stepped if isinstance(mode, _Beside) else _stepped
-    others = mode.turn.given() if isinstance(mode, _Beside) else nullcontext()
+    others = mode.turn.given_up() if isinstance(mode, _Beside) else nullcontext()
     gate, failures, answers = threading.Semaphore(limit), list[BaseException](), list[Any]()
 
     def start(item: S) -> T | None:
@@ -240,14 +240,14 @@ class _Beside:
     def stepped(self, body: Awaitable[T]) -> T:
         """Run a coroutine to its end, while no other one computes beside this loop."""
         _MODE.set(self)
-        waiting.set(self.turn.given)
+        giving_up_turn.set(self.turn.given_up)
         with self.turn.taken():
             return _stepped(body)
 
     def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
         if self.cancelled.is_set():
             raise asyncio.CancelledError
-        with self.turn.given():
+        with self.turn.given_up():
             if acall is None:
                 return within(call, timeout)
             try:
@@ -288,7 +288,7 @@ class _Outliving(_Beside):
 
     def stepped(self, body: Awaitable[T]) -> T:
         _MODE.set(self)
-        waiting.set(nullcontext)
+        giving_up_turn.set(nullcontext)
         return _stepped(body)
 
     def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:

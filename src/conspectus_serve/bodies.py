@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus_serve.numbers import Reader
 from conspectus_serve.protocols import Refusal
 from conspectus_serve.trails import Trail
@@ -37,7 +37,7 @@ class Bodies:
     """Read bodies, and remember the newest ones: clients send their history again and again."""
 
     def __init__(self) -> None:
-        self._newest = Newest[int, Body](KNOWN, LARGEST, attrgetter("size"))
+        self._newest = BoundedCache[int, Body](KNOWN, LARGEST, attrgetter("size"))
 
     def known(self, tenant: str, raw: bytes, field: str) -> Body | None:
         """Return a known body from whose history, in a `field`, this one may go on."""

@@ -16,7 +16,7 @@ from functools import partial
 from operator import is_
 from typing import Any
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Size, Window
@@ -79,7 +79,7 @@ class Fitter:
         self._holds = not config.redact  # what is held is kept as it was sent
         self.compacts = self._holds and settings.compaction == "here"  # for those who ask for it
         self._recall = Recall(settings.recall_tokens)
-        self._locks, self._turn = Newest[Scope, asyncio.Lock](256), asyncio.Semaphore(1)
+        self._locks, self._turn = BoundedCache[Scope, asyncio.Lock](256), asyncio.Semaphore(1)
 
     async def in_turn(self, call: Callable[..., None], *args: Any) -> None:
         """Make a call that computes for long in a thread, and no other one at the same time.

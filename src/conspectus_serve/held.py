@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive
 from conspectus.core.records import Cost
 from conspectus_serve.protocols import COMPACT, Refusal
@@ -49,8 +49,8 @@ class HeldHistories:
     """Keep parts of histories, and find a history by the name of its last part."""
 
     def __init__(self, archive: Archive) -> None:
-        self._archive, self._newest = archive, Newest[tuple[str, str], Held](REMEMBERED)
-        self._deleted = Newest[tuple[str, str], bool](DELETED_NAMES)
+        self._archive, self._newest = archive, BoundedCache[tuple[str, str], Held](REMEMBERED)
+        self._deleted = BoundedCache[tuple[str, str], bool](DELETED_NAMES)
 
     def find(self, tenant: str, name: str) -> Held | None:
         """Return the history up to a response, or behind an item; None if it is not all held.

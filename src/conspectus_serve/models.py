@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus.config.building import declared_window, settings_of
@@ -110,8 +110,8 @@ class Models:
         self._settings, self._config, self._archive = settings, config, archive
         self.engine, self.meter = lru_cache(KNOWN)(self._engine), lru_cache(KNOWN)(self._meter)
         self._set_window = lru_cache(KNOWN)(self._window_that_is_set)
-        self._schemas = Newest[tuple[str, str], int](SCHEMAS)
-        self._learned = Newest[tuple[str, str], Learned](LEARNED)
+        self._schemas = BoundedCache[tuple[str, str], int](SCHEMAS)
+        self._learned = BoundedCache[tuple[str, str], Learned](LEARNED)
         arguments = settings_of(config)
         self._counter = arguments["token_counter"] if config.token_counter else None
         # That of the endpoint's own section goes before that of `summarization:`.

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.errors import ArchiveError
@@ -31,7 +31,7 @@ class Recall:
 
     def __init__(self, tokens: int) -> None:
         self._tokens = tokens
-        self._chosen = Newest[tuple[Scope, str, str], str](TURNS)
+        self._chosen = BoundedCache[tuple[Scope, str, str], str](TURNS)
 
     def shown(
         self,

@@ -22,7 +22,7 @@ from itertools import islice
 from operator import attrgetter, is_
 from typing import Any
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.engine.sliding import MOST_KEPT, joint_of, run_of
 from conspectus.errors import ArchiveError
@@ -96,7 +96,7 @@ class Places:
         self._archive, self._health = archive, health
         self._turn, self._lock = threading.Lock(), threading.Lock()
         self._waiting = dict[tuple[str, str], dict[str, Any]]()
-        self._near = Newest[tuple[str, str], str](GUESSED)
+        self._near = BoundedCache[tuple[str, str], str](GUESSED)
 
     def find(self, tenant: str, trail: Trail, hint: str = "") -> Match:
         """Find the thread from which a history goes on, or begin a new one.
@@ -271,8 +271,8 @@ class Originals:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._seen = Newest[Scope, Seen](THREADS, CHARACTERS, attrgetter("size"))
-        self._covered = Newest[tuple[Scope, str], dict[str, dict[str, Any]]](CHAINS)
+        self._seen = BoundedCache[Scope, Seen](THREADS, CHARACTERS, attrgetter("size"))
+        self._covered = BoundedCache[tuple[Scope, str], dict[str, dict[str, Any]]](CHAINS)
 
     def restored(
         self, scope: Scope, head: str, trail: Trail, marks: list[Mark]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.errors import MessageError
 from conspectus.messages import Message, read_message
 from conspectus.messages.blocks import kind_of, without_cache_marks
@@ -81,7 +81,7 @@ class Trail:
         return kind == self.kind and len(known) <= len(history) and all(map(is_, known, history))
 
 
-_KNOWN = Newest[int, Mark](KNOWN)
+_KNOWN = BoundedCache[int, Mark](KNOWN)
 
 
 def trail_of(

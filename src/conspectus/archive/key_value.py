@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.stores import ArchiveStore, SearchIndex
@@ -37,7 +37,7 @@ class KeyValueStore(ArchiveStore):
 
     def __init__(self, ttl: float | None = None) -> None:
         self.ttl = ttl
-        self._indexes: Newest[Scope, _MemoryIndex] = Newest(INDEXES)
+        self._indexes: BoundedCache[Scope, _MemoryIndex] = BoundedCache(INDEXES)
 
     def search_index(self, scope: Scope, keys: Collection[str]) -> SearchIndex:
         """Return an index in memory that has the words of these originals, and of no others."""

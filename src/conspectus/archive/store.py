@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, cast
 from uuid import uuid4
 
+from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_store
-from conspectus._newest import Newest
 from conspectus.archive.address import check_seconds, opened
 from conspectus.archive.guard import Guarded
 from conspectus.archive.langgraph import LangGraphStore
@@ -102,7 +102,7 @@ class Archive:
         self.ttl: float | None = guarded.ttl
         self.timeout = timeout
         # By scope and head, each with its newest record as it is stored.
-        self._chains: Newest[tuple[Scope, str], tuple[bytes, Chain]] = Newest(
+        self._chains: BoundedCache[tuple[Scope, str], tuple[bytes, Chain]] = BoundedCache(
             CACHED_CHAINS, CACHED_RECORDS, lambda cached: len(cached[1])
         )
 

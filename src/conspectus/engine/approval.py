@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conspectus._turns import waiting
+from conspectus._turns import others_may_compute
 from conspectus.core.records import Draft
 from conspectus.engine.hooks import Preview, PreviewRequest
 from conspectus.engine.leaving import Leaving, body_of
@@ -76,7 +76,7 @@ async def _as_text_of_summary(leaving: Leaving, answer: str) -> str:
 
 def _answer(ask: Preview, request: PreviewRequest) -> str | None:
     """Ask the person; None refuses."""
-    with waiting.get()():
+    with others_may_compute():
         answer = ask(request)
     if answer is not None and not isinstance(answer, str):
         raise SummaryError(f"answer a preview by text, or None to refuse: not {answer!r:.70}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from conspectus._turns import waiting
+from conspectus._turns import others_may_compute
 from conspectus.core.items import Compact
 from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
 from conspectus.core.records import Chain, mark_of
@@ -374,7 +374,7 @@ async def notify(
         data |= dict(zip(texts, clean, strict=True))
     data |= {"thread_id": scope.thread, "session": scope.session}
     try:
-        with waiting.get()():
+        with others_may_compute():
             engine.on_event(event, data)
     except Exception:
         log("on_event_failed", "on_event failed at %r", event, exc_info=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Scope
 from conspectus.core.items import Role, Size
 from conspectus.core.plan import foreseen
@@ -83,8 +83,12 @@ class SessionMemory:
     # Where there is no archive: the records in force, other chains by the name of their newest
     # record, and drafts by the name of their plan.
     chain: Chain = ()
-    chains: Newest[str, Chain] = field(default_factory=lambda: Newest(KEPT_OF_A_SESSION))
-    drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT_OF_A_SESSION))
+    chains: BoundedCache[str, Chain] = field(
+        default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
+    )
+    drafts: BoundedCache[str, Draft] = field(
+        default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
+    )
     failed: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered_requests: int = 0  # how many of its requests were answered
@@ -111,8 +115,8 @@ class Memory:
     """The bounded memory of a process."""
 
     def __init__(self) -> None:
-        self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
-        self.quiet_histories: Newest[Scope, QuietHistory] = Newest(
+        self._sessions: BoundedCache[Scope, SessionMemory] = BoundedCache(THREADS)
+        self.quiet_histories: BoundedCache[Scope, QuietHistory] = BoundedCache(
             THREADS, CHARACTERS, attrgetter("characters")
         )
 

@@ -11,7 +11,7 @@ from math import inf
 from typing import Literal, Self
 from weakref import WeakSet
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.archive.guard import Gate
 from conspectus.bridge import Driver, arun, io, is_held, outliving, pause, run
@@ -104,7 +104,7 @@ class Preparations:
 
     def __init__(self) -> None:
         self.closed = False
-        self.latest: Newest[Scope, Preparation] = Newest(SESSIONS)
+        self.latest: BoundedCache[Scope, Preparation] = BoundedCache(SESSIONS)
 
     def may_begin(self, scope: Scope, head: str, size: Size) -> bool:
         """Tell whether another preparation may begin for a history of this size.

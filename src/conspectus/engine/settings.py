@@ -18,7 +18,7 @@ from annotated_types import Ge, Gt, Le, Unit
 
 from conspectus._arguments import Check, Checked
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
-from conspectus._turns import waiting
+from conspectus._turns import others_may_compute
 from conspectus.archive import Archive
 from conspectus.bridge import is_async
 from conspectus.core.items import Window
@@ -573,7 +573,7 @@ def predicate(pin: Pin) -> Callable[[Any], bool] | None:
 
     def pinned(message: Any) -> bool:
         try:
-            with waiting.get()():
+            with others_may_compute():
                 return bool(pin(message))
         except Exception as error:
             raise PolicyError(

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import AnyMessage
 
+from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import named
-from conspectus._newest import Newest
 from conspectus.langchain.state import HeadState
 from conspectus.messages.alternation import (
     AlternateRoles,
@@ -45,7 +45,7 @@ class Forms:
 
     def __init__(self, setting: AlternateRoles) -> None:
         self._setting: AlternateRoles = setting
-        self._learned = Newest[str, frozenset[Form]](MODELS)
+        self._learned = BoundedCache[str, frozenset[Form]](MODELS)
         self._has_learned = False
 
     def learned(self, model: object) -> frozenset[Form]:

@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
 from conspectus._arguments import Check, unknown_argument
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import is_async
 from conspectus.core.items import Window
@@ -183,12 +183,12 @@ class Setup:
         self.settings = replace(settings, archive=self.engine.archive)
 
         self.forms = Forms(settings.alternate_roles)
-        self.sessions = Newest[tuple[str, str, str], SessionCache](
+        self.sessions = BoundedCache[tuple[str, str, str], SessionCache](
             THREADS, CHARACTERS, attrgetter("characters")
         )
-        self.tools = Newest[tuple[int, ...], Any](TOOL_SETS)
+        self.tools = BoundedCache[tuple[int, ...], Any](TOOL_SETS)
         self._texts_logged = set[str]()
-        self._archives = Newest[int, tuple[BaseStore, Archive]](STORES)
+        self._archives = BoundedCache[int, tuple[BaseStore, Archive]](STORES)
 
     def _engine(self, settings: SummarizationSettings, meter: TokenMeter) -> Engine:
         # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and

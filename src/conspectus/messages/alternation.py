@@ -17,8 +17,8 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import KeyedRef
 
+from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_message
-from conspectus._newest import Newest
 from conspectus.messages.framing import is_summary_message, summary_message, summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import Message, Source, as_text, decode
@@ -84,7 +84,7 @@ class JoinedMessage(NamedTuple):
         return all(map(is_, self.parts, messages)) and all(map(is_, self.contents, contents))
 
 
-_newest_joins: Newest[tuple[int, ...], JoinedMessage] = Newest(REMEMBERED_JOINS)
+_newest_joins: BoundedCache[tuple[int, ...], JoinedMessage] = BoundedCache(REMEMBERED_JOINS)
 """The newest joined messages, by the identities of their parts."""
 
 _parts_of: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}

@@ -14,8 +14,8 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 from weakref import KeyedRef
 
+from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_message
-from conspectus._newest import Newest
 from conspectus.core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import (
@@ -84,7 +84,7 @@ _NOT_OF_TEXT = frozenset(("type", "id", "index", "content", CACHE))
 
 _fields_but_source = attrgetter(*(field.name for field in fields(Message)[1:]))
 
-_of_dicts = Newest[Hashable, tuple[int, list[Message]]](THREADS, CHARACTERS, itemgetter(0))
+_of_dicts = BoundedCache[Hashable, tuple[int, list[Message]]](THREADS, CHARACTERS, itemgetter(0))
 """The dicts of the newest history of each thread, as read, with the characters in them."""
 
 _of_objects: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
+from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_ai_message, is_message, is_tool_message
-from conspectus._newest import Newest
 from conspectus.messages.blocks import blocks_of, kind_of, opened
 from conspectus.messages.framing import SUMMARY_NAME, is_summary_message
 from conspectus.messages.hosts import is_host_message
@@ -118,17 +118,17 @@ class _Search(NamedTuple):
     """How many messages there were, that one included."""
 
 
-_newest_users: Newest[int, _Search] = Newest(REMEMBERED_MESSAGES)
+_newest_users: BoundedCache[int, _Search] = BoundedCache(REMEMBERED_MESSAGES)
 """Searches for messages that a user wrote, by the identity of the message at which they began."""
 
-_newest_in_users_role: Newest[int, _Search] = Newest(REMEMBERED_MESSAGES)
+_newest_in_users_role: BoundedCache[int, _Search] = BoundedCache(REMEMBERED_MESSAGES)
 """Searches for messages in the user's role, likewise."""
 
 
 def _find_newest(
     messages: Sequence[Source | Message],
     is_wanted: Callable[[Source | Message], bool],
-    searches: Newest[int, _Search],
+    searches: BoundedCache[int, _Search],
 ) -> int | None:
     """Return the position of the newest message that is wanted; None without one.
 
@@ -207,7 +207,9 @@ def without_summary_name(messages: Sequence[BaseMessage]) -> Sequence[BaseMessag
     return messages
 
 
-_nameless_summaries: Newest[int, tuple[ref[Any], BaseMessage]] = Newest(REMEMBERED_SUMMARIES)
+_nameless_summaries: BoundedCache[int, tuple[ref[Any], BaseMessage]] = BoundedCache(
+    REMEMBERED_SUMMARIES
+)
 """By the identity of a summary: itself, weakly, and its copy without a name."""
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Literal
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.core.records import from_plain, to_plain
 
 Kind = Literal["said", "done", "agent", "found"]
@@ -180,7 +180,7 @@ class Segment:
         return replace(segment, lines=lines)
 
 
-_known: Newest[int, tuple[Any, tuple[Line, ...]]] = Newest(SEGMENTS)
+_known: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(SEGMENTS)
 """Lines by the identity of their plain data, which records share: reading takes long."""
 
 

@@ -16,7 +16,7 @@ from contextvars import ContextVar, Token, copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from conspectus._turns import waiting
+from conspectus._turns import others_may_compute
 from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
 from conspectus.observe.event import FIELDS as FIELDS
@@ -226,7 +226,7 @@ def error_fields(error: BaseException) -> dict[str, str]:
 def _call(listener: Listener, method: Listener, event: Event) -> Any:
     """Call a listener by one of its methods; log its failure once for each class of error."""
     try:
-        with waiting.get()():
+        with others_may_compute():
             return method(event)
     except Exception as error:
         key = (id(listener), type(error).__qualname__)

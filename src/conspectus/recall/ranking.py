@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.archive.store import Archive
 from conspectus.archive.values import Scope, SearchRow, manifest
 from conspectus.core.records import Chain
@@ -43,7 +43,7 @@ is an agent's own reasoning, or its task, and yields to nothing."""
 
 WEAK = 0.2  # Share of the best score below which nothing is shown
 
-_ORDERS: Newest[str, tuple[Sequence[str], Mapping[str, int]]] = Newest(
+_ORDERS: BoundedCache[str, tuple[Sequence[str], Mapping[str, int]]] = BoundedCache(
     64, 500_000, lambda order: len(order[0])
 )
 """By the id of a record, a hash of all that its chain covers: the keys in order, their places."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from conspectus import _imports
-from conspectus._newest import Newest
+from conspectus._bounded_cache import BoundedCache
 from conspectus.bridge import StepTimeout, io
 from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import Message, read_messages
@@ -94,8 +94,8 @@ class Redaction:
     identity: str
     timeout: float | None = None
     values: Values = field(default_factory=dict, repr=False)
-    clean: Newest[tuple[str | None, str], int] = field(
-        default_factory=lambda: Newest(*CLEAN, int), compare=False
+    clean: BoundedCache[tuple[str | None, str], int] = field(
+        default_factory=lambda: BoundedCache(*CLEAN, int), compare=False
     )
 
     @classmethod

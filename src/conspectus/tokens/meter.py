@@ -16,8 +16,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import innermost, is_message, named
-from conspectus._newest import Newest
 from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.messages.message import message_of
@@ -286,7 +286,7 @@ class MessageCounter:
         if iscoroutinefunction(counter):
             raise PolicyError("token_counter must be a function that answers at once, not async")
         self._counter, self._estimate, self._logged = counter, estimate, False
-        self._known: Newest[bytes, int] = Newest(COUNTS_KEPT)
+        self._known: BoundedCache[bytes, int] = BoundedCache(COUNTS_KEPT)
 
     @cached_property
     def base(self) -> int:
