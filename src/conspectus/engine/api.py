@@ -52,6 +52,8 @@ CALLER = 4  # frames from a warning of `_build` to the line that makes the compa
 class Compactor(Attributes, Closing):
     """Keep histories inside a window, and every original within reach.
 
+    Its arguments are the fields of `CompactorSettings`.
+
     It is a context manager: after the block nothing is prepared any more, and an archive that it
     has opened is closed; see `close`. `copy.deepcopy` shares its archive, and without one what this
     process remembers; `pickle` takes the settings, and opens the archive again by its address.
@@ -70,19 +72,19 @@ class Compactor(Attributes, Closing):
     def __init__(self, settings: CompactorSettings) -> None:
         self._build(settings, Memory())
 
-    def _build(self, given: CompactorSettings, memory: Memory) -> None:
-        self._given = given
-        model = model_of(given.model, given.summarizer)
-        window = profile_window(model) if given.window is None else given.window
-        room = window_of(window, given.reserved_tokens)
-        trigger = given.trigger
+    def _build(self, settings: CompactorSettings, memory: Memory) -> None:
+        self._settings = settings  # as they were given: a copy reads them anew
+        model = model_of(settings.model, settings.summarizer)
+        window = profile_window(model) if settings.window is None else settings.window
+        room = window_of(window, settings.reserved_tokens)
+        trigger = settings.trigger
         if trigger is None:
             if room is None and model is not None:
                 log("no_window", NO_WINDOW, level=logging.INFO)
             # As in Deep Agents.
             trigger = ("tokens", 170_000) if room is None else ("fraction", 0.85)
-        settings = replace(given, model=model, trigger=trigger)
-        policy = replace(settings.policy(), keep_is_set=given.keep is not None)
+        settings = replace(settings, model=model, trigger=trigger)
+        policy = replace(settings.policy(), keep_is_set=settings.keep is not None)
         if policy.needs_window and room is None:
             raise PolicyError(
                 "a fraction needs to know the window of the model that answers: pass window=<its "
@@ -96,7 +98,7 @@ class Compactor(Attributes, Closing):
         self.policy = self._engine.policy
         self.archive = self._engine.archive
         self._background = self._engine.background
-        self._opened = self.archive if isinstance(given.archive, (str, Path)) else None
+        self._opened = self.archive if isinstance(settings.archive, (str, Path)) else None
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
@@ -121,7 +123,7 @@ class Compactor(Attributes, Closing):
 
         So it goes on with the same histories; the one that opened the archive closes it.
         """
-        return self._of(replace(self._given, archive=self.archive), self._engine.memory)
+        return self._of(replace(self._settings, archive=self.archive), self._engine.memory)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the settings: who reads them opens the archive again, by its address.
@@ -129,14 +131,14 @@ class Compactor(Attributes, Closing):
         Raises:
             TypeError: the archive has no address, or ends with this process.
         """
-        archive = self._given.archive
+        archive = self._settings.archive
         if archive in (":memory:", "memory:") or not isinstance(archive, (str, Path, type(None))):
             where = "in memory" if isinstance(archive, str) else f"a {type(archive).__name__}"
             raise TypeError(
                 f"a Compactor whose archive is {where} cannot be pickled, as no other process "
                 "could open that: give archive= a path or the URL of a database"
             )
-        return type(self)._of, (self._given,)
+        return type(self)._of, (self._settings,)
 
     @classmethod
     def _of(cls, settings: CompactorSettings, memory: Memory | None = None) -> Self:
@@ -199,22 +201,22 @@ class Compactor(Attributes, Closing):
     ) -> CompactionResult:
         engine = self._engine
         history = HistoryContext(engine, scope, self._room)
-        given = as_messages(messages)
+        sources = as_messages(messages)
         words = plain_words(focus, "focus")
-        work = compact_messages(history, given, force=force, focus=words)
+        work = compact_messages(history, sources, force=force, focus=words)
         try:
             result = await heard_by(engine.listeners, work)
         except ArchiveError as error:
             if engine.settings.on_failure == "raise":
                 raise
-            result = await heard_by(engine.listeners, aside(unreadable(history, given, error)))
-        ours = (str(m.id).startswith("summary-") for m in given if is_message(m))
-        if result.record is not None and sum(ours) == 2:  # said once, as there are more next time
-            log("summaries_merged", MERGED)
-        hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
+            result = await heard_by(engine.listeners, aside(unreadable(history, sources, error)))
+        if result.record is not None:
+            _warn_of_merged_summaries(sources)
+        summaries = filter(is_summary_message, filter(is_message, result.messages))
+        hide_from_streams(summaries)
         if self._last_request is not None:
-            last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
-            engine.memory.of(scope).last_request = last
+            request = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
+            engine.memory.of(scope).last_request = request
         return result
 
     def prepare(
@@ -244,8 +246,10 @@ class Compactor(Attributes, Closing):
 
         Example:
             >>> compactor = Compactor(window=8_000, background=True)
-            >>> ahead = compactor.prepare([{"role": "user", "content": "hi"}], thread_id="t")
-            >>> ahead.wait(10), ahead.outcome
+            >>> preparation = compactor.prepare(
+            ...     [{"role": "user", "content": "hi"}], thread_id="t"
+            ... )
+            >>> preparation.wait(10), preparation.outcome
             (True, 'nothing')
         """
         scope = scope_of(tenant, thread_id, session)
@@ -271,10 +275,10 @@ class Compactor(Attributes, Closing):
         """Find archived originals again, among those in reach of the record in force.
 
         Args:
-            query: words to look for; with `id` or `range`, there alone; or
-            id: a message id, or one cited in a summary; or
+            query: words to look for; with `id` or `range`, in those messages only.
+            id: the id of a message, or one that a summary cites.
             at: characters of that message to skip.
-            range: two of them, for all messages between, both included.
+            range: two ids, for all messages from the first to the second, both included.
             thread_id, tenant, session: as for `compact`.
             tokens: most tokens of the result's text.
 
@@ -306,15 +310,23 @@ class Compactor(Attributes, Closing):
         )
 
     async def _recall(self, scope: Scope, **request: Any) -> RecallResult:
-        archive, engine = self.archive, self._engine
+        archive = self.archive
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
         chain = await archive.flow(archive.in_force, scope)
-        asked = any(request[way] is not None for way in ("query", "id", "range"))
-        if asked and not chain:
-            known = await archive.flow(archive.scopes, scope.tenant)
-            sessions = [one.session for one in known if one.thread == scope.thread]
+        says_what = any(request[name] is not None for name in ("query", "id", "range"))
+        if says_what and not chain:
+            kept = await archive.flow(archive.scopes, scope.tenant)
+            sessions = [other.session for other in kept if other.thread == scope.thread]
             if scope.session not in sessions:
                 raise unknown_thread(scope, sessions)
+        engine = self._engine
         work = recall_flow(archive, scope, chain, count=engine.meter.text, **request)
         return await heard_by(engine.listeners, aside(work))
+
+
+def _warn_of_merged_summaries(messages: Sequence[Source]) -> None:
+    """Log that a history has two summaries of ours; not of more, as those come of two."""
+    ids = [str(message.id) for message in messages if is_message(message)]
+    if sum(name.startswith("summary-") for name in ids) == 2:
+        log("summaries_merged", MERGED)

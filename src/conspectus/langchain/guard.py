@@ -128,11 +128,12 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         self._is_built = True
 
     async def _called(self, request: ModelRequest[Any], handler: Handler) -> Any:
-        call, outer = GuardedCall(self, of_objects(request)), GUARDED.set(True)
+        call = GuardedCall(self, of_objects(request))
+        token = GUARDED.set(True)
         try:
             return await heard_by(call.setup.engine.listeners, call.answered(handler))
         finally:
-            GUARDED.reset(outer)
+            GUARDED.reset(token)
 
 
 class GuardedCall:
@@ -147,14 +148,17 @@ class GuardedCall:
         parts = cast("list[AnyMessage]", with_parts(request.messages))
         if parts is not request.messages:
             request = request.override(messages=parts)
-        self._guard, self._request, self.setup = guard, request, guard.summarization._setup
+        self._guard = guard
+        self._request = request
+        self.setup = guard.summarization._setup
         self._channel = Channel(self.setup, request.state, request.runtime)
-        self._first, self._dropped = self._channel.held, False
+        self._first = self._channel.held
         self._whole: Sequence[BaseMessage] = request.messages
         self._recalled: BaseMessage | None = None
+        self._dropped_recalled = False
         if self.setup.recalled:
             self._whole, self._recalled = without_recalled(request.messages, self._channel.messages)
-        self._before = Requested.of(request.state)
+        self._last_requested = Requested.of(request.state)
 
     async def answered(self, handler: Handler) -> Any:
         """Return the answer of the model, with an update of the state."""
@@ -173,49 +177,46 @@ class GuardedCall:
                 if not is_overflow(error, self._request.model_settings, self._request.model):
                     raise
                 refused = await self._rescue(refused, error)
-        update, channel, requested = dict[str, Any](), self._channel, self._requested
-        if channel.held is not self._first:
-            update = await self._guard.summarization._written(channel)
-            update |= channel.held.update()
-        if self._dropped:
-            update |= Recalled(turn=channel.turn).update()
-        if refused.tries:
-            learned = {**requested.learned, requested.model: requested.overhead + refused.most}
-            requested = replace(requested, learned=learned)
-        forms: list[str] = sorted(self.setup.forms.learned(self._request.model))
-        if forms:
-            requested = replace(requested, forms={**requested.forms, requested.model: forms})
-        if requested != self._before:
-            update |= requested.update()
+        update = await self._state_update(refused)
         if not update:
             return response
         if isinstance(response, BaseMessage):
             response = ModelResponse(result=[response])
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
+    async def _state_update(self, refused: Refused) -> dict[str, Any]:
+        """Return what the state keeps of the call: records, what was recalled and learned."""
+        channel = self._channel
+        update: dict[str, Any] = {}
+        if channel.held is not self._first:
+            update |= await self._guard.summarization._written(channel)
+            update |= channel.held.update()
+        if self._dropped_recalled:
+            update |= Recalled(turn=channel.turn).update()
+        requested = self._requested
+        if refused.tries:
+            largest = requested.overhead + refused.most
+            learned = {**requested.learned, requested.model: largest}
+            requested = replace(requested, learned=learned)
+        forms: list[str] = sorted(self.setup.forms.learned(self._request.model))
+        if forms:
+            requested = replace(requested, forms={**requested.forms, requested.model: forms})
+        if requested != self._last_requested:
+            update |= requested.update()
+        return update
+
     async def _begin(self) -> None:
         """Measure the request; window and tokens of the answer are the guard's, or the model's."""
-        channel, request, setup, guard = self._channel, self._request, self.setup, self._guard
+        channel = self._channel
         if channel.held.head is not None:
             name_messages(channel.messages)
         if channel.held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
             self._whole = await channel.shown(self._whole)
-        meter = setup.engine.meter
-        window = guard.window or setup.settings.window or profile_window(request.model)
-        answer = guard.reserved_tokens
-        if answer is None:
-            answer = reserved_for_answer((request.model_settings, request.model), window)
-        known = self._before.forms.get(model_name(request.model), ())
-        setup.forms.remember(request.model, known)
-        self._requested = replace(
-            self._before,
-            overhead=_beside(request, setup),
-            reserved=answer,
-            window=window,
-            model=model_name(request.model),
-        )
-        self._sent, self._ratio = self._whole, 1.0
+        self._requested = self._measured_request()
+        self._sent = self._whole
+        self._ratio = 1.0
+        meter = self.setup.engine.meter
         if meter.counts_lists:
             self._size = self._tokens_of(self._whole)
             return
@@ -223,24 +224,49 @@ class GuardedCall:
         # Each turn was sent with about as much recalled as this one.
         recalled = 0 if self._recalled is None else meter.message(self._recalled)
         reports = sizes.reports(self._first.messages_after, 0)
-        beside = self._requested.overhead + recalled
+        overhead = self._requested.overhead + recalled
+        window = self._requested.window
         known_ratio = meter.known_ratio(self._first.corrections)
-        self._ratio = 1.0 if meter.exact else correction(reports, beside, window, known=known_ratio)
+        if not meter.exact:
+            self._ratio = correction(reports, overhead, window, known=known_ratio)
         self._size = math.ceil(sizes.total() * self._ratio)
+
+    def _measured_request(self) -> Requested:
+        """Return the sizes of all but the messages, and recall which forms the model takes."""
+        setup = self.setup
+        request = self._request
+        name = model_name(request.model)
+        window = self._guard.window or setup.settings.window or profile_window(request.model)
+        answer = self._guard.reserved_tokens
+        if answer is None:
+            answer = reserved_for_answer((request.model_settings, request.model), window)
+        setup.forms.remember(request.model, self._last_requested.forms.get(name, ()))
+        return replace(
+            self._last_requested,
+            overhead=_overhead_of(request, setup),
+            reserved=answer,
+            window=window,
+            model=name,
+        )
 
     def _tokens_of(self, messages: Sequence[BaseMessage]) -> int:
         """Return the tokens of messages: by a caller's counter, those that they add to the prompt.
 
         It is called with the prompt and them as one list, as they are sent.
         """
-        meter, prompt = self.setup.engine.meter, self._request.system_message
-        if meter.counts_lists:
-            request = self._request.override(messages=cast("list[AnyMessage]", [*messages]))
-            request = self.setup.forms.formed(request, compacted=self._channel.held)
-            first = request.system_message
-            sent = [*([] if first is None else [first]), *request.messages]
-            return max(0, meter.whole(sent) - (0 if prompt is None else meter.message(prompt)))
-        return math.ceil(meter.messages(messages) * self._ratio)
+        meter = self.setup.engine.meter
+        if not meter.counts_lists:
+            return math.ceil(meter.messages(messages) * self._ratio)
+        request = self._request.override(messages=cast("list[AnyMessage]", [*messages]))
+        request = self.setup.forms.formed(request, compacted=self._channel.held)
+        prompt = request.system_message
+        sent = request.messages if prompt is None else [prompt, *request.messages]
+        return max(0, meter.whole(sent) - self._prompt_tokens)
+
+    @property
+    def _prompt_tokens(self) -> int:
+        prompt = self._request.system_message
+        return 0 if prompt is None else self.setup.engine.meter.message(prompt)
 
     def _alone(self, messages: Sequence[BaseMessage]) -> int:
         """Return the tokens of messages as a compaction counts them, without the prompt."""
@@ -256,125 +282,144 @@ class GuardedCall:
 
     def _window(self, budget: int) -> Window:
         """Return a window with this room for messages."""
-        beside = self._requested.overhead
-        return Window(budget + beside, beside)
+        overhead = self._requested.overhead
+        return Window(budget + overhead, overhead)
 
     def _show(self, messages: Sequence[Any]) -> None:
-        self._sent, self._size = messages, self._tokens_of(messages)
+        """Send these messages instead of those before."""
+        self._sent = messages
+        self._size = self._tokens_of(messages)
 
     async def _show_whole(self) -> None:
         """Begin again with all that was to be sent, under the record that is in force now."""
-        changed = self._channel.held is not self._first
-        self._show(await self._channel.shown(self._whole) if changed else self._whole)
+        messages = self._whole
+        if self._channel.held is not self._first:
+            messages = await self._channel.shown(messages)
+        self._show(messages)
 
     async def _deliver(self, handler: Handler) -> Any:
-        channel, messages = self._channel, self._sent
+        channel = self._channel
         if listening():
-            tokens, window = self._requested.overhead + self._tokens, self._requested.window
+            tokens = self._requested.overhead + self._tokens
+            window = self._requested.window
             share = tokens / window if window else None
             emit("request", channel.scope, tokens_after=tokens, window=window, share=share)
+        messages = self._sent
         if self._recalled is not None:
             messages = with_recalled(messages, self._recalled)
         return await channel.send(self._request, messages, handler)
 
     async def _make_fit(self, room: Window) -> None:
         # What was learned is an estimate: where it alone says no, the provider is asked.
-        known = replace(self._requested, learned={}).room(self.setup.reserved)
-        most = math.inf if known is None else known.budget
-        stuck = await self._fit(room, most=most)
-        if self._tokens <= most:
+        known_room = replace(self._requested, learned={}).room(self.setup.reserved)
+        hard_limit = math.inf if known_room is None else known_room.budget
+        stuck = await self._fit(room, hard_limit=hard_limit)
+        if self._tokens <= hard_limit:
             return
-        needed = max(self._tokens, 0 if stuck is None else stuck.needed or stuck.tokens_after)
-        reason = STUCK.format(needed=needed, budget=room.budget) if stuck is None else stuck.reason
+        needed = self._tokens
+        reason = STUCK.format(needed=needed, budget=room.budget)
+        if stuck is not None:
+            needed = max(needed, stuck.needed or stuck.tokens_after)
+            reason = stuck.reason
         if self._guard.on_stuck == "send":
             log("sent_too_large", "sent although it does not fit: %s", reason)
             return
-        beside = self._requested.overhead
         raise StillTooLong(
             self._why_stuck(reason, room),
-            needed=needed + beside,
+            needed=needed + self._requested.overhead,
             budget=room.limit,
         )
 
     def _why_stuck(self, reason: str, room: Window) -> str:
         """Say why nothing makes a request fit; first what takes most of the window."""
-        beside = self._requested.overhead
-        system = self._request.system_message
-        prompt = 0 if system is None else self.setup.engine.meter.message(system)
-        if beside <= room.limit // 2:
-            more = "fewer tools help too"
-            return f"{reason} (system prompt and tools take {beside:,}; {more})"
-        others = beside - prompt
-        largest = "the system prompt alone takes" if prompt >= others else "the tools alone take"
-        cure = "shorten the system prompt" if prompt >= others else "give the agent fewer tools"
-        left = max(0, room.limit - beside)
+        overhead = self._requested.overhead
+        if overhead <= room.limit // 2:
+            hint = "fewer tools help too"
+            return f"{reason} (system prompt and tools take {overhead:,}; {hint})"
+        prompt = self._prompt_tokens
+        tools = overhead - prompt
+        if prompt >= tools:
+            largest = f"the system prompt alone takes {prompt:,}"
+            cure = "shorten the system prompt"
+        else:
+            largest = f"the tools alone take {tools:,}"
+            cure = "give the agent fewer tools"
+        left = max(0, room.limit - overhead)
         return (
-            f"{largest} {max(prompt, others):,} of the window's {room.limit:,} tokens, and system "
-            f"prompt and tools {beside:,}, which leaves {left:,} for messages and the answer: "
-            f"{cure}, or use a model with a larger window; {reason}"
+            f"{largest} of the window's {room.limit:,} tokens, and system prompt and tools "
+            f"{overhead:,}, which leaves {left:,} for messages and the answer: {cure}, or use a "
+            f"model with a larger window; {reason}"
         )
 
     async def _rescue(self, refused: Refused, error: Exception) -> Refused:
         """Make a request smaller that the provider has refused as too long."""
-        size, beside = self._tokens, self._requested.overhead
-        refused = refused.and_again(size, beside, error)
-        budget, said = refused.budget, await self._channel.redacted(error)
+        size = self._tokens
+        overhead = self._requested.overhead
+        refused = refused.and_again(size, overhead, error)
+        answer = await self._channel.redacted(error)
         if refused.tries <= TRIES:
-            log("request_rescued", "the request was too long (%s): compacted, sent again", said)
+            log("request_rescued", "the request was too long (%s): compacted, sent again", answer)
             await self._show_whole()
-            await self._fit(self._window(budget), "rescue", most=size - 1)
+            await self._fit(self._window(refused.budget), "rescue", hard_limit=size - 1)
             if self._tokens >= size:
                 # A plan leaves room for the largest summary; the one written may be smaller.
                 await self._show_whole()
                 await self._compact(None)
             if self._tokens < size:
-                return refused.having_tried(max(budget, self._tokens), size)
+                return refused.having_tried(max(refused.budget, self._tokens), size)
         if self._guard.on_stuck == "send":
             raise error
         raise StillTooLong(
-            f"the provider refused the request as too long ({said}), the last of {refused.tries}, "
-            f"with {size + beside:,} tokens, and smaller it cannot be: use a model with a larger "
-            "window, or shorten the newest message, the system prompt or the tools, which take "
-            f"{beside:,} tokens",
-            needed=size + beside,
-            budget=budget + beside,
+            f"the provider refused the request as too long ({answer}), the last of "
+            f"{refused.tries}, with {size + overhead:,} tokens, and smaller it cannot be: use a "
+            "model with a larger window, or shorten the newest message, the system prompt or the "
+            f"tools, which take {overhead:,} tokens",
+            needed=size + overhead,
+            budget=refused.budget + overhead,
         ) from error
 
     async def _fit(
-        self, room: Window, name: str = "fit", *, most: float
+        self, room: Window, name: str = "fit", *, hard_limit: float
     ) -> CompactionResult | None:
         """Make the messages fit, without the recalled originals; return the result if stuck.
 
-        Where so much must stay that the room is too small, `most` tokens will do.
+        Where so much must stay that the room is too small, a size up to `hard_limit` tokens will
+        do.
         """
         facts = {"tokens_before": self._tokens, "budget": room.budget}
-        with observing("guard", self._channel.scope, name=name, **facts) as seen:
+        with observing("guard", self._channel.scope, name=name, **facts) as observation:
             if self._recalled is not None:
-                said = "what was recalled for this turn is left out: there is no room for it"
-                log("recall_left_out", said, level=logging.INFO)
-                self._recalled, self._dropped = None, True
+                text = "what was recalled for this turn is left out: there is no room for it"
+                log("recall_left_out", text, level=logging.INFO)
+                self._recalled = None
+                self._dropped_recalled = True
             stuck = await self._tried(room) if self._size > room.budget else None
-            if stuck is not None and stuck.needed and room.budget < stuck.needed <= most:
+            if stuck is not None and stuck.needed and room.budget < stuck.needed <= hard_limit:
                 await self._show_whole()
                 stuck = await self._tried(self._window(stuck.needed))
-            over = self._size > room.budget
-            seen.add(tokens_after=self._size, outcome="stuck" if over else "ok")
+            outcome = "stuck" if self._size > room.budget else "ok"
+            observation.add(tokens_after=self._size, outcome=outcome)
         return stuck
 
     async def _tried(self, room: Window) -> CompactionResult | None:
-        """Compact the history in the state, then all that is sent, for this call alone."""
-        channel, passing = self._channel, self._channel.passing_history(room, self._ratio)
+        """Compact the history in the state, then all that is sent, for this call alone.
+
+        Returns:
+            The result, if it is stuck; else None.
+        """
+        channel = self._channel
+        passing = channel.passing_history(room, self._ratio)
         try:
             await self._compact(room)
         except ArchiveError as error:
             if passing is None:
                 raise
-            said = "this one request is made to fit without the archive: %s"
-            log("request_bridged", said, await channel.redacted(error))
+            text = "this one request is made to fit without the archive: %s"
+            log("request_bridged", text, await channel.redacted(error))
         if self._size <= room.budget:
             return None
-        beside = max(0, self._size - self._alone(self._sent))
-        room = replace(room, reserved=room.reserved + beside)
+        added = max(0, self._size - self._alone(self._sent))
+        room = replace(room, reserved=room.reserved + added)
         history = channel.history(room, self._ratio) if passing is None else passing
         result = await compact_messages(replace(history, window=room), self._sent)
         self._show(result.messages)
@@ -382,26 +427,28 @@ class GuardedCall:
 
     async def _compact(self, room: Window | None) -> None:
         """Compact the history in the state; without a room, all but what `keep` asks for."""
-        channel, view = self._channel, (await self._channel.view()).messages
+        channel = self._channel
+        view = (await channel.view()).messages
         if room is not None:
             added = max(0, self._size - self._alone(view))
             room = replace(room, reserved=room.reserved + added)
         history = channel.history(room, self._ratio)
         result = await compact_messages(history, channel.messages, force=room is None)
         if result.record is not None:
-            new = cast("list[BaseMessage]", result.messages)
-            channel.put_in_force(result.record, new, pending=True)
-            self._show(laid_over(new, view, self._sent))
+            compacted = cast("list[BaseMessage]", result.messages)
+            channel.put_in_force(result.record, compacted, pending=True)
+            self._show(laid_over(compacted, view, self._sent))
 
 
-def _beside(request: ModelRequest[Any], setup: Setup) -> int:
+def _overhead_of(request: ModelRequest[Any], setup: Setup) -> int:
     """Return the tokens of system prompt, tools and response format."""
-    meter, system = setup.engine.meter, request.system_message
+    meter = setup.engine.meter
     # The schemas of a structured answer are each about as large as a tool's.
     schema: Any = getattr(request.response_format, "schema", None)
     schemas = get_args(schema) or ([] if schema is None else [schema])
-    things = [*request.tools, *schemas]
-    key = tuple(map(id, things))
-    # The things are held, so that no id is used again.
-    _, size = setup.tools.get_or_make(key, lambda: (things, tools_size(meter, things)))
-    return int(size) + (meter.message(system) if system is not None else 0)
+    tools = [*request.tools, *schemas]
+    key = tuple(map(id, tools))
+    # The tools are held, so that no id is used again.
+    _, size = setup.tools.get_or_make(key, lambda: (tools, tools_size(meter, tools)))
+    prompt = request.system_message
+    return int(size) + (meter.message(prompt) if prompt is not None else 0)
