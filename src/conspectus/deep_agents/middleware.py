@@ -155,21 +155,21 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         copy._setup.engine = replace(copy._setup.engine, background=self._background)
         return copy
 
-    def _where(self, scope: Scope) -> str:
-        backend, kept = self._backend, super()._where(scope)
+    def _location(self, scope: Scope) -> str:
+        backend, kept = self._backend, super()._location(scope)
         return kept if backend is None else KEPT_IN.format(folder=folder_of(backend, scope))
 
-    def _is_written(self, channel: Channel) -> bool:
+    def _has_copies(self, channel: Channel) -> bool:
         held, last = channel.held, channel.state.get(MIRRORED)
         return self._backend is None or held.head is None or last == held.head_id
 
     def _is_quiet(self, channel: Channel) -> bool:
-        return self._is_written(channel) and super()._is_quiet(channel)
+        return self._has_copies(channel) and super()._is_quiet(channel)
 
-    async def _written(self, channel: Channel) -> dict[str, Any]:
+    async def _write_copies(self, channel: Channel) -> dict[str, Any]:
         """Write the files of the records in force; return an update of the state."""
         backend, last = self._backend, channel.state.get(MIRRORED)
-        if backend is None or self._is_written(channel):
+        if backend is None or self._has_copies(channel):
             return {}
         try:
             chain = (await channel.history(None).in_force()).chain

@@ -19,17 +19,19 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from conspectus.core.records import Chain
 from conspectus.messages.message import EACH, characters, has_thoughts
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenMeter
 from conspectus.tokens.meter import LEAST_GROWTH
 
 Count = Callable[[BaseMessage], int]
+Measured = Literal["view", "request"]
 
 MOST_SCALE = 1.25  # LangChain's limit for scaling its approximation up by reported usage
 ANTHROPIC_CHARACTERS = 3.3  # characters a token in LangChain's count for Anthropic's models
@@ -42,70 +44,103 @@ ALIASES = {
 """Names of a provider in its messages, by its name in its model."""
 
 
-class Answer(NamedTuple):
+class ReportedAnswer(NamedTuple):
     """One answer of a model: its place, and what it says of itself."""
 
     place: int
     provider: str | None
-    total: int | None  # reported tokens, with its own
-    input: int | None
+    total: int | None  # reported tokens of request and answer
+    input: int | None  # reported tokens of the request
     thinks: bool  # it or one before it has thoughts
     providers: tuple[str | None, ...]  # of all answers up to it, from the first that names one on
 
     @classmethod
-    def of(cls, message: AIMessage, place: int, before: Answer | None) -> Answer:
+    def of(cls, message: AIMessage, index: int, previous: ReportedAnswer | None) -> ReportedAnswer:
+        """Read an answer that stands at an index, behind the previous one."""
         usage: Any = message.usage_metadata or {}
-        reported = usage.get("total_tokens"), usage.get("input_tokens")
-        total, sent = (one if isinstance(one, int) else None for one in reported)
+        sent = _int_or_none(usage.get("input_tokens"))
         provider = message.response_metadata.get("model_provider")
-        providers = before.providers if before else ()
+        providers = () if previous is None else previous.providers
         if provider not in providers and (providers or provider):
             providers = (*providers, provider)
-        thinks = before is not None and before.thinks
-        thinks = thinks or (sent is not None and has_thoughts(message))
-        return cls(place, provider, total, sent, thinks, providers)
+        thought_before = previous is not None and previous.thinks
+        return cls(
+            place=index,
+            provider=provider,
+            total=_int_or_none(usage.get("total_tokens")),
+            input=sent,
+            thinks=thought_before or (sent is not None and has_thoughts(message)),
+            providers=providers,
+        )
 
 
-class Sizes(NamedTuple):
+def _int_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+class CachedView(NamedTuple):
+    """What the records of a head made of messages."""
+
+    parts: list[int | BaseMessage]  # the place of a message that is shown as it is, or another one
+    chain: Chain
+    keys: frozenset[str]
+
+
+class HistorySizes(NamedTuple):
     """A history at one moment; later ones share its lists while it only grows."""
 
     messages: list[BaseMessage]
     # for each way to count, the tokens of the first 0, 1, 2 … messages
     sums: Sequence[list[int]]
-    answers: list[Answer]  # those with a report of usage
-    newest: Answer | None = None
+    answers: list[ReportedAnswer]  # those with a report of usage
+    newest: ReportedAnswer | None = None
     length: int = 0
     fresh: int = 0  # the first message that is new; 0 after an edit
     characters: int = 0
     blocks: bool = False  # the content of a message is blocks, such as thoughts, and no text
 
-    def followed(self, messages: Sequence[BaseMessage], counts: Sequence[Count]) -> Sizes:
+    def followed(self, messages: Sequence[BaseMessage], counts: Sequence[Count]) -> HistorySizes:
         """Return the sizes of a later history; what is new is counted."""
-        own, known, size, newest = self.messages, self.length, self.characters, self.newest
+        history = self.messages
+        length = self.length
+        history += messages[length:]  # two lists of one length are compared without a copy
+        if len(history) != len(messages) or not are_equal(history, messages):
+            counts = [self.counted(column, count) for column, count in enumerate(counts)]
+            return HistorySizes([], [[0] for _ in counts], []).followed(messages, counts)
+        is_rebuilt = length and (
+            history[0] is not messages[0] or history[length - 1] is not messages[length - 1]
+        )
+        if is_rebuilt:
+            history[:] = messages  # the same objects compare fastest
+        size = self.characters
+        newest = self.newest
         blocks = self.blocks
-        own += messages[known:]  # two lists of one length are compared without a copy
-        if len(own) != len(messages) or not are_equal(own, messages):
-            again = [self.counted(column, count) for column, count in enumerate(counts)]
-            return Sizes([], [[0] for _ in counts], []).followed(messages, again)
-        if known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
-            own[:] = messages  # the same objects compare fastest
-        for place in range(known, len(own)):
-            message = own[place]
+        for index in range(length, len(history)):
+            message = history[index]
             size += EACH + characters(message.content)
             blocks = blocks or type(message.content) is list
             if isinstance(message, AIMessage):
-                newest = Answer.of(message, place, newest)
+                newest = ReportedAnswer.of(message, index, newest)
                 if newest.total is not None or newest.input is not None:
                     self.answers.append(newest)
             for sums, count in zip(self.sums, counts, strict=True):
                 sums.append(sums[-1] + count(message))
-        return Sizes(own, self.sums, self.answers, newest, len(own), known, size, blocks)
+        return HistorySizes(
+            history, self.sums, self.answers, newest, len(history), length, size, blocks
+        )
 
     def counted(self, column: int, count: Count) -> Count:
         """Return this way to count for an edited history: the same objects have their tokens."""
-        pairs = zip(self.messages[: self.length], pairwise(self.sums[column]), strict=False)
-        known = {id(one): (one, after - before) for one, (before, after) in pairs}
-        return lambda message: known[id(message)][1] if id(message) in known else count(message)
+        sums = pairwise(self.sums[column])
+        pairs = zip(self.messages[: self.length], sums, strict=False)
+        # The messages are held, so that no id is used again.
+        tokens = {id(message): (message, end - start) for message, (start, end) in pairs}
+
+        def tokens_of(message: BaseMessage) -> int:
+            counted = tokens.get(id(message))
+            return count(message) if counted is None else counted[1]
+
+        return tokens_of
 
     def upto(self, index: int, column: int = 0) -> int:
         """Return the tokens of the first `index` messages."""
@@ -114,15 +149,21 @@ class Sizes(NamedTuple):
     def total(self, column: int = 0) -> int:
         return self.sums[column][self.length]
 
-    def since(self, place: int) -> Sequence[Answer]:
-        return self.answers[bisect_left(self.answers, place, key=attrgetter("place")) :]
+    def since(self, index: int) -> Sequence[ReportedAnswer]:
+        """Return the answers from an index of the history on."""
+        return self.answers[bisect_left(self.answers, index, key=attrgetter("place")) :]
 
     def reports(self, since: int, column: int) -> list[Report]:
-        """Return the first and the last usable report from place `since` on."""
-        answers = self.since(max(since, bisect_left(self.sums[column], LEAST_GROWTH)))
-        ends = [next((a for a in each if a.input), None) for each in (answers, reversed(answers))]
-        known = (answer for answer in ends if answer is not None)
-        return [Report(self.upto(a.place, column), a.input or 0, a.thinks) for a in known]
+        """Return the first and the last usable report from the index `since` on."""
+        large_enough = bisect_left(self.sums[column], LEAST_GROWTH)
+        answers = self.since(max(since, large_enough))
+        first = next((answer for answer in answers if answer.input), None)
+        last = next((answer for answer in reversed(answers) if answer.input), None)
+        return [
+            Report(self.upto(answer.place, column), answer.input or 0, answer.thinks)
+            for answer in (first, last)
+            if answer is not None
+        ]
 
 
 class SessionCache:
@@ -131,51 +172,56 @@ class SessionCache:
     def __init__(self) -> None:
         self.pointer: str | None = None  # what the archive's pointer is known to name
         self.tried = ("", False, -1)  # head, over and length at which a plan changed nothing
-        # What the records of a head make of messages.
-        self._view: tuple[str, Sequence[BaseMessage], Any] = ("", (), None)
-        self._sizes: dict[str, Sizes] = {}
-        self._lock, self.characters = threading.Lock(), 0
+        # A head, and what its records make of messages.
+        self._view: tuple[str, Sequence[BaseMessage], CachedView | None] = ("", (), None)
+        self._sizes: dict[Measured, HistorySizes] = {}
+        self._lock = threading.Lock()
+        self.characters = 0
 
-    def sizes(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
-        """Return the sizes of the view, or of requests."""
+    def sizes(
+        self, measured: Measured, messages: Sequence[BaseMessage], *counts: Count
+    ) -> HistorySizes:
+        """Return the sizes of the view, or of a request."""
         with self._lock:
-            known = self._sizes.get(what)
-            if known is None or len(known.sums) != len(counts):
-                known = Sizes([], [[0] for _ in counts], [])
-            self._sizes[what] = now = known.followed(messages, counts)
-            self.characters = now.characters
-            return now
+            sizes = self._sizes.get(measured)
+            if sizes is None or len(sizes.sums) != len(counts):
+                sizes = HistorySizes([], [[0] for _ in counts], [])
+            sizes = sizes.followed(messages, counts)
+            self._sizes[measured] = sizes
+            self.characters = sizes.characters
+            return sizes
 
     def has_blocks(self, messages: Sequence[BaseMessage]) -> bool:
         """Return whether the content of a message is blocks, such as thoughts, and no text."""
         with self._lock:
-            known = self._sizes.get("view")
-            if known is not None and are_equal(known.messages, messages):
-                return known.blocks
+            sizes = self._sizes.get("view")
+            if sizes is not None and are_equal(sizes.messages, messages):
+                return sizes.blocks
         return any(type(message.content) is list for message in messages)
 
     def counted(self, count: Count) -> Count:
         """Return a way to count that knows the tokens of the messages in view."""
-        known = self._sizes.get("view")
-        return count if known is None else known.counted(0, count)
+        sizes = self._sizes.get("view")
+        return count if sizes is None else sizes.counted(0, count)
 
-    def view(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, Any]:
+    def view(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, CachedView | None]:
         """Return what `keep_view` was given under this head, and for how many of the messages."""
-        kept, known, value = self._view
-        if kept != head or not are_equal(known, messages[: len(known)]):
+        kept_head, kept, view = self._view
+        if kept_head != head or not are_equal(kept, messages[: len(kept)]):
             return 0, None
-        self._view = (head, messages[: len(known)], value)
-        return len(known), value
+        self._view = (head, messages[: len(kept)], view)
+        return len(kept), view
 
-    def keep_view(self, head: str, messages: Sequence[BaseMessage], value: Any) -> None:
+    def keep_view(self, head: str, messages: Sequence[BaseMessage], view: CachedView) -> None:
         """Keep what the records of a head made of messages, while these only grow."""
-        self._view = (head, messages[:], value)
+        self._view = (head, messages[:], view)
 
 
-def are_equal(one: object, other: object) -> bool:
+def are_equal(left: object, right: object) -> bool:
+    """Return whether two values are equal; False for those that cannot be compared."""
     try:
-        return bool(one == other)
-    except Exception:  # values that cannot be compared, such as arrays
+        return bool(left == right)
+    except Exception:  # such as arrays
         return False
 
 
@@ -187,8 +233,8 @@ class Counting:
         self.meter = meter
         self._provider = model_and_provider(model, "")[1]
         anthropic = str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
-        given: Any = {"chars_per_token": ANTHROPIC_CHARACTERS} if anthropic else {}
-        approximation: Any = partial(count_tokens_approximately, **given)
+        options: Any = {"chars_per_token": ANTHROPIC_CHARACTERS} if anthropic else {}
+        approximation: Any = partial(count_tokens_approximately, **options)
         self.message: Count = lambda message: approximation((message,))
         if meter is not None:
             self.message = meter.message
@@ -202,44 +248,52 @@ class Counting:
         """The ways to count single messages at each step."""
         return [] if self.by_list else [self.message]
 
-    def total(self, sizes: Sizes) -> int:
+    def total(self, sizes: HistorySizes) -> int:
         """Return the tokens of a history, without what models reported."""
         if not self.by_list or self.meter is None:
             return sizes.total()
-        known, length, count = self._latest
-        if known is not sizes.messages or length != sizes.length:
+        counted, length, count = self._latest
+        if counted is not sizes.messages or length != sizes.length:
             count = self.meter.whole(sizes.messages[: sizes.length])
-            self._latest = sizes.messages, sizes.length, count
+            self._latest = (sizes.messages, sizes.length, count)
         return count
 
     def of(self, messages: Iterable[BaseMessage]) -> int:
         """Count the tokens of messages as the trigger does, with all that models reported."""
         columns = self.columns
-        sizes = Sizes([], [[0] for _ in columns], []).followed(list(messages), columns)
+        empty = HistorySizes([], [[0] for _ in columns], [])
+        sizes = empty.followed(list(messages), columns)
         return self.asked(sizes, 0)
 
-    def asked(self, sizes: Sizes, since: int) -> int:
+    def asked(self, sizes: HistorySizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
-        total, newest = self.total(sizes), sizes.newest
+        newest = sizes.newest
         if newest is None or newest.place < since:
-            return total
-        report = next((one for one in reversed(sizes.answers) if one.total is not None), None)
-        if (
-            self.approximate
-            and report is not None
-            and report.place >= since
-            and sizes.length > 1
-            and len(newest.providers) == 1
-            and (counted := sizes.upto(report.place + 1)) > 0
-        ):
-            total = math.ceil(total * min(MOST_SCALE, max(1.0, (report.total or 0) / counted)))
-        trusted = newest.total and self._trusts(newest.provider)
-        return max(total, newest.total or 0) if trusted else total
+            return self.total(sizes)
+        total = self.total(sizes)
+        if self.approximate:
+            total = math.ceil(total * self._scale(sizes, newest, since))
+        if newest.total and self._trusts(newest.provider):
+            return max(total, newest.total)
+        return total
 
-    def reached(self, sizes: Sizes, since: int) -> int:
+    def _scale(self, sizes: HistorySizes, newest: ReportedAnswer, since: int) -> float:
+        """Return the factor by which LangChain corrects its approximation by reported usage."""
+        answers = reversed(sizes.answers)
+        report = next((answer for answer in answers if answer.total is not None), None)
+        if report is None or report.place < since:
+            return 1.0
+        if sizes.length < 2 or len(newest.providers) != 1:
+            return 1.0
+        counted = sizes.upto(report.place + 1)
+        if counted <= 0:
+            return 1.0
+        return min(MOST_SCALE, max(1.0, (report.total or 0) / counted))
+
+    def reached(self, sizes: HistorySizes, since: int) -> int:
         """Return the size after a compaction, as the first answer since reported it, or 0."""
         answers = sizes.since(since) if since else ()
-        first = next((one for one in answers if one.total is not None), None)
+        first = next((answer for answer in answers if answer.total is not None), None)
         if first is None or not self._trusts(first.provider):
             return 0
         return first.input or first.total or 0

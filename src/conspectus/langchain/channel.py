@@ -27,7 +27,13 @@ from conspectus.engine.cached_request import sending
 from conspectus.engine.history import LOCAL, HistoryContext, scope_of
 from conspectus.engine.memory import FailedSummary, Memory
 from conspectus.errors import ArchiveError
-from conspectus.langchain.cache import Count, SessionCache, Sizes
+from conspectus.langchain.cache import (
+    CachedView,
+    Count,
+    HistorySizes,
+    Measured,
+    SessionCache,
+)
 from conspectus.langchain.forms import SENT_AGAIN, Form, in_form
 from conspectus.langchain.others import laid_over
 from conspectus.langchain.settings import KEPT, Setup
@@ -81,7 +87,9 @@ class Channel:
     """The messages of one agent's state at one step, and the record in force."""
 
     def __init__(self, setup: Setup, state: Mapping[str, Any], runtime: object) -> None:
-        self.setup, self.state, self.runtime = setup, state, runtime
+        self.setup = setup
+        self.state = state
+        self.runtime = runtime
         self.messages = cast("list[BaseMessage]", state["messages"])
         self.run = Run.of(runtime)
         # A summary that replaces messages in the state of another graph's agent would come to that
@@ -107,8 +115,8 @@ class Channel:
     @property
     def asked(self) -> Message | None:
         """The user's newest message as it is now, whose key names the turn under way."""
-        place = newest_user(self.messages)
-        return None if place is None else read_messages([self.messages[place]])[0]
+        index = newest_user(self.messages)
+        return None if index is None else read_messages([self.messages[index]])[0]
 
     @property
     def turn(self) -> str:
@@ -124,13 +132,15 @@ class Channel:
 
     @property
     def cache(self) -> SessionCache:
-        known = self.setup.sessions.get(self._session)
-        return known or self.setup.sessions.get_or_make(self._session, SessionCache)
+        cache = self.setup.sessions.get(self._session)
+        return cache or self.setup.sessions.get_or_make(self._session, SessionCache)
 
-    def sizes(self, what: str, messages: Sequence[BaseMessage], *counts: Count) -> Sizes:
-        """Return the sizes of the view, or of requests."""
+    def sizes(
+        self, measured: Measured, messages: Sequence[BaseMessage], *counts: Count
+    ) -> HistorySizes:
+        """Return the sizes of the view, or of a request."""
         cache = self.cache
-        sizes = cache.sizes(what, messages, *counts)
+        sizes = cache.sizes(measured, messages, *counts)
         self.setup.sessions.put(self._session, cache)  # it is measured again, as it has grown
         return sizes
 
@@ -138,32 +148,35 @@ class Channel:
 
     def history(self, room: Window | None, ratio: float | None = None) -> HistoryContext:
         """Say what the history is; `ratio` corrects the estimate."""
-        setup, scope, archive = self.setup, self.scope, self.archive
+        setup = self.setup
+        scope = self.scope
+        archive = self.archive
+        location: str | None = ARCHIVED  # of the originals, for clips
         if archive is None:
             setup.say_once(NO_ARCHIVE)
+            location = setup.location(scope) if setup.preserve else None
         elif scope.thread.startswith(DERIVED):
             setup.say_once(UNNAMED)
-        where = setup.where(scope) if setup.preserve else None
-        where = where if archive is None else ARCHIVED
         engine = replace(
             setup.engine,
             archive=archive,
             on_event=self._tell,
-            where=where,
+            where=location,
             agent_name=agent_name_of(self.runtime),
             runtime=self.runtime,
         )
-        head = self.held.head if isinstance(self.held.head, str) else self.held.records
+        held = self.held
+        head = held.head if isinstance(held.head, str) else held.records
         memory = engine.memory.of(scope)
         if memory.failed is None and archive is None:
-            memory.failed = FailedSummary.read(self.held.failed)
+            memory.failed = FailedSummary.read(held.failed)
         return HistoryContext(
             engine,
             scope,
             room,
             head=head,
             checkpointed=self.run.saved,
-            reached=self.held.after,
+            reached=held.after,
             correction=ratio,
         )
 
@@ -175,9 +188,17 @@ class Channel:
         engine = self.setup.engine
         if engine.settings.on_failure != "degrade" or engine.preview is not None:
             return None
-        own: Any = dict.fromkeys(("archive", "on_event", "background"))
-        own |= {"memory": Memory(), "passing": True, "where": KEPT}
-        engine = replace(engine, **own, writers={EMBEDDED: EmbeddedSummarizer()}, hooks=())
+        engine = replace(
+            engine,
+            archive=None,
+            on_event=None,
+            background=None,
+            memory=Memory(),
+            passing=True,
+            where=KEPT,
+            writers={EMBEDDED: EmbeddedSummarizer()},
+            hooks=(),
+        )
         return HistoryContext(engine, self.scope, room, correction=ratio)
 
     def size_of(self, view: Sequence[BaseMessage]) -> Size:
@@ -188,10 +209,18 @@ class Channel:
         count = self.cache.counted(counting.message)
         return Size(sum(map(count, view)), len(view))
 
-    def put_in_force(self, record: Record, view: list[BaseMessage], **how: bool) -> HeadState:
-        """Put one more record in force, with its view; `how` as in `HeadState.with_chain`."""
-        chain, after = (*self.held.records, record), self.size_of(view)
-        self.held = self.held.with_chain(chain, after, **how)
+    def put_in_force(
+        self,
+        record: Record,
+        view: list[BaseMessage],
+        *,
+        pending: bool = False,
+        whole: bool = True,
+    ) -> HeadState:
+        """Put one more record in force, with its view; see `HeadState.with_chain`."""
+        chain = (*self.held.records, record)
+        size = self.size_of(view)
+        self.held = self.held.with_chain(chain, size, pending=pending, whole=whole)
         return self.held
 
     def with_failure(self) -> HeadState:
@@ -204,9 +233,10 @@ class Channel:
 
     def _tell(self, event: str, data: Mapping[str, Any]) -> None:
         """Call the user's own listener, and write to the graph's stream."""
-        write, on_event = getattr(self.runtime, "stream_writer", None), self.setup.engine.on_event
+        write = getattr(self.runtime, "stream_writer", None)
         if write is not None:
             write({"type": EVENT, "event": event, **data})
+        on_event = self.setup.engine.on_event
         if on_event is not None:
             on_event(event, data)
 
@@ -221,28 +251,37 @@ class Channel:
 
         The view is kept while the channel only grows.
         """
-        head, messages = self.held.head_id, self.messages
+        head = self.held.head_id
+        messages = self.messages
         if not head:
             return ChannelView(messages)
-        count, known = self.cache.view(head, messages)
-        if known is not None:
-            parts, chain, keys = known
-            seen = [messages[one] if isinstance(one, int) else one for one in parts]
-            return ChannelView([*seen, *messages[count:]], chain, keys)
+        count, cached = self.cache.view(head, messages)
+        if cached is not None:
+            shown = [messages[part] if isinstance(part, int) else part for part in cached.parts]
+            return ChannelView([*shown, *messages[count:]], cached.chain, cached.keys)
         history = self.history(None)
         view = await load_view(history, read_messages(messages))
-        seen = [one for one in view.sources if isinstance(one, BaseMessage)]
-        keys, fits = frozenset(manifest(view.chain)), len(view.chain)
+        shown = [source for source in view.sources if isinstance(source, BaseMessage)]
         if (view.head_id or "") != head:
             chain = (await history.in_force()).chain
-            # By their ids: of a chain only the newest record is sure to be whole.
-            if fits < len(chain) and (not fits or chain[fits - 1].id == view.head_id):
-                after = self.size_of(seen) if fits else None
-                self.held = self.held.with_chain(view.chain, after, pending=self.held.pending)
-        places = {id(message): place for place, message in enumerate(messages)}
-        parts = [places.get(id(one), one) for one in seen]
-        self.cache.keep_view(self.held.head_id, messages, (parts, view.chain, keys))
-        return ChannelView(seen, view.chain, keys)
+            self._go_back(view.chain, view.head_id, chain, shown)
+        places = {id(message): index for index, message in enumerate(messages)}
+        parts = [places.get(id(message), message) for message in shown]
+        keys = frozenset(manifest(view.chain))
+        self.cache.keep_view(self.held.head_id, messages, CachedView(parts, view.chain, keys))
+        return ChannelView(shown, view.chain, keys)
+
+    def _go_back(
+        self, fitting: Chain, head_id: str | None, chain: Chain, shown: list[BaseMessage]
+    ) -> None:
+        """Put an earlier record in force: an edit has made the later ones of a chain unfit.
+
+        Records are known by their ids: of a chain only the newest is sure to be whole.
+        """
+        count = len(fitting)
+        if count < len(chain) and (count == 0 or chain[count - 1].id == head_id):
+            size = self.size_of(shown) if count else None
+            self.held = self.held.with_chain(fitting, size, pending=self.held.pending)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Return the view with others' changes laid over it; `sent` if it cannot be read."""
@@ -252,8 +291,8 @@ class Channel:
             # What does not fit now is the guard's to bridge.
             if self.setup.engine.settings.on_failure == "raise":
                 raise
-            said = "the records of this history cannot be read now: %s"
-            log("records_unreadable", said, await self.redacted(error))
+            text = "the records of this history cannot be read now: %s"
+            log("records_unreadable", text, await self.redacted(error))
             return sent
 
     # Calling the model
@@ -298,36 +337,39 @@ class Channel:
 
     async def _going_on(self, messages: Sequence[BaseMessage], model: object) -> Any:
         """Leave out thoughts of messages that the latest compaction has kept, and response ids."""
-        held, view = self.held, cast("Sequence[BaseMessage]", self.messages)
+        held = self.held
         if held.head is None:
             return messages
         linked = getattr(innermost(model), "__dict__", {}).get("use_previous_response_id")
         if not (linked or self.cache.has_blocks(messages)):
             return messages
+        view: Sequence[BaseMessage] = self.messages
         name_messages(view)  # a run may begin here, in another process
         if self.preserve or held.pending:
             view = await self.shown(view)
-        kept = {message.id for message in view[: held.messages_after]}
-        last = max((n for n, message in enumerate(messages) if message.id in kept), default=-1)
+        kept_ids = {message.id for message in view[: held.messages_after]}
+        kept_places = (n for n, message in enumerate(messages) if message.id in kept_ids)
+        end = max(kept_places, default=-1) + 1  # of those that the compaction has kept
         # Most models ask for the newest thoughts beside their calls, until there are newer ones.
-        newer = last + 1 < len(messages)
-        fresh = without_stale_thoughts(messages[: last + 1], last + 1, all_of_them=newer)
-        fresh = [without_response_id(one) if linked else one for one in fresh]
-        fresh += messages[last + 1 :]
-        return messages if all(map(is_, fresh, messages)) else fresh
+        has_newer = end < len(messages)
+        kept = without_stale_thoughts(messages[:end], end, all_of_them=has_newer)
+        if linked:
+            kept = [without_response_id(message) for message in kept]
+        sent = [*kept, *messages[end:]]
+        return messages if all(map(is_, sent, messages)) else sent
 
     def _remembering(self, handler: Handler) -> Handler:
         """Remember the request that is sent, for a summary that uses its cache."""
 
         async def remembered(request: ModelRequest[Any]) -> Any:
-            last: LastRequest | None = None
+            last_request: LastRequest | None = None
             # A model that must answer in a form, or must call a tool, would do so again, and
             # without that the provider's cache does not know the request.
             settings = request.model_settings
-            forced = request.tool_choice not in (None, "auto") or "tool_choice" in settings
-            if request.response_format is None and not forced:
+            is_forced = request.tool_choice not in (None, "auto") or "tool_choice" in settings
+            if request.response_format is None and not is_forced:
                 system = [] if request.system_message is None else [request.system_message]
-                last = LastRequest(
+                last_request = LastRequest(
                     model=request.model,
                     messages=(*system, *request.messages),
                     tools=tuple(request.tools),
@@ -335,7 +377,7 @@ class Channel:
                     settings=dict(settings),
                     window=self.setup.window or profile_window(request.model),
                 )
-            with sending(self.setup.engine.memory.of(self.scope), last):
+            with sending(self.setup.engine.memory.of(self.scope), last_request):
                 return await handler(request)
 
         return remembered
@@ -355,12 +397,14 @@ class Channel:
     @property
     def brings_summary(self) -> bool:
         """Whether a history begins with a summary that came without its record."""
-        first = next((one for one in self.messages if one.type != "system"), None)
+        messages = (message for message in self.messages if message.type != "system")
+        first = next(messages, None)
         return self.may_be_known() and first is not None and is_summary_message(first)
 
     async def inherit(self) -> None:
         """Put the record of an earlier run in force, as far as it fits messages that came alone."""
-        archive, messages = self.archive, self.messages
+        archive = self.archive
+        messages = self.messages
         if archive is None:
             memory = self.setup.engine.memory.of(self.scope)
             chain = memory.chain if ":" in self.run.caller else ()
@@ -372,11 +416,11 @@ class Channel:
         history = replace(self.history(None), head=chain)
         view = await load_view(history, read_messages(messages))
         if view.head is not None:
-            whole = len(view.sources) == len(messages)
-            whole = whole and all(map(is_, view.sources, messages))
-            pending = not self.preserve and not whole
-            after = view.head.size_after
-            self.held = self.held.with_chain(view.chain, after, pending=pending)
+            same_length = len(view.sources) == len(messages)
+            is_whole = same_length and all(map(is_, view.sources, messages))
+            pending = not self.preserve and not is_whole
+            size = view.head.size_after
+            self.held = self.held.with_chain(view.chain, size, pending=pending)
 
     # The archive's pointer
 
@@ -400,7 +444,9 @@ class Channel:
         """Move the archive's pointer with the state, and originals with a copied thread."""
         if not self.may_be_ahead(turn=turn):
             return
-        held, archive, source = self.held, self.archive, self.scope
+        held = self.held
+        archive = self.archive
+        source = self.scope
         try:
             if self._is_copied:
                 self.held = replace(held, thread=self.run.thread)
@@ -411,11 +457,12 @@ class Channel:
                 self.cache.pointer = held.head_id
         except ArchiveError as error:
             self.held = held
-            said = "the archive could not be brought to this state; the next step tries again: %s"
-            log("head_unknown", said, error)
+            text = "the archive could not be brought to this state; the next step tries again: %s"
+            log("head_unknown", text, error)
 
     async def _point(self, archive: Archive) -> None:
-        head, scope = self.held.head_id, self.scope
+        head = self.held.head_id
+        scope = self.scope
         pointed = await archive.flow(archive.pointer, scope)
         if pointed is None or pointed == head:
             return  # nothing was archived here, or it was forgotten

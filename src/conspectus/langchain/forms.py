@@ -55,9 +55,9 @@ class Forms:
     def remember(self, model: object, forms: Iterable[str]) -> None:
         """Remember forms in which a model has answered, after it refused the request as it was."""
         lasting = frozenset(form for form in LASTING if form in forms)
-        known = self.learned(model)
-        if not lasting <= known:
-            self._learned.put(model_name(model), known | lasting)
+        learned = self.learned(model)
+        if not lasting <= learned:
+            self._learned.put(model_name(model), learned | lasting)
             self._has_learned = True
 
     def formed(self, request: ModelRequest[Any], *, compacted: HeadState) -> ModelRequest[Any]:
@@ -72,8 +72,8 @@ class Forms:
     def _joins(self, model: object, compacted: HeadState) -> bool:
         if not compacted.head_id and self._setting != "on":
             return False  # it is sent as it came
-        known = alternates(self._setting, named(model))
-        return compacted.alternates if known is None else known
+        by_name = alternates(self._setting, named(model))
+        return compacted.alternates if by_name is None else by_name
 
     def asked_for(self, error: Exception, request: ModelRequest[Any]) -> Form | None:
         """Return the form that a refusal asks for; None for an error of another kind."""

@@ -127,7 +127,7 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         self._name = str(settings.name)
         self._is_built = True
 
-    async def _called(self, request: ModelRequest[Any], handler: Handler) -> Any:
+    async def _call_model(self, request: ModelRequest[Any], handler: Handler) -> Any:
         call = GuardedCall(self, of_objects(request))
         token = GUARDED.set(True)
         try:
@@ -189,7 +189,7 @@ class GuardedCall:
         channel = self._channel
         update: dict[str, Any] = {}
         if channel.held is not self._first:
-            update |= await self._guard.summarization._written(channel)
+            update |= await self._guard.summarization._write_copies(channel)
             update |= channel.held.update()
         if self._dropped_recalled:
             update |= Recalled(turn=channel.turn).update()

@@ -78,7 +78,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
     trace_policy = TracePolicy(process_inputs=omit_payload)
 
     _name: str
-    _called: Callable[[ModelRequest[Any], Handler], Awaitable[Any]]
+    _call_model: Callable[[ModelRequest[Any], Handler], Awaitable[Any]]
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         """Call the model with what this middleware makes of its request."""
-        return run(self._called(request, lambda sent: io(lambda: handler(sent))))
+        return run(self._call_model(request, lambda sent: io(lambda: handler(sent))))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]
@@ -97,7 +97,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
         def send(sent: ModelRequest[Any]) -> Awaitable[Any]:
             return io(lambda: None, lambda: handler(sent))  # the first is for no loop
 
-        return await arun(self._called(request, send))
+        return await arun(self._call_model(request, send))
 
 
 @documented
@@ -170,7 +170,7 @@ class SummarizationMiddleware(
     def _open(self, settings: SummarizationSettings) -> None:
         """Make what no copy has: the archive of an address, and the tools."""
         self._address = settings.archive
-        self._made = Setup(settings, self._where)
+        self._made = Setup(settings, self._location)
         self._has_changed = False
         archive = self._made.engine.archive
         self._opened = archive if isinstance(settings.archive, (str, Path)) else None
@@ -201,15 +201,16 @@ class SummarizationMiddleware(
         """What the settings make as they are now."""
         if not self._has_changed:
             return self._made
-        before = self._made.settings
+        built = self._made.settings
         settings = self._settings()
         for name in FIXED:
-            value = getattr(before, name)
-            if getattr(settings, name) is not value and getattr(settings, name) != value:
-                vars(self)[name] = value
+            built_value = getattr(built, name)
+            value = getattr(settings, name)
+            if value is not built_value and value != built_value:
+                vars(self)[name] = built_value
                 raise PolicyError(f"{name} cannot change later; build middleware and agent anew")
-        setup = Setup(settings, self._where)
-        if settings.background is before.background:
+        setup = Setup(settings, self._location)
+        if settings.background is built.background:
             setup.engine = replace(setup.engine, background=self._made.engine.background)
         self._made = setup
         self._has_changed = False
@@ -224,8 +225,8 @@ class SummarizationMiddleware(
         return self._made.engine.background
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_made", "_has_changed", "_address", "_opened", "tools")
-        state = {name: value for name, value in vars(self).items() if name not in made}
+        built = ("_made", "_has_changed", "_address", "_opened", "tools")
+        state = {name: value for name, value in vars(self).items() if name not in built}
         return {**state, "archive": self._address}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -256,12 +257,12 @@ class SummarizationMiddleware(
 
     async def _stepped(self, channel: Channel, focus: str | None) -> Update | None:
         update = await step(channel, focus)
-        more = await self._written(channel)
+        additions = await self._write_copies(channel)
         if self.recall == "auto" and focus is None:
             if update and "messages" in update:
-                channel.messages = update["messages"][1:]
-            more |= await recalled_for_turn(channel)
-        return {**(update or {}), **more} if more else update
+                channel.messages = update["messages"][1:]  # behind the removal of all
+            additions |= await recalled_for_turn(channel)
+        return {**(update or {}), **additions} if additions else update
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None
@@ -305,7 +306,7 @@ class SummarizationMiddleware(
         """
         return Asked.of(focus)
 
-    async def _called(self, request: ModelRequest[Any], handler: Handler) -> Any:
+    async def _call_model(self, request: ModelRequest[Any], handler: Handler) -> Any:
         setup = self._setup
         if GUARDED.get():
             setup.say_once(GUARD_IS_FIRST)
@@ -335,7 +336,7 @@ class SummarizationMiddleware(
             request = request.override(messages=cast("list[AnyMessage]", messages))
         return request
 
-    def _where(self, scope: Scope) -> str:
+    def _location(self, scope: Scope) -> str:
         """Return the location of originals in a clip, where no archive has them."""
         return KEPT
 
@@ -343,6 +344,6 @@ class SummarizationMiddleware(
         """Return whether a step has nothing to do."""
         return is_quiet(channel)
 
-    async def _written(self, channel: Channel) -> dict[str, Any]:
+    async def _write_copies(self, channel: Channel) -> dict[str, Any]:
         """Write what the record in force asks for; return an update of the state."""
         return {}

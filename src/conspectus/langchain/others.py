@@ -25,32 +25,41 @@ def of_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
 def laid_over(
     view: list[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """Lay other middleware's changes of a channel, known by id, over its view; copies are none."""
+    """Lay other middleware's changes of a channel over its view.
+
+    Messages are known by their ids; an equal copy is no change.
+    """
     if len(sent) == len(channel) and all(map(is_, sent, channel)):
         return view
-    if any(one.id is None for one in sent):  # rebuilt without ids, as from dicts
-        named = {one.id for one in sent}
-        same: dict[str, list[BaseMessage]] = {}
-        for one in reversed(channel):
-            if one.id not in named:
-                same.setdefault(said_in(one), []).append(one)
-        sent = [
-            one.model_copy(update={"id": same[said].pop().id})
-            if one.id is None and same.get(said := said_in(one))
-            else one
-            for one in sent
-        ]
-    kept = {message.id: message for message in view}
-    own = {message.id: message for message in channel}
-    out = []
+    if any(message.id is None for message in sent):  # rebuilt without ids, as from dicts
+        sent = _with_ids(sent, channel)
+    shown = {message.id: message for message in view}
+    originals = {message.id: message for message in channel}
+    messages: list[BaseMessage] = []
     for message in sent:
-        original, short = own.get(message.id), kept.get(message.id)
+        original = originals.get(message.id)
+        in_view = shown.get(message.id)
         changed = original is None or (message is not original and message != original)
-        if original is None or (short is not None and changed):
-            out.append(message)
-        elif short is not None:  # else it has left
-            out.append(short)
-    there = {message.id for message in sent}  # it may be a view already
-    summary = [one for one in view if one.id not in own and one.id not in there]
-    first = next((n for n, one in enumerate(out) if one.type != "system"), len(out))
-    return [*out[:first], *summary, *out[first:]]
+        if original is None or (in_view is not None and changed):
+            messages.append(message)
+        elif in_view is not None:  # else it has left
+            messages.append(in_view)
+    sent_ids = {message.id for message in sent}  # it may be a view already
+    summaries = [m for m in view if m.id not in originals and m.id not in sent_ids]
+    no_system = (n for n, message in enumerate(messages) if message.type != "system")
+    start = next(no_system, len(messages))
+    return [*messages[:start], *summaries, *messages[start:]]
+
+
+def _with_ids(sent: Sequence[BaseMessage], channel: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Give messages without ids those of the same messages in the channel."""
+    used = {message.id for message in sent}
+    free: dict[str, list[BaseMessage]] = {}
+    for original in reversed(channel):
+        if original.id not in used:
+            free.setdefault(said_in(original), []).append(original)
+    named: list[BaseMessage] = []
+    for message in sent:
+        same = free.get(said_in(message)) if message.id is None else None
+        named.append(message.model_copy(update={"id": same.pop().id}) if same else message)
+    return named

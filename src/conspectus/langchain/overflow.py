@@ -49,8 +49,8 @@ class StillTooLong(StuckError, ContextOverflowError):
 
 def with_room(response: Any) -> Any:
     """Return a response, or raise LangChain's error where the request left no room for one."""
-    made = getattr(response, "model_response", response)
-    if any(map(fills_window, getattr(made, "result", [made]))):
+    answer = getattr(response, "model_response", response)
+    if any(map(fills_window, getattr(answer, "result", [answer]))):
         raise ContextOverflowError("the answer is empty, as the request has filled the window")
     return response
 
@@ -66,17 +66,19 @@ def read_overflow(error: BaseException) -> tuple[int | None, int | None]:
     """
     text = _STATUS.sub("", as_text(error))
     limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
-    sents = _numbers(_SENT, text)
+    sizes = _numbers(_SENT, text)
     for limit in limits:
-        sent = next((n for n in sents if n > limit), None)
-        if sent is not None:
-            return limit, sent
+        size = next((size for size in sizes if size > limit), None)
+        if size is not None:
+            return limit, size
     return (limits[0] if limits else None), None
 
 
 def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
-    digits = (next(filter(None, match.groups())) for match in pattern.finditer(text))
-    return [n for one in digits if (n := int(one.replace(",", "").replace("_", ""))) > 0]
+    """Return the numbers above 0 that the first group of each match has."""
+    groups = (next(filter(None, match.groups())) for match in pattern.finditer(text))
+    numbers = (int(digits.replace(",", "").replace("_", "")) for digits in groups)
+    return [number for number in numbers if number > 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +86,32 @@ class Refused:
     """Requests that a provider has refused as too long, each smaller than the one before."""
 
     tries: int = 0
-    budget: int = 0  # most tokens of the next one's
-    most: int = 0  # and of later requests'
-    named: bool = False
+    budget: int = 0  # most tokens of the messages in the next one
+    most: int = 0  # most tokens of the messages in later requests
+    named: bool = False  # the provider has named its limit
 
-    def and_again(self, size: int, beside: int, error: BaseException) -> Refused:
-        """Add a refusal: the tokens of messages and of the rest, and what the provider said."""
-        named, sent = read_overflow(error)
+    def and_again(self, size: int, overhead: int, error: BaseException) -> Refused:
+        """Add a refusal: the tokens of messages and of all else, and what the provider said."""
+        named_limit, named_size = read_overflow(error)
         tries = self.tries + 1
         if tries > TRIES:
             return replace(self, tries=tries)
         budget = int(size * STEPS[self.tries])
-        if named is not None:
+        if named_limit is not None:
             # The provider's tokens are not the estimate's: its limit in ours.
-            limit = named * (size + beside) // max(sent or named, 1) - beside
+            in_ours = named_limit * (size + overhead) // max(named_size or named_limit, 1)
+            limit = in_ours - overhead
             # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
-            most = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
-            budget = most if tries == 1 else min(budget, most)
-        return Refused(tries, max(1, budget), self.most, named is not None)
+            below_limit = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
+            budget = below_limit if tries == 1 else min(budget, below_limit)
+        return Refused(tries, max(1, budget), self.most, named_limit is not None)
 
     def having_tried(self, budget: int, refused: int) -> Refused:
         """Set the most for later requests, from the size sent and the size refused."""
         if self.named:
             return replace(self, most=int(budget / RESCUE * LEARNED))
-        # As small as it goes leaves no room for another message: there may well be some.
-        smallest = self.tries == TRIES or budget > self.budget
-        return replace(self, most=max(budget, int(refused * RESCUE)) if smallest else budget)
+        is_smallest = self.tries == TRIES or budget > self.budget
+        if is_smallest:
+            # As small as it goes leaves no room for another message: there may well be some.
+            budget = max(budget, int(refused * RESCUE))
+        return replace(self, most=budget)

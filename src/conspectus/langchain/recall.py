@@ -24,6 +24,7 @@ from conspectus.langchain.state import Asked, Recalled, name_messages
 from conspectus.messages.framing import recalled_text
 from conspectus.messages.requests import recalled_message, with_recalled
 from conspectus.observe import heard_by, log
+from conspectus.recall import RecallResult
 from conspectus.recall.for_agents import (
     ABOUT,
     ABOUT_TOOL,
@@ -55,21 +56,25 @@ Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 async def recalled_for_turn(channel: Channel) -> Update:
     """Return the update of a turn that begins: the originals that it is shown again."""
-    known, asked, setup = Recalled.read(channel.state), channel.asked, channel.setup
-    if channel.held.head is None or asked is None:  # nothing has left the view
+    recalled = Recalled.read(channel.state)
+    question = channel.asked
+    setup = channel.setup
+    if channel.held.head is None or question is None:  # nothing has left the view
         return {}
-    turn, found = asked.key, None
+    turn = question.key
+    result: RecallResult | None = None
     try:
-        if known is not None and known.turn == turn and await _within_reach(known, channel):
+        chosen = recalled if recalled is not None and recalled.turn == turn else None
+        if chosen is not None and await _within_reach(chosen, channel):
             return {}
         if channel.archive is not None:
             chain = (await channel.view()).chain
-            found = await unasked_flow(
+            result = await unasked_flow(
                 channel.archive,
                 channel.scope,
                 chain,
-                query=asked.own,
-                own=frozenset({asked.id}),
+                query=question.own,
+                own=frozenset({question.id}),
                 tokens=setup.room_to_recall(channel.state, setup.recalled),
                 count=lambda text: setup.engine.meter.message(
                     recalled_message(recalled_text(text), turn)
@@ -78,38 +83,39 @@ async def recalled_for_turn(channel: Channel) -> Update:
     except ArchiveError as error:  # it is tried again at the next step
         log("recall_failed", "nothing could be recalled for this turn: %s", error)
         return {}
-    if found is None:
+    if result is None:
         return Recalled(turn=turn).update()
-    keys = list(dict.fromkeys(hit.key for hit in found.hits))
-    return Recalled(turn=turn, text=recalled_text(found.text), keys=keys).update()
+    keys = list(dict.fromkeys(hit.key for hit in result.hits))
+    return Recalled(turn=turn, text=recalled_text(result.text), keys=keys).update()
 
 
 async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     """Put the originals recalled for the turn into the messages of a request."""
-    known = Recalled.read(channel.state)
-    if known is None or not known.text or known.turn != channel.turn:
+    recalled = Recalled.read(channel.state)
+    if recalled is None or not recalled.text or recalled.turn != channel.turn:
         return messages
     try:
-        within = await _within_reach(known, channel)
+        is_within = await _within_reach(recalled, channel)
     except ArchiveError as error:
-        said = "what was recalled cannot be checked, and is not shown: %s"
-        log("recall_unchecked", said, error)
-        within = False
-    recalled = recalled_message(known.text, known.turn)
-    return with_recalled(messages, recalled) if within else messages
+        text = "what was recalled cannot be checked, and is not shown: %s"
+        log("recall_unchecked", text, error)
+        is_within = False
+    if not is_within:
+        return messages
+    return with_recalled(messages, recalled_message(recalled.text, recalled.turn))
 
 
-async def _within_reach(known: Recalled, channel: Channel) -> bool:
+async def _within_reach(recalled: Recalled, channel: Channel) -> bool:
     """Return whether all that was chosen is still of this branch; an edit may have left it."""
-    return not known.keys or (await channel.view()).keys.issuperset(known.keys)
+    return not recalled.keys or (await channel.view()).keys.issuperset(recalled.keys)
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
     """Make the tool that finds originals of the agent's own session and branch."""
 
-    async def answered(runtime: Runtime, asked: Mapping[str, Any]) -> str:
-        own = setup()
-        channel = Channel(own, runtime.state, runtime)
+    async def answer(runtime: Runtime, arguments: Mapping[str, Any]) -> str:
+        current = setup()
+        channel = Channel(current, runtime.state, runtime)
         name_messages(channel.messages)
         if channel.held.head is None:
             return "Nothing has left your view so far: the whole conversation is before you."
@@ -121,25 +127,25 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
                 channel.archive,
                 channel.scope,
                 view.chain,
-                **asked,
-                in_view=frozenset(str(one.id) for one in view.messages),
-                tokens=own.room_to_recall(channel.state, tokens),
-                count=own.engine.meter.text,
+                **arguments,
+                in_view=frozenset(str(message.id) for message in view.messages),
+                tokens=current.room_to_recall(channel.state, tokens),
+                count=current.engine.meter.text,
             )
         except ConspectusError as error:
-            said = unreadable(error) if isinstance(error, ArchiveError) else str(error)
-            raise ToolException(said) from error
+            text = unreadable(error) if isinstance(error, ArchiveError) else str(error)
+            raise ToolException(text) from error
 
-    def heard(runtime: Runtime, **asked: Any) -> Awaitable[str]:
-        return heard_by(setup().engine.listeners, answered(runtime, asked))
+    def heard(runtime: Runtime, **arguments: Any) -> Awaitable[str]:
+        return heard_by(setup().engine.listeners, answer(runtime, arguments))
 
     def recall(
         runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", at: At = 0
     ) -> str:
         return run(heard(runtime, query=query, id=id, until=until, at=at))
 
-    async def arecall(runtime: Runtime, **asked: Any) -> str:
-        return await arun(heard(runtime, **asked))
+    async def arecall(runtime: Runtime, **arguments: Any) -> str:
+        return await arun(heard(runtime, **arguments))
 
     return StructuredTool.from_function(recall, arecall, TOOL, ABOUT_TOOL, handle_tool_error=True)
 

@@ -158,14 +158,14 @@ class SummarizationSettings(MiddlewareSettings, WindowSettings, Settings):
 class Setup:
     """What one set of settings makes, for all threads of a graph.
 
-    `where` says in a clip where its original is, if no archive has it.
+    `location` says in a clip where its original is, if no archive has it.
 
     Raises:
         PolicyError: a setting is invalid.
     """
 
-    def __init__(self, settings: SummarizationSettings, where: Callable[[Scope], str]) -> None:
-        self.where = where
+    def __init__(self, settings: SummarizationSettings, location: Callable[[Scope], str]) -> None:
+        self.location = location
         self.reserved = settings.reserved_tokens
         self.preserve = settings.history == "preserve"  # the channel keeps every message
         # Tokens of the originals that are recalled for a turn.

@@ -54,14 +54,15 @@ class CompactionState(AgentState[Any]):
     _conspectus_asked: NotRequired[Private]
 
 
-def added(before: Messages | None, writes: Sequence[Messages]) -> Messages:
+def added(state: Messages | None, writes: Sequence[Messages]) -> Messages:
     """Add messages write by write; those without ids get the same ones each time."""
-    state: Messages = before or []
+    messages: Messages = state or []
     for write in writes:
-        new = convert_to_messages(cast("list[Any]", write if isinstance(write, list) else [write]))
-        name_messages(new, cast("list[BaseMessage]", state))
-        state = add_messages(state, cast("Messages", new))
-    return state
+        listed = cast("list[Any]", write if isinstance(write, list) else [write])
+        written = convert_to_messages(listed)
+        name_messages(written, cast("list[BaseMessage]", messages))
+        messages = add_messages(messages, cast("Messages", written))
+    return messages
 
 
 class PreservedState(AgentState[Any]):
@@ -90,7 +91,8 @@ class Stored:
     """What one private channel holds."""
 
     CHANNEL: ClassVar[str]
-    _read: ClassVar[tuple[object, Any]] = None, None  # what was read last, and what came of it
+    # The data that was read last, and what came of it: a step reads the same several times.
+    _last_read: ClassVar[tuple[object, Any]] = (None, None)
 
     v: Literal[1] = 1  # the version of the form
 
@@ -98,16 +100,19 @@ class Stored:
     def read(cls, state: Mapping[str, Any]) -> Self | None:
         """Read it; None if there is nothing that can be trusted."""
         data = state.get(cls.CHANNEL)
-        known, made = cls._read  # a step reads the same several times
-        if data is not known:
+        if not data:
+            return None
+        last_data, stored = cls._last_read
+        if data is not last_data:
             try:
-                made = cls(**data) if data else None
+                stored = cls(**data)
             except (ValidationError, TypeError):
-                made = None
-            cls._read = data, made
-        return made if data else None
+                stored = None
+            cls._last_read = (data, stored)
+        return cast("Self | None", stored)
 
     def update(self) -> dict[str, Any]:
+        """Return the update of a state that stores it, as plain data."""
         # Records are plain already, and never changed: a copy of them costs more than the rest.
         parts = vars(self).items()
         plain = {name: asdict(part) if isinstance(part, Size) else part for name, part in parts}
@@ -115,7 +120,7 @@ class Stored:
 
 
 def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if not records or not all(isinstance(one.get("id"), str) for one in records):
+    if not records or not all(isinstance(record.get("id"), str) for record in records):
         raise ValueError("a record has no id")
     return records
 
@@ -150,26 +155,35 @@ class HeadState(Stored):
 
     @property
     def head_id(self) -> str:
+        """The id of the record in force; empty for none."""
         return str(self.head[-1]["id"]) if isinstance(self.head, list) else self.head or ""
 
     @property
     def messages_after(self) -> int:
+        """The messages in view when the record came into force; 0 without a record."""
         return self.after.messages if self.after else 0
 
     def with_chain(
         self, chain: Chain, after: Size | None, *, pending: bool = False, whole: bool = True
     ) -> Self:
         """Put records in force; those before the newest notes only if the channel is `whole`."""
-        known: Any = {"after": after, "pending": pending, "failed": None}
-        known["alternates"] = bool(chain) and chain[-1].alternates
-        known["corrections"] = dict(chain[-1].corrections) if chain else {}
-        if chain and chain[-1].archived:
-            return replace(self, head=chain[-1].id, **known)
+        newest = chain[-1] if chain else None
+        state = replace(
+            self,
+            after=after,
+            pending=pending,
+            failed=None,
+            alternates=newest is not None and newest.alternates,
+            corrections={} if newest is None else dict(newest.corrections),
+        )
+        if newest is not None and newest.archived:
+            return replace(state, head=newest.id)
         # The newest notes hold all, as no archive has the earlier ones.
-        noted = max((at for at, one in enumerate(chain) if one.segment), default=len(chain) - 1)
-        before = [replace(one, segment={}) for one in chain[:noted]] if whole else []
-        head = [one.to_json() for one in (*before, *chain[max(noted, 0) :])]
-        return replace(self, head=head or None, **known)
+        with_notes = (index for index, record in enumerate(chain) if record.segment)
+        start = max(with_notes, default=max(0, len(chain) - 1))
+        earlier = [replace(record, segment={}) for record in chain[:start]] if whole else []
+        head = [record.to_json() for record in (*earlier, *chain[start:])]
+        return replace(state, head=head or None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +203,7 @@ class Requested(Stored):
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Requested:
+        """Read it from a state."""
         return cls.read(state) or NOT_MEASURED
 
     def room(self, least: int = 0, window: int | None = None) -> Window | None:
@@ -247,15 +262,20 @@ class Run(NamedTuple):
         """Read the run from the runtime of a node; without one from the configuration."""
         info = getattr(runtime, "execution_info", None)
         config = var_child_runnable_config.get() or {}  # empty outside a graph
-        own = config.get("configurable") or {}
+        configurable = config.get("configurable") or {}
         thread = getattr(info, "thread_id", None)
-        thread = own.get("thread_id") if thread is None else thread
-        namespace = getattr(info, "checkpoint_ns", None) or own.get("checkpoint_ns") or ""
+        if thread is None:
+            thread = configurable.get("thread_id")
+        namespace = getattr(info, "checkpoint_ns", None) or configurable.get("checkpoint_ns") or ""
         caller = namespace.rpartition("|")[0]
         # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
-        saver = own.get("__pregel_checkpointer") or None
-        saved = bool(saver) and ":" not in caller
-        return cls("" if thread is None else str(thread), caller, saved, bool(saver))
+        has_checkpointer = bool(configurable.get("__pregel_checkpointer"))
+        return cls(
+            thread="" if thread is None else str(thread),
+            caller=caller,
+            saved=has_checkpointer and ":" not in caller,
+            has_checkpointer=has_checkpointer,
+        )
 
     def session(self, messages: Sequence[BaseMessage]) -> str:
         """Return the session of a history, the same in a retried step and in the next run."""
@@ -272,10 +292,12 @@ def agent_name_of(runtime: object) -> str | None:
     """Return the name of the agent that runs: as its host gives it, else as it was built."""
     config = var_child_runnable_config.get() or {}
     context = getattr(runtime, "context", None)
-    given = context if isinstance(context, Mapping) else getattr(context, "__dict__", {})
-    own = config.get("configurable") or {}
-    built = config.get("metadata") or {}
-    name = given.get("agent_name") or own.get("agent_name") or built.get("lc_agent_name")
+    if not isinstance(context, Mapping):
+        context = getattr(context, "__dict__", {})
+    configurable = config.get("configurable") or {}
+    metadata = config.get("metadata") or {}
+    by_host = context.get("agent_name") or configurable.get("agent_name")
+    name = by_host or metadata.get("lc_agent_name")
     return name if isinstance(name, str) else None
 
 
@@ -286,7 +308,8 @@ def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage
         messages[0].id = str(uuid.uuid4())
     elif messages and messages[0].id is None:
         name_messages(messages[:1])
-    if (held := HeadState.read(state)) is not None:
+    held = HeadState.read(state)
+    if held is not None:
         return held
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else run.session(messages)
@@ -310,11 +333,14 @@ def without_response_id(message: BaseMessage) -> BaseMessage:
     return message.model_copy(update={"response_metadata": meta})
 
 
-def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
-    """Give messages without ids the same ones each time a delta channel is rebuilt."""
+def name_messages(messages: Sequence[BaseMessage], others: Iterable[BaseMessage] = ()) -> None:
+    """Give messages without ids the same ones each time a delta channel is rebuilt.
+
+    The ids of `others` are taken.
+    """
     if None not in map(_id, messages):
         return
-    taken = {message.id for message in (*before, *messages)}
+    taken = {message.id for message in (*others, *messages)}
     counts: Counter[str] = Counter()
     for message in messages:
         if message.id is not None:
