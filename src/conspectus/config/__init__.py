@@ -8,7 +8,7 @@ from conspectus.config.building import create_middleware as create_middleware
 from conspectus.config.building import (
     create_summarization_middleware as create_summarization_middleware,
 )
-from conspectus.config.schema import Size as Size
+from conspectus.config.schema import SizeSetting as SizeSetting
 from conspectus.config.schema import SummarizationConfig as SummarizationConfig
 from conspectus.config.schema import json_schema as json_schema
 from conspectus.config.schema import load_config as load_config

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from conspectus._langchain import is_runnable, named
-from conspectus.config.reading import Location, Source
+from conspectus.config.reading import Location, Source, Variables
 from conspectus.config.schema import SummarizationConfig, loaded
 from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.engine.settings import FileSettings
@@ -31,7 +31,8 @@ ModelRegistry: TypeAlias = "Mapping[str, ChatModel | str] | Callable[[str], Chat
 
 ABOUT = """name use display_name description context_window max_input_tokens pricing thinking
     supports_thinking supports_reasoning_effort supports_vision when_thinking_enabled
-    when_thinking_disabled""".split()  # in an entry of `models`, no parameters of its class
+    when_thinking_disabled""".split()
+"""Keys in an entry of `models` that are no parameters of its class."""
 
 
 def create_summarization_middleware(
@@ -107,10 +108,11 @@ def create_middleware(
 
     from conspectus.langchain import ContextGuard
 
-    others: tuple[object, ...] = between
-    if wrong := [one for one in others if not isinstance(one, AgentMiddleware)]:
-        text = "was taken as one of your own middleware, and is none; pass the agent's model as"
-        raise PolicyError(f"{type(wrong[0]).__name__} {text} model=")
+    objects: tuple[object, ...] = between
+    for middleware in objects:
+        if not isinstance(middleware, AgentMiddleware):
+            text = "was taken as one of your own middleware, and is none; pass the agent's model as"
+            raise PolicyError(f"{type(middleware).__name__} {text} model=")
     summarization = create_summarization_middleware(config, **settings)
     if summarization is None:
         return list(between)
@@ -142,32 +144,57 @@ def models_of(
     if own is None and not config.model_name:
         text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
         raise config.source.error(("model_name",), text)
+    writers = _writers(config, registry, own)
+    answering = writers[0] if own is None else own
+    name: str | None = None
+    if isinstance(model, str):
+        name = model
+    elif own is None:
+        name = config.model_name
+    window = profile_window(answering)
+    if window is None and name is None:
+        window = _window_of_entries(config, answering)
+    return {
+        "model": answering,
+        "summarizer": None if writers[0] is answering else writers[0],
+        "fallbacks": writers[1:],
+        "window": window_of(config, name or "", window),
+    }
+
+
+def _writers(config: SummarizationConfig, registry: ModelRegistry | None, own: Any) -> list[Any]:
+    """Return the models that write, in turn; the agent's own stands in for those that fail.
+
+    Raises:
+        ConfigError: one cannot be built, and there is no model of the agent's own.
+    """
     writers: list[Any] = []
-    for i, name in enumerate((config.model_name, *config.fallback_models)):
-        where: Location = ("fallback_models", i - 1) if i else ("model_name",)
+    for index, name in enumerate((config.model_name, *config.fallback_models)):
+        location: Location = ("fallback_models", index - 1) if index else ("model_name",)
         try:
             writers.append(model_of(config, registry, name) if name else own)
         except ConfigError as error:
-            problem = config.source.problem(where, str(error))
+            problem = config.source.problem(location, str(error))
             if own is None:
                 raise ConfigError((problem,)) from error
             log("model_left_out", "%s; until then the agent's own model stands in", problem)
+    # The agent runs on its own model, so that one answers; the embedded summariser never fails.
     if own is not None and own not in writers and EMBEDDED not in writers:
-        writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
-    answers = writers[0] if own is None else own
-    entry = model if isinstance(model, str) else config.model_name if own is None else None
-    window = profile_window(answers)
-    if window is None and entry is None and (called := named(answers)):
-        models = config.source.models.items()
-        entries = [one for key, one in models if called in (key, one.get("model"))]
-        window = min(filter(None, map(declared_window, entries)), default=None)
-    window = window_of(config, entry or "", window)
-    return {
-        "model": answers,
-        "summarizer": None if writers[0] is answers else writers[0],
-        "fallbacks": writers[1:],
-        "window": window,
-    }
+        writers.append(own)
+    return writers
+
+
+def _window_of_entries(config: SummarizationConfig, model: Any) -> int | None:
+    """Return the smallest window that `models` declares for a model that is known by its name."""
+    name = named(model)
+    if not name:
+        return None
+    windows = [
+        declared_window(entry)
+        for key, entry in config.source.models.items()
+        if name in (key, entry.get("model"))
+    ]
+    return min(filter(None, windows), default=None)
 
 
 def model_of(config: SummarizationConfig, registry: ModelRegistry | None, name: str) -> Any:
@@ -176,39 +203,42 @@ def model_of(config: SummarizationConfig, registry: ModelRegistry | None, name: 
     Raises:
         ConfigError: there is no such model, or it cannot be built.
     """
-    defined, listed = config.source.models, registry if isinstance(registry, Mapping) else {}
+    source = config.source
+    listed = registry if isinstance(registry, Mapping) else {}
     if names_embedded(name) and name not in listed:
         return EMBEDDED
     try:
         model: Any = listed.get(name, name)
         if callable(registry):
             model = registry(name)
-        elif name not in listed and name in defined:
-            model = _built(defined[name], config.source)
+        elif name not in listed and name in source.models:
+            model = _built(source.models[name], source)
         elif name not in listed and registry is not None:
-            known = ", ".join([*listed, *defined]) or "none"
+            known = ", ".join([*listed, *source.models]) or "none"
             raise LookupError(f"no such name; known are {known}")
         model = chat_model_named(model) if isinstance(model, str) else model
         if not is_runnable(model):
             raise TypeError(f"{type(model).__name__} is no chat model")
     except Exception as error:
-        text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200}); define"
-        fix = "it in the registry or under 'models', or check its package and its key"
-        raise ConfigError((config.source.hidden(f"{text} {fix}"),)) from error
+        text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200})"
+        fix = "define it in the registry or under 'models', or check its package and its key"
+        raise ConfigError((source.hidden(f"{text}; {fix}"),)) from error
     return model
 
 
 def _built(entry: Mapping[str, Any], source: Source) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
-    variables = Source(secrets=source.secrets)
-    filled = variables.filled(dict(entry))
-    for missing in variables.missing.values():
-        raise LookupError(missing)
+    variables = Variables(source.secrets)
+    filled = variables.fill(dict(entry))
+    for text in variables.missing.values():
+        raise LookupError(text)
     if ":" not in str(filled.get("use")):
         raise LookupError("it needs 'use: package.module:Class', with a colon")
-    settings = {**filled, **(filled.get("when_thinking_disabled") or {})}
-    given = {key: one for key, one in settings.items() if one is not None and key not in ABOUT}
-    return loaded(filled["use"])(**given)
+    keys = {**filled, **(filled.get("when_thinking_disabled") or {})}
+    parameters = {
+        key: value for key, value in keys.items() if value is not None and key not in ABOUT
+    }
+    return loaded(filled["use"])(**parameters)
 
 
 def window_of(config: SummarizationConfig, name: str, profile: int | None = None) -> int | None:
@@ -218,13 +248,15 @@ def window_of(config: SummarizationConfig, name: str, profile: int | None = None
         ConfigError: it is unknown, and the file asks for a fraction of it.
     """
     entry = config.source.models.get(name, {})
-    provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
     window = config.window or declared_window(entry) or profile
-    window = window or (profile_of(str(entry.get("model", name)), provider) if name else None)
+    if window is None and name:
+        provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
+        window = profile_of(str(entry.get("model", name)), provider)
     if window is None and config.enabled and config.policy().needs_window:
         text = "a fraction means nothing, as the window of the answering model is unknown; write "
         text += "'window: <its input limit in tokens>', or use tokens or messages"
-        raise config.source.error(("keep" if config.keep.type == "fraction" else "trigger",), text)
+        key = "keep" if config.keep.type == "fraction" else "trigger"
+        raise config.source.error((key,), text)
     return window
 
 

@@ -22,7 +22,7 @@ from conspectus._langchain import named
 from conspectus.bridge import arun
 from conspectus.config.building import models_of, settings_of
 from conspectus.config.reading import Source
-from conspectus.config.schema import EARLIER, Size, SummarizationConfig
+from conspectus.config.schema import EARLIER, SizeSetting, SummarizationConfig
 from conspectus.engine.settings import KEEP
 from conspectus.errors import ConfigError, SummaryError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
@@ -42,8 +42,8 @@ def config_of(app_config: Any) -> SummarizationConfig:
     Raises:
         ConfigError: a key or a value of its section `summarization` is invalid.
     """
-    given = _plain(getattr(app_config, "summarization", None))
-    section = {key: value for key, value in given.items() if not key.startswith(EARLIER)}
+    keys = _plain(getattr(app_config, "summarization", None))
+    section = {key: value for key, value in keys.items() if not key.startswith(EARLIER)}
     section["enabled"] = bool(section.get("trigger"))
     models = [_plain(model) for model in getattr(app_config, "models", None) or ()]
     skills = _plain(getattr(app_config, "skills", None))
@@ -51,7 +51,7 @@ def config_of(app_config: Any) -> SummarizationConfig:
     try:
         config = SummarizationConfig.model_validate(section)
     except ValidationError as error:
-        mistakes = source.mistakes(error, SummarizationConfig, Size)
+        mistakes = source.mistakes(error, SummarizationConfig, SizeSetting)
         raise ConfigError(source.problems(mistakes)) from error
     return config.with_source(source)
 
@@ -122,14 +122,14 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     ) -> None:
         config = config_of(app_config)
         config = config.model_copy(update={"model_name": configured_model_name})
-        own = run_model_name or config.source.default_model or anchor_model_name
+        answering = run_model_name or config.source.default_model or anchor_model_name
 
         def registry(name: str) -> Any:
-            if name == (anchor_model_name or own):
+            if name == (anchor_model_name or answering):
                 return model
             return _create_chat_model(name, app_config)
 
-        arguments = settings_of(config) | _models_of(config, registry, own, model)
+        arguments = settings_of(config) | _models_of(config, registry, answering, model)
         arguments |= {
             "trigger": trigger,
             "keep": keep,
@@ -184,13 +184,13 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
             raise import_module(DEERFLOWS).SummaryGenerationError(str(error)) from error
         if update is None or "messages" not in update:
             return None
-        before: list[BaseMessage] = state["messages"]
+        history: list[BaseMessage] = state["messages"]
         kept = tuple(update["messages"][1:])  # behind the removal of all
-        if _contents(kept) == _contents(before):
+        if _contents(kept) == _contents(history):
             return None  # the record that these messages began with was found again, and no more
-        ids = {message.id for message in kept}
+        kept_ids = {message.id for message in kept}
         return ContextCompaction(
-            messages_to_summarize=tuple(one for one in before if one.id not in ids),
+            messages_to_summarize=tuple(m for m in history if m.id not in kept_ids),
             preserved_messages=kept,
             total_tokens=total_tokens,
             state={name: part for name, part in update.items() if name != "messages"},
@@ -198,14 +198,17 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
 
 def _models_of(
-    config: SummarizationConfig, registry: Any, own: str | None, model: Any
+    config: SummarizationConfig, registry: Any, answering: str | None, model: Any
 ) -> dict[str, Any]:
-    """Return models and window as a file of ours would; with the given model where that fails."""
+    """Return models and window as a file of ours would; with DeerFlow's model where that fails.
+
+    `answering` names the model of the run.
+    """
     try:
-        return models_of(config, registry, own or model)
+        return models_of(config, registry, answering or model)
     except ConfigError as error:
-        said = "%s; the model that DeerFlow has built stands in"
-        log("model_left_out", said, "; ".join(error.problems))
+        text = "%s; the model that DeerFlow has built stands in"
+        log("model_left_out", text, "; ".join(error.problems))
     return {"model": model, "window": config.window}
 
 

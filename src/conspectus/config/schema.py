@@ -24,8 +24,8 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 
 from conspectus._arguments import meaning
-from conspectus.config.reading import SECTION, Source, read_section
-from conspectus.core.policy import Policy, StaleResults, parse_trigger
+from conspectus.config.reading import SECTION, Location, Source, read_section
+from conspectus.core.policy import Policy, StaleResults, Unit, parse_trigger
 from conspectus.engine.settings import (
     MOST_TOKENS,
     FileSettings,
@@ -44,8 +44,6 @@ VOCABULARIES = ("tiktoken:", "tokenizers:")
 OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic reads them
 EARLIER = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
 OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no names of sections
-
-Kind = Literal["tokens", "messages", "fraction"]
 
 
 def loaded(setting: Any) -> Any:
@@ -69,16 +67,26 @@ def loaded(setting: Any) -> Any:
 
 def _checked(check: Callable[[Any], Any]) -> AfterValidator:
     """Make a validator that keeps a value if `check` raises no `ValueError`."""
-    return AfterValidator(lambda value: (check(value), value)[1])
+
+    def checked(value: Any) -> Any:
+        check(value)
+        return value
+
+    return AfterValidator(checked)
 
 
-def _check_sizes(sizes: Mapping[Kind, int | float]) -> None:
-    """Refuse a number that is no size of its kind."""
-    for kind, value in sizes.items():
-        share = kind == "fraction"
-        if not (0 < value <= 1 if share else isinstance(value, int) and 1 <= value <= MOST_TOKENS):
-            form = "tokens and messages are whole numbers from 1 on, and a fraction is above 0 and "
-            raise ValueError(f"{form}at most 1, such as 'type: fraction, value: 0.8', not {value}")
+def _check_sizes(sizes: Mapping[Unit, int | float]) -> None:
+    """Refuse a number that is no size of its unit."""
+    for unit, value in sizes.items():
+        if unit == "fraction":
+            is_valid = 0 < value <= 1
+        else:
+            is_valid = isinstance(value, int) and 1 <= value <= MOST_TOKENS
+        if not is_valid:
+            raise ValueError(
+                "tokens and messages are whole numbers from 1 on, and a fraction is above 0 and at "
+                f"most 1, such as 'type: fraction, value: 0.8', not {value}"
+            )
 
 
 def _archive(value: str, info: ValidationInfo) -> str:
@@ -86,17 +94,19 @@ def _archive(value: str, info: ValidationInfo) -> str:
     if "${" in value:
         raise ValueError("a variable stands for a whole value; put the whole address into one")
     if ":" in value and not value.startswith(ARCHIVES):
-        known = "write sqlite:///FILE, postgresql://..., or memory:"
-        raise ValueError(f"'{value.partition(':')[0]}:...' names no archive; {known}")
-    path, folder = value.removeprefix("sqlite:///"), (info.context or {}).get("folder")
+        fix = "write sqlite:///FILE, postgresql://..., or memory:"
+        raise ValueError(f"'{value.partition(':')[0]}:...' names no archive; {fix}")
+    path = value.removeprefix("sqlite:///")
+    folder = (info.context or {}).get("folder")
     return f"sqlite:///{folder / path}" if folder and ":" not in path else value
 
 
 def _counter(value: str, info: ValidationInfo) -> str:
     """Load a counter; a vocabulary may be a file beside the configuration."""
     library, _, name = value.partition(":")
-    file = (info.context or {}).get("folder", Path()) / name
-    value = f"tokenizers:{file}" if library == "tokenizers" and file.is_file() else value
+    folder = (info.context or {}).get("folder", Path())
+    if library == "tokenizers" and (folder / name).is_file():
+        value = f"tokenizers:{folder / name}"
     if ":" not in value:
         raise ValueError(f"'{value}' is no vocabulary and no function")
     TokenMeter(loaded(value))
@@ -118,7 +128,7 @@ Amount = Annotated[
     int | float,
     Field(gt=0),
     BeforeValidator(_no_flag),
-    AfterValidator(lambda one: one if one % 1 else int(one)),
+    AfterValidator(lambda number: number if number % 1 else int(number)),
 ]
 Text = Annotated[str, Field(min_length=1)]
 RedactorName = Annotated[
@@ -132,7 +142,7 @@ Recall = Annotated[
 ]
 
 
-class Part(
+class SectionPart(
     BaseModel,
     frozen=True,
     extra="forbid",
@@ -143,10 +153,10 @@ class Part(
     """A mapping of the section: its keys are known, and its values are read as DeerFlow's are."""
 
 
-class Size(Part, frozen=True):
+class SizeSetting(SectionPart, frozen=True):
     """A number of tokens, of messages, or a share of the model's window."""
 
-    type: Kind
+    type: Unit
     """tokens, messages, or fraction of the answering model's window"""
     value: Amount
     """a whole number above 0; for a fraction, above 0 and at most 1"""
@@ -157,20 +167,21 @@ class Size(Part, frozen=True):
         return self
 
     @property
-    def pair(self) -> tuple[Kind, int | float]:
+    def pair(self) -> tuple[Unit, int | float]:
         """The size in the middleware's form."""
         return self.type, self.value
 
 
 def _form(value: Any) -> str:
-    sizes = isinstance(value, Mapping) and value and not {"type", "value"} & set(value)
-    return "all" if sizes else "size"
+    """Return which form a condition has: one size, or a mapping of which all must hold."""
+    is_mapping = isinstance(value, Mapping) and bool(value)
+    return "all" if is_mapping and not {"type", "value"} & set(value) else "size"
 
 
-Sizes = Annotated[dict[Kind, Amount], _checked(_check_sizes)]  # that must all be reached
-OneSize = Annotated[Size, AfterValidator(lambda size: dict([size.pair]))]
+AllSizes = Annotated[dict[Unit, Amount], _checked(_check_sizes)]  # that must all be reached
+OneSize = Annotated[SizeSetting, AfterValidator(lambda size: dict([size.pair]))]
 Condition = Annotated[
-    Annotated[OneSize, Tag("size")] | Annotated[Sizes, Tag("all")], Discriminator(_form)
+    Annotated[OneSize, Tag("size")] | Annotated[AllSizes, Tag("all")], Discriminator(_form)
 ]
 Trigger = Annotated[
     list[Condition],
@@ -181,7 +192,7 @@ Trigger = Annotated[
 ]
 
 
-class SummarizationConfig(Part, FileSettings, frozen=True):
+class SummarizationConfig(SectionPart, FileSettings, frozen=True):
     """The `summarization:` section of a configuration file; `load_config` reads one.
 
     Its keys are settings of the middleware, but for those below; `docs/config.md` explains each.
@@ -201,7 +212,7 @@ class SummarizationConfig(Part, FileSettings, frozen=True):
     """The writer: of `models`, provider:model, embedded for none; null for the agent's own."""
     trigger: Trigger | None = None  # type: ignore[assignment]
     """{type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}."""
-    keep: Size = Size(type="messages", value=20)  # type: ignore[assignment]
+    keep: SizeSetting = SizeSetting(type="messages", value=20)  # type: ignore[assignment]
     """Such as {type: messages, value: 20}."""
     summary_prompt: Annotated[Text, _checked(Template)] | None = None
     """Without {messages} they follow."""
@@ -254,10 +265,12 @@ class SummarizationConfig(Part, FileSettings, frozen=True):
     @property
     def skills(self) -> Skills | None:
         """Which calls read skill files; None for none."""
-        section = self._source.sections.get("skills")
-        named = section.get("container_path") if isinstance(section, dict) else None
         tools = tuple(self.skill_file_read_tool_names)
-        return Skills(tools, str(self.skills_path or named or FOLDER)) if tools else None
+        if not tools:
+            return None
+        section = self._source.sections.get("skills")
+        container_path = section.get("container_path") if isinstance(section, dict) else None
+        return Skills(tools, str(self.skills_path or container_path or FOLDER))
 
     def plain(self, *, only_set: bool = False) -> dict[str, Any]:
         """Return settings as plain values, without secrets: all, or those that were set."""
@@ -286,7 +299,12 @@ def load_config(
     Without the section nothing is summarised. Values such as `$ARCHIVE_URL` are those of
     environment variables. Other sections are ignored, except `skills.container_path` and `models`.
     With `enabled: false` a file with mistakes is read as an empty one; `config.source.notes` lists
-    them. Variables of `unused` keys need not be set; keys that are missing have `usual` values.
+    them.
+
+    Args:
+        path: the file.
+        unused: keys whose environment variables need not be set.
+        usual: values of keys that are not in the file.
 
     Raises:
         ConfigError: it cannot be read, or is invalid; each mistake with its line.
@@ -300,23 +318,31 @@ def load_config(
         >>> load_config("config.yaml").trigger
         [{'tokens': 6000}]
     """
-    place: object = path
-    if not isinstance(place, (str, Path)):
-        said = f"a configuration is read from the path of a file, not from {type(place).__name__}"
-        raise ConfigError((f"{said}; write SummarizationConfig(**section) for a section",))
+    given_path: object = path
+    if not isinstance(given_path, (str, Path)):
+        kind = type(given_path).__name__
+        raise ConfigError(
+            (
+                f"a configuration is read from the path of a file, not from {kind}; write "
+                "SummarizationConfig(**section) for a section",
+            )
+        )
     file = Path(path).expanduser()
     section, source = read_section(file)
     section = {} if section is None else section
     _check_form(section, source)
-    given = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
-    section = {**(usual or {}), **given}
+    keys = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
+    section = {**(usual or {}), **keys}
+    mistakes: dict[Location, str] = {}
     try:
-        folder = {"folder": file.absolute().parent}
-        config, problems = SummarizationConfig.model_validate(section, context=folder), {}
+        context = {"folder": file.absolute().parent}
+        config = SummarizationConfig.model_validate(section, context=context)
     except ValidationError as error:
-        problems = source.mistakes(error, SummarizationConfig, Size)
-    missing = {at: text for at, text in source.missing.items() if at[0] not in unused}
-    notes = source.problems(problems | missing)
+        mistakes = source.mistakes(error, SummarizationConfig, SizeSetting)
+    for location, text in source.missing.items():
+        if location[0] not in unused:
+            mistakes[location] = text
+    notes = source.problems(mistakes)
     if notes:
         if str(section.get("enabled")).lower() not in OFF:
             raise ConfigError(notes)
@@ -329,12 +355,14 @@ def _check_form(section: Any, source: Source) -> None:
     form = f"write '{SECTION}:' on a line of its own, and its keys below, two spaces further in"
     if not isinstance(section, dict):
         raise source.error((), f"'{SECTION}' holds keys such as 'enabled: true'; {form}")
-    for at, line in source.lines.items() if not section else ():
-        name = str(at[0])
+    if section:
+        return
+    for location, line in source.lines.items():
+        name = str(location[0])
         meant = did_you_mean(name, [SECTION]) if name != SECTION else ""
         if meant or name.strip() in OURS:  # a no-break space looks like indentation
-            said = f"'{name.strip()}' is no section;{meant} {form}"
-            raise ConfigError((f"{source.file}, line {line}: {said}",))
+            text = f"'{name.strip()}' is no section;{meant} {form}"
+            raise ConfigError((f"{source.file}, line {line}: {text}",))
 
 
 def json_schema() -> dict[str, Any]:
