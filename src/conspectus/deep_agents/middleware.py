@@ -65,12 +65,21 @@ def summarization_defaults(model: object, *, window: int | None = None) -> dict[
         (('fraction', 0.85), ('fraction', 0.1))
     """
     window_of(window, 0)
-    known = profile_window(model) if window is None else window
-    large = {"stale_results": {"tools": [], "over": 500}}  # arguments, and no results
-    if known is None:
-        return {"trigger": ("tokens", 170_000), "keep": ("messages", 6), **large}
-    limits = {"window": window, "reserved_tokens": reserved_for_answer((model,), known)}
-    return {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10), **large, **limits}
+    limit = profile_window(model) if window is None else window
+    large_arguments = {"tools": [], "over": 500}  # of no tools: arguments, and no results
+    if limit is None:
+        return {
+            "trigger": ("tokens", 170_000),
+            "keep": ("messages", 6),
+            "stale_results": large_arguments,
+        }
+    return {
+        "trigger": ("fraction", 0.85),
+        "keep": ("fraction", 0.10),
+        "stale_results": large_arguments,
+        "window": window,
+        "reserved_tokens": reserved_for_answer((model,), limit),
+    }
 
 
 class _ByModel:
@@ -156,55 +165,58 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return copy
 
     def _location(self, scope: Scope) -> str:
-        backend, kept = self._backend, super()._location(scope)
-        return kept if backend is None else KEPT_IN.format(folder=folder_of(backend, scope))
+        if self._backend is None:
+            return super()._location(scope)
+        return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
     def _has_copies(self, channel: Channel) -> bool:
-        held, last = channel.held, channel.state.get(MIRRORED)
-        return self._backend is None or held.head is None or last == held.head_id
+        """Return whether the files of all records in force are written, or none are wanted."""
+        held = channel.held
+        if self._backend is None or held.head is None:
+            return True
+        return channel.state.get(MIRRORED) == held.head_id
 
     def _is_quiet(self, channel: Channel) -> bool:
         return self._has_copies(channel) and super()._is_quiet(channel)
 
     async def _write_copies(self, channel: Channel) -> dict[str, Any]:
         """Write the files of the records in force; return an update of the state."""
-        backend, last = self._backend, channel.state.get(MIRRORED)
+        backend = self._backend
         if backend is None or self._has_copies(channel):
             return {}
+        last_id = channel.state.get(MIRRORED)  # of the last record whose file is written
         try:
             chain = (await channel.history(None).in_force()).chain
-            known = next((i for i, one in enumerate(chain) if one.id == last), -1)
-            for number, record in enumerate(chain[known + 1 :], start=known + 2):
+            ids = [record.id for record in chain]
+            count = ids.index(last_id) + 1 if last_id in ids else 0
+            for number, record in enumerate(chain[count:], start=count + 1):
                 text = await self._readable(channel, record)
                 path = f"{folder_of(backend, channel.scope)}/{number:04}-{record.id}.md"
-                files = [(path, text.encode("utf-8", "backslashreplace"))]
-                upload = partial(backend.upload_files, files)
-                for answer in await io(upload, partial(backend.aupload_files, files)):
-                    if answer.error:
-                        raise OSError(f"{answer.path}: {answer.error}")
-                last = record.id
+                await _upload(backend, path, text)
+                last_id = record.id
         except Exception as error:  # a backend may raise anything
             log("mirror_failed", "the readable copies could not be written: %s", error)
-        return {MIRRORED: last} if last is not None else {}
+        return {MIRRORED: last_id} if last_id is not None else {}
 
     async def _readable(self, channel: Channel, record: Record) -> str:
         """Return the originals that a record covers or truncates, to be read; without secrets."""
         keys = tuple(dict.fromkeys((*record.covers, *(mark.key for mark in record.clips))))
-        archive, redaction = channel.archive, self._setup.engine.redaction
+        archive = channel.archive
         if archive is None:
             entries = read_messages(channel.messages)
         else:
             originals = await archive.flow(archive.find, channel.scope, keys)
-            entries = read_messages([one.message for one in originals.values()])
+            entries = read_messages([original.message for original in originals.values()])
             for key, entry in zip(originals, entries, strict=True):
                 entry.key = key  # some may be older than the redactor
+        redaction = self._setup.engine.redaction
         if redaction is not None:
             # All together, as one may name the secret in another.
             entries = (await redaction.together(entries)).made
         texts = {key: f"## {key[:8]}: the original has expired or was forgotten\n" for key in keys}
-        for one in entries:
-            about = ", ".join(filter(None, (one.role, one.name, one.date)))
-            texts[one.key] = f"## [{one.cite}] {about}\n\n{one.reading}\n"
+        for entry in entries:
+            about = ", ".join(filter(None, (entry.role, entry.name, entry.date)))
+            texts[entry.key] = f"## [{entry.cite}] {about}\n\n{entry.reading}\n"
         return "\n".join(texts[key] for key in keys)
 
     def _shows_all(self, channel: Channel, request: ModelRequest[Any]) -> bool:
@@ -242,13 +254,22 @@ def _with_limits(
     return replace(settings, model=model, **limits)
 
 
-def _is_another(model: BaseChatModel, other: BaseChatModel) -> bool:
-    """Return whether two models differ; one that does not say its name is another."""
-    if model is other:
+async def _upload(backend: BackendProtocol, path: str, text: str) -> None:
+    """Write a file to a backend; raise `OSError` if it says that it could not."""
+    files = [(path, text.encode("utf-8", "backslashreplace"))]
+    upload = partial(backend.upload_files, files)
+    for response in await io(upload, partial(backend.aupload_files, files)):
+        if response.error:
+            raise OSError(f"{response.path}: {response.error}")
+
+
+def _is_another(model: BaseChatModel, managed: BaseChatModel) -> bool:
+    """Return whether a model is not the managed one; one that does not say its name is another."""
+    if model is managed:
         return False
     name = model_name(model)
-    same = (name, profile_window(model)) == (model_name(other), profile_window(other))
-    return not same or name.endswith(":")
+    same_name = name == model_name(managed) and not name.endswith(":")
+    return not same_name or profile_window(model) != profile_window(managed)
 
 
 def folder_of(backend: BackendProtocol, scope: Scope) -> str:

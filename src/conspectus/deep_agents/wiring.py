@@ -9,7 +9,7 @@ a test compares the two agents part by part.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from types import FunctionType
 from typing import Any
@@ -60,21 +60,24 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'
     """
-    known = inspect.signature(ORIGINAL).parameters
-    if unknown := kwargs.keys() - known:
-        raise unknown_argument("create_deep_agent", min(unknown), known)
-    middleware = kwargs.get("middleware") or ()
-    theirs = any(isinstance(one, Replaced) for one in middleware)
-    if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
+    parameters = inspect.signature(ORIGINAL).parameters
+    if unknown := kwargs.keys() - parameters:
+        raise unknown_argument("create_deep_agent", min(unknown), parameters)
+    stack = kwargs.get("middleware") or ()
+    if _first(stack, SummarizationToolMiddleware) and not _first(stack, Replaced):
         raise PolicyError(
             "SummarizationToolMiddleware of Deep Agents works with its own summarisation only; put "
             "our summarization_middleware(model, backend, compact_tool=True) in its place"
         )
-    ours = next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
-    foreign = (one for one in middleware if not isinstance(one, SummarizationMiddleware))
-    if "SummarizationMiddleware" in (getattr(one, "name", "") for one in foreign):
+    foreign = (part for part in stack if not isinstance(part, SummarizationMiddleware))
+    if "SummarizationMiddleware" in (getattr(part, "name", "") for part in foreign):
         log("replaced", "another summarisation takes our place, nothing is archived: leave it out")
-    return _rebound(ours)(*args, **kwargs)
+    return _rebound(_first(stack, DeepAgentsSummarization))(*args, **kwargs)
+
+
+def _first(stack: Iterable[Any], kind: type[Any]) -> Any:
+    """Return the first middleware of a kind in a stack; None if there is none."""
+    return next((part for part in stack if isinstance(part, kind)), None)
 
 
 def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
@@ -86,36 +89,38 @@ def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
     class SubAgentMiddleware(RealSubAgentMiddleware):
         """The middleware of Deep Agents, with guarded subagents."""
 
-        def __init__(self, *, subagents: Sequence[Any], **more: Any) -> None:
+        def __init__(self, *, subagents: Sequence[Any], **options: Any) -> None:
             specs: list[Any] = [_guarded_spec(spec, template) for spec in subagents]
-            super().__init__(subagents=specs, **more)
+            super().__init__(subagents=specs, **options)
 
     def create_agent(*args: Any, middleware: Sequence[Any] = (), **kwargs: Any) -> Any:
         return vars(real)["create_agent"](*args, middleware=_guarded(middleware), **kwargs)
 
-    ours = (create_summarization_middleware, SubAgentMiddleware, create_agent)
-    names, plain = {one.__name__: one for one in ours}, inspect.unwrap(ORIGINAL)
-    if not (isinstance(plain, FunctionType) and names.keys() <= {*plain.__code__.co_names}):
+    functions = (create_summarization_middleware, SubAgentMiddleware, create_agent)
+    names = {function.__name__: function for function in functions}
+    original = inspect.unwrap(ORIGINAL)
+    is_known = isinstance(original, FunctionType) and names.keys() <= {*original.__code__.co_names}
+    if not is_known:
         raise ImportError(
             f"deepagents {version} is built in a way that is not known here; install another by "
             f"{install_command('deepagents')}, or put summarization_middleware into `middleware`"
         )
-    bindings = plain.__globals__ | names
-    if warn := bindings.get(
-        "warn_deprecated"
-    ):  # of the caller's line, which is one call further out
+    bindings = original.__globals__ | names
+    warn = bindings.get("warn_deprecated")
+    if warn:  # it names the caller's line, which is one call further out
         bindings["warn_deprecated"] = partial(warn, stacklevel=3)
-    copy = FunctionType(plain.__code__, bindings, closure=plain.__closure__)
-    copy.__defaults__, copy.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
+    copy = FunctionType(original.__code__, bindings, closure=original.__closure__)
+    copy.__defaults__ = original.__defaults__
+    copy.__kwdefaults__ = original.__kwdefaults__
     return copy
 
 
-def _guarded(middleware: Sequence[Any]) -> list[Any]:
+def _guarded(stack: Sequence[Any]) -> list[Any]:
     """Put a guard last, if our middleware stands in a stack without one."""
-    ours = next((one for one in middleware if isinstance(one, SummarizationMiddleware)), None)
-    if ours is None or any(isinstance(one, ContextGuard) for one in middleware):
-        return list(middleware)
-    return [*middleware, ContextGuard(ours)]
+    summarization = _first(stack, SummarizationMiddleware)
+    if summarization is None or _first(stack, ContextGuard):
+        return list(stack)
+    return [*stack, ContextGuard(summarization)]
 
 
 def _guarded_spec(spec: Any, template: DeepAgentsSummarization | None) -> Any:
@@ -123,12 +128,11 @@ def _guarded_spec(spec: Any, template: DeepAgentsSummarization | None) -> Any:
     if "runnable" in spec:
         return spec
     # A fork inherits the middleware of the main agent, and with it the limits of its model.
-    middleware = [
-        template.for_model(spec["model"]) if template is not None and one is template else one
-        for one in spec.get("middleware", ())
-    ]
+    stack = list(spec.get("middleware", ()))
+    if template is not None:
+        stack = [template.for_model(spec["model"]) if part is template else part for part in stack]
     last = UnsupportedContentMiddleware
-    if last is not None and not any(isinstance(one, last) for one in middleware):
+    if last is not None and not _first(stack, last):
         # Deep Agents would put it last when it compiles the subagent: after the guard.
-        middleware.append(last())
-    return {**spec, "middleware": _guarded(middleware)}
+        stack.append(last())
+    return {**spec, "middleware": _guarded(stack)}
