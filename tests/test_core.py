@@ -74,6 +74,13 @@ def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_mo
     assert found.summary_tokens >= 380 // 2
 
 
+def test_beside_long_instructions_the_request_is_shown_rather_than_a_long_summary():
+    items = [item("system", 700, 0), *talk(11)[1:], Large("k11", "user", 900)]
+    found = compacting(items, Settings(trigger=("messages", 9)).policy(), Window(1_000), floor=64)
+    assert found.summary_tokens == 64
+    assert [clip.limit for clip in found.clips] == [1_000 - 700 - 64]
+
+
 def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
     policy = Settings(trigger=("tokens", 4_000), keep=("messages", 20)).policy()
 

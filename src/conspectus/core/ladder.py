@@ -52,6 +52,7 @@ class Rung:
     clips: Clippable = "giants"  # what may be shown short
     # messages that no cut can remove, and that the user wrote or pinned, are shown whole
     spares_users: bool = False
+    least_summary_only: bool = False  # the rest of the room is for what is shown short
 
 
 LADDER = (
@@ -71,8 +72,8 @@ LADDER = (
     Rung("with_room_to_grow", summary=0, cut="last"),
     # no room is left to grow
     Rung("whole_budget", summary=0, cut="first_that_fits"),
-    # all that may be shown short is
-    Rung("whole_budget", summary=0, cut="last", clips="all"),
+    # all that may be shown short is, and what must stay gets what the least summary leaves
+    Rung("whole_budget", summary=0, cut="last", clips="all", least_summary_only=True),
 )
 """The order in which things give way: the first rung that fits is the plan."""
 
@@ -307,6 +308,8 @@ class Ladder:
             share = self._summary_share(cut, sizes[cut], room, rung.summary)
             if share is None:
                 continue
+            if rung.least_summary_only:
+                share = min(share, self.least_summary)
             plan = self._fit(self.divide(cut), share, room, level, spared)
             if isinstance(plan, Compact) and room < BOUNDLESS // 2:
                 plan = replace(plan, room=room)

@@ -24,13 +24,13 @@ from conspectus.engine.quiet import remember_if_quiet
 from conspectus.engine.reporting import compacted, failed, overtaken, unchanged
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.stores import SUMMARY_FAILED
-from conspectus.engine.summary import Attempts, errors_tell, find_or_write
+from conspectus.engine.summary import Attempts, errors_carry, find_or_write
 from conspectus.engine.view import View
 from conspectus.errors import ArchiveOvertaken, ConspectusError
 from conspectus.messages import Message
 from conspectus.observe import emit, observing
 
-ATTEMPTS = 4  # Most reads of a history that other workers compact meanwhile
+MOST_READS = 4  # of a history that other workers compact meanwhile
 
 
 async def compact(
@@ -45,7 +45,7 @@ async def compact(
         ArchiveError: the archive cannot be read.
         ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
     """
-    for _ in range(ATTEMPTS):
+    for _ in range(MOST_READS):
         view = corrected(await load_view(history, messages))
         decision = await decide(view, request.still_to_do(view))
         if not isinstance(decision.plan, Compact):
@@ -76,7 +76,7 @@ async def put_in_force(leaving: Leaving) -> Committed:
     store = leaving.view.history.store
     await store.store_originals(leaving.originals)  # raises unless they can be read back
     written = await find_or_write(leaving)
-    with errors_tell(written.attempts):
+    with errors_carry(written.attempts):
         draft = await approved(written, leaving)
 
         record, after = measured(leaving, draft)  # exactly what the model will be sent

@@ -75,7 +75,7 @@ class WrittenDraft:
 
 
 @contextmanager
-def errors_tell(attempts: Attempts) -> Iterator[None]:
+def errors_carry(attempts: Attempts) -> Iterator[None]:
     """Have an error that is raised in here say what was spent and tried before it."""
     try:
         yield
@@ -125,7 +125,7 @@ async def find_or_write(leaving: Leaving) -> WrittenDraft:
         draft = replace(written.draft, cost=written.attempts.spent, seconds=seconds)
         # What the embedded one writes is written again as cheaply, but a person may approve it.
         if draft.by != EMBEDDED or draft.cost.calls or engine.preview is not None:
-            with errors_tell(written.attempts):
+            with errors_carry(written.attempts):
                 await history.store.save_draft(name, draft)
     return replace(written, draft=draft)
 
@@ -328,7 +328,7 @@ async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Dra
             raise
         raise SummaryError(f"{by} failed: {type(error).__name__}: {as_text(error)}") from error
     cost = _named_cost(by, answer.cost)
-    with errors_tell(Attempts(cost)):  # the call is paid for, whatever is left of its answer
+    with errors_carry(Attempts(cost)):  # the call is paid for, whatever is left of its answer
         text = await leaving.clean(answer.text)
     draft = Draft(text, by, answer.read, cost, request=answer.request, cut=answer.cut)
     return in_notes(leaving, draft, request)
