@@ -95,7 +95,7 @@ async def _summarized(
             raise
         log("history_kept", "the archive cannot be read for now, nothing is summarised: %s", error)
         running = invocation.running
-        remaining = invocation.rest
+        remaining = invocation.remaining
     return invocation.result(running, remaining, in_state=in_state)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -60,18 +60,22 @@ class Invocation:
         self.running = read_running(call.running_summary)
         self.meter = TokenMeter(call.token_counter)
         self.limit = call.max_tokens
-        before = call.max_tokens_before_summary
-        # tokens that must have gathered
-        self.reach: int = self.limit if before is None else before
-        self.standing = self._shown(self.running.summary) if self.running else []
-        self.messages = taken_apart(call.messages, self.standing)
-        self.system, self.rest = divide(self.messages, self.running, self.standing)
+        # Tokens that must have gathered before anything is summarised.
+        self.threshold = self.limit
+        if call.max_tokens_before_summary is not None:
+            self.threshold = call.max_tokens_before_summary
+        # The messages that show the running summary.
+        self.summary_messages = self._shown(self.running.summary) if self.running else []
+        self.messages = taken_apart(call.messages, self.summary_messages)
+        self.system, self.remaining = divide(self.messages, self.running, self.summary_messages)
         name = "-" if thread is None else str(thread) or "-"
         self.scope = Scope("local", name)  # which an archive alone makes use of
 
-    def _shown(self, summary: str, system: Messages = (), rest: Messages = ()) -> list[BaseMessage]:
-        """Put system message, summary and the rest together, as `final_prompt` does."""
-        slots = {"system_message": list(system), "summary": summary, "messages": list(rest)}
+    def _shown(
+        self, summary: str, system: Messages = (), remaining: Messages = ()
+    ) -> list[BaseMessage]:
+        """Put system message, summary and remaining messages together, as `final_prompt` does."""
+        slots = {"system_message": list(system), "summary": summary, "messages": list(remaining)}
         return filled(self.call.final_prompt, slots)
 
     def _size_of(self, summary: str) -> int:
@@ -79,20 +83,20 @@ class Invocation:
 
     def _sent(self, view: Sequence[Any]) -> list[BaseMessage]:
         """Put the messages of a view into the caller's template, as `result` does."""
-        shown = [message for message in view if is_summary_message(message)]
-        rest = [message for message in view if not is_summary_message(message)]
+        summaries = [message for message in view if is_summary_message(message)]
+        others = [message for message in view if not is_summary_message(message)]
+        if not summaries:
+            return others
+        body = summary_body(str(summaries[-1].content))
         leading = len(self.system)
-        if not shown:
-            return rest
-        body = summary_body(str(shown[-1].content))
-        return self._shown(body, rest[:leading], rest[leading:])
+        return self._shown(body, others[:leading], others[leading:])
 
     def _engine(self, archive: Archive | None) -> Engine:
         call = self.call
         templates = (call.initial_summary_prompt, call.existing_summary_prompt)
-        most = max(self.limit, self.reach)
-        summarizer = PromptedSummarizer(call.model, templates, most, self.meter.message)
-        policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
+        longest = max(self.limit, self.threshold)
+        summarizer = PromptedSummarizer(call.model, templates, longest, self.meter.message)
+        policy = Policy(trigger=(TriggerClause(tokens=max(1, self.threshold)),))
         settings = Settings(
             summarizer=summarizer,
             archive=archive,
@@ -102,17 +106,26 @@ class Invocation:
             alternate_roles=call.alternate_roles,
         )
         engine = Engine.build(settings, policy, self.meter)
-        # The messages of the result are joined where it is put together.
-        own_message: Any = {"summary_size": self._size_of, "sent": self._sent}
-        return replace(engine, alternate=False, frame=self._size_of(""), **own_message)
+        return replace(
+            engine,
+            alternate=False,  # messages are joined where the result is put together
+            frame=self._size_of(""),
+            summary_size=self._size_of,
+            sent=self._sent,
+        )
 
     async def summarised(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
         """Return the running summary now, and the messages that it does not stand for."""
-        running = self.running
         chain = await self._chain(archive)
-        gathered, sent = self.meter.whole(self.rest), [*self.system, *self.standing, *self.rest]
-        if gathered < self.reach and self.meter.whole(sent) <= self.limit:
-            return running, self.rest
+        sent = [*self.system, *self.summary_messages, *self.remaining]
+        has_gathered = self.meter.whole(self.remaining) >= self.threshold
+        if not has_gathered and self.meter.whole(sent) <= self.limit:
+            return self.running, self.remaining
+        ids: dict[str, str] = {}  # of messages, by their keys
+
+        def after(record: Record) -> RunningSummary | None:
+            return self._running_after(record, ids)
+
         history = HistoryContext(
             self._engine(archive),
             self.scope,
@@ -121,15 +134,36 @@ class Invocation:
             record_name=lambda record: name_of(after(record)),
         )
         view = shared_out(self._view(history, chain))
+        ids |= {item.key: item.entry.id for item in view.items if item.entry and not item.summary}
+        plan = self._plan(view, clips=archive is not None)
+        result = await carry_out_decision(Decision(view, plan))
+        shown = [message for message in result.messages if not is_summary_message(message)]
+        remaining = shown[len(self.system) :]
+        if result.record is None:
+            return self.running, remaining
+        return after(result.record), remaining
+
+    def _plan(self, view: View, *, clips: bool) -> Plan:
+        """Plan as LangMem does, from the oldest message on; originals are clipped if `clips`.
+
+        Raises:
+            StuckError: nothing makes the history fit, and `on_failure` is `"raise"`.
+        """
         frame = view.history.engine.frame
-        share = self.call.max_summary_tokens
-        base = self.meter.base
-        room: Any = {"floor": frame + SUMMARY_FLOOR, "slack": min(SLACK, share // SLACK_SHARE)}
-        room |= {"frame": frame, "clip": archive is not None}
+        summary_tokens = self.call.max_summary_tokens
+        base = self.meter.base  # tokens of a list without messages
 
         def planned(tighter: int) -> Plan:
-            most = self.limit - base - tighter
-            plan = oldest_first(view.items, most, self.reach - base, share, **room)
+            plan = oldest_first(
+                view.items,
+                self.limit - base - tighter,
+                self.threshold - base,
+                summary_tokens,
+                floor=frame + SUMMARY_FLOOR,
+                slack=min(SLACK, summary_tokens // SLACK_SHARE),
+                frame=frame,
+                clip=clips,
+            )
             if isinstance(plan, Stuck):
                 needed = plan.needed + base
                 reason = TOO_LARGE.format(needed=needed, budget=self.limit)
@@ -141,23 +175,21 @@ class Invocation:
         plan = measured_plan(view, planned)
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
         if needed > self.limit:
-            numbers = {"needed": needed, "budget": self.limit}
+            reason = TOO_LARGE.format(needed=needed, budget=self.limit)
             if self.call.on_failure == "raise":
-                raise StuckError(TOO_LARGE.format(**numbers), **numbers)
-            log("history_does_not_fit", "%s", TOO_LARGE.format(**numbers))
-        ids = {p.key: p.entry.id for p in view.items if p.entry and not p.summary}
+                raise StuckError(reason, needed=needed, budget=self.limit)
+            log("history_does_not_fit", "%s", reason)
+        return plan
 
-        def after(record: Record) -> RunningSummary | None:
-            left = {ids[key] for key in record.covers if key in ids}
-            if not record.covers:
-                return running
-            left |= running.summarized_message_ids if running else set()
-            last = next((m.id for m in reversed(self.messages) if m.id in left), None)
-            return RunningSummary(record.summary, left, last)
-
-        result = await carry_out_decision(Decision(view, plan))
-        rest = [m for m in result.messages if not is_summary_message(m)][len(self.system) :]
-        return running if result.record is None else after(result.record), rest
+    def _running_after(self, record: Record, ids: Mapping[str, str]) -> RunningSummary | None:
+        """Return the running summary that a record makes; `ids` are those of messages, by key."""
+        if not record.covers:
+            return self.running
+        covered = {ids[key] for key in record.covers if key in ids}
+        if self.running is not None:
+            covered |= self.running.summarized_message_ids
+        last = next((m.id for m in reversed(self.messages) if m.id in covered), None)
+        return RunningSummary(record.summary, covered, last)
 
     async def _chain(self, archive: Archive | None) -> Chain:
         """Return the records behind the running summary; the archive's pointer goes to them."""
@@ -172,34 +204,31 @@ class Invocation:
 
     def _view(self, history: HistoryContext, chain: Chain) -> View:
         """Read the history with the summary in the form in which the engine knows it."""
-        between = list[Any]()
+        summaries: list[Any] = []
         if self.running is not None:
-            head = chain[-1] if chain else None
-            known: Any = {"archived": head.archived, "mark": head.mark} if head else {}
-            text = summary_text(self.running.summary, **{"archived": False, **known})
-            between = [summary_message(text, head.id if head else "before")]
-        view = view_of(history, read_messages([*self.system, *between, *self.rest]), chain)
-        size = history.engine.meter.messages(self.standing)
-        items = (replace(p, tokens=size) if p.summary else p for p in view.items)
+            summaries = [_summary_message(self.running.summary, chain[-1] if chain else None)]
+        entries = read_messages([*self.system, *summaries, *self.remaining])
+        view = view_of(history, entries, chain)
+        size = history.engine.meter.messages(self.summary_messages)
+        items = (replace(item, tokens=size) if item.summary else item for item in view.items)
         return replace(view, items=tuple(items))
 
     def result(
-        self, running: RunningSummary | None, rest: Messages, *, in_state: bool
+        self, running: RunningSummary | None, remaining: Messages, *, in_state: bool
     ) -> SummarizationResult:
         """Put the result together; `in_state` gives ids to messages that show the summary."""
-        sent = [*self.system, *rest]
+        callers = [*self.system, *remaining]
         if running is None:
-            return SummarizationResult(sent)
-        messages, old = self._shown(running.summary, self.system, rest), set(map(id, sent))
-        new = {
-            id(one): one.model_copy(update={"id": str(uuid5(NAMESPACE_URL, str(one.content)))})
-            for one in messages
-            if id(one) not in old
+            return SummarizationResult(callers)
+        messages = self._shown(running.summary, self.system, remaining)
+        own = {id(message) for message in callers}
+        with_ids = {
+            id(message): _with_id(message) for message in messages if id(message) not in own
         }
         # A state gives ids to messages; of the function's caller only a stream is seen.
-        if hide_from_streams(new.values()) or in_state:
-            messages = [new.get(id(one), one) for one in messages]
-        return SummarizationResult(self._in_turns(messages, old), running)
+        if hide_from_streams(with_ids.values()) or in_state:
+            messages = [with_ids.get(id(message), message) for message in messages]
+        return SummarizationResult(self._in_turns(messages, own), running)
 
     def _in_turns(self, messages: list[BaseMessage], own: set[int]) -> list[BaseMessage]:
         """Join messages of the user in a row for a model that takes none.
@@ -210,76 +239,130 @@ class Invocation:
         """
         joins = alternates(self.call.alternate_roles, model_name_of(self.call.model))
         if joins is None:
-            shown = (one.type for one in messages if id(one) not in own)
-            joins = "human" in shown and not took_two_in_a_row(read_messages(self.messages))
+            summary_types = (message.type for message in messages if id(message) not in own)
+            is_users = "human" in summary_types
+            joins = is_users and not took_two_in_a_row(read_messages(self.messages))
         elif joins:
-            messages = [one if id(one) in own else as_users(one) for one in messages]
+            messages = [m if id(m) in own else as_users(m) for m in messages]
         return alternating(messages) if joins else messages
 
 
-# The running summary, and the history divided by it
+def _summary_message(summary: str, head: Record | None) -> Any:
+    """Return the message of a summary as the engine knows it, of the record in force."""
+    if head is None:
+        return summary_message(summary_text(summary, archived=False), "before")
+    return summary_message(summary_text(summary, archived=head.archived, mark=head.mark), head.id)
 
 
-def taken_apart(messages: Any, standing: Messages) -> Any:
+def _with_id(message: BaseMessage) -> BaseMessage:
+    """Return a message with an id that its content alone decides."""
+    name = str(uuid5(NAMESPACE_URL, str(message.content)))
+    return message.model_copy(update={"id": name})
+
+
+# The history, divided by the running summary
+
+
+def taken_apart(messages: Any, summary_messages: Messages) -> Any:
     """Return messages without the summary that a result has joined to some of them."""
     if not isinstance(messages, list) or not any(map(bears_joined_mark, messages)):
         return messages
-    made: list[Any] = []
-    for message in messages:
-        tries = (without_text(message, str(shown.content)) for shown in standing)
-        rest = next(filter(None, tries), None) if bears_joined_mark(message) else None
-        made.append(message if rest is None else rest)
-    return made
+    summaries = [str(message.content) for message in summary_messages]
+    return [
+        _without_summary(message, summaries) if bears_joined_mark(message) else message
+        for message in messages
+    ]
+
+
+def _without_summary(message: Any, summaries: Sequence[str]) -> Any:
+    """Return what a message says beside the first of the summaries that it holds."""
+    for summary in summaries:
+        remainder = without_text(message, summary)
+        if remainder:
+            return remainder
+    return message
 
 
 def divide(
-    messages: Sequence[Any], running: RunningSummary | None, standing: Messages
+    messages: Sequence[Any], running: RunningSummary | None, summary_messages: Messages
 ) -> tuple[list[BaseMessage], list[BaseMessage]]:
-    """Return the leading system message, and what no summary covers, with the newest question."""
-    listed = isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
-    for other in messages if listed else [messages]:
-        if not isinstance(other, BaseMessage):
-            raise MessageError(
-                f"messages must be a list of LangChain messages, not of {type(other).__name__}; "
-                "langchain_core.messages.convert_to_messages makes them"
-            )
-    # A summary is known by the ids of the messages that it stands for.
-    for name, count in Counter(one.id for one in messages if one.id is not None).most_common(1):
-        if count > 1:
-            raise InputError(f"{count} messages have the ID {name}; give each its own")
-    known = {_words(form) for one in standing for form in (one, as_users(one))}
-    system: list[BaseMessage] = []
+    """Return the leading system message, and what no summary covers, with the newest question.
+
+    Raises:
+        MessageError: something is no message.
+        InputError: two messages have the same id, or one has none.
+    """
+    _check_messages(messages)
     covered = running.summarized_message_ids if running else set[str]()
-    rest = [m for m in messages if _words(m) not in known]
-    # Another template may have shown the summary.
-    whole = len(rest) < len(messages) or any(m.id in covered for m in rest)
-    text = running.summary.strip() if running and not whole else ""
-    while rest and isinstance(rest[0], SystemMessage):
-        said = str(rest[0].text)
-        if not (text and text in said and len(said) <= len(text) + AROUND):
+    summaries = {
+        _type_and_content(form)
+        for message in summary_messages
+        for form in (message, as_users(message))
+    }
+    remaining = [message for message in messages if _type_and_content(message) not in summaries]
+    # Another template may have shown the summary: a system message then holds its text.
+    shows_summary = len(remaining) < len(messages)
+    is_whole = shows_summary or any(message.id in covered for message in remaining)
+    text = running.summary.strip() if running and not is_whole else ""
+    system: list[BaseMessage] = []
+    while remaining and isinstance(remaining[0], SystemMessage):
+        content = str(remaining[0].text)
+        holds_summary = bool(text) and text in content and len(content) <= len(text) + AROUND
+        if not holds_summary:
             if system:
                 break
-            system = [rest[0]]
-        del rest[0]
-    # A client has gone back to the newest, or another library's summary has it.
-    asked = newest_user(rest)
-    newest = None if asked is None else rest[asked]
-    # Behind the last that was summarised, and behind a new one, only a new one may have such an id.
-    ids, end = [m.id for m in rest], running.last_summarized_message_id if running else None
-    new = next((at for at, name in enumerate(ids) if name not in covered), len(ids))
-    for m in rest[max(new, ids.index(end) if end in ids else 0) + 1 :]:
-        if m.id in covered and m is not newest:
-            raise InputError(
-                f"Message with ID {m.id} has already been summarized; give a new one its own id"
-            )
-    rest = [m for m in rest if m is newest or m.id not in covered]
-    if any(m.id is None for m in rest):
+            system = [remaining[0]]
+        del remaining[0]
+    # A client has gone back to the newest question, or another library's summary has it.
+    index = newest_user(remaining)
+    newest = None if index is None else remaining[index]
+    last_id = running.last_summarized_message_id if running else None
+    _refuse_reused_ids(remaining, covered, last_id, newest)
+    remaining = [m for m in remaining if m is newest or m.id not in covered]
+    if any(message.id is None for message in remaining):
         raise InputError(
             "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
             "elsewhere set message.id, and let it stay the same from call to call."
         )
-    return system, rest
+    return system, remaining
 
 
-def _words(message: BaseMessage) -> tuple[type, str]:
+def _check_messages(messages: Any) -> None:
+    """Refuse what is no list of messages, and ids that stand twice."""
+    is_list = isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
+    for message in messages if is_list else [messages]:
+        if not isinstance(message, BaseMessage):
+            raise MessageError(
+                f"messages must be a list of LangChain messages, not of {type(message).__name__}; "
+                "langchain_core.messages.convert_to_messages makes them"
+            )
+    # A summary is known by the ids of the messages that it stands for.
+    ids = Counter(message.id for message in messages if message.id is not None)
+    for name, count in ids.most_common(1):
+        if count > 1:
+            raise InputError(f"{count} messages have the ID {name}; give each its own")
+
+
+def _refuse_reused_ids(
+    remaining: Sequence[BaseMessage],
+    covered: Container[str | None],
+    last_id: str | None,
+    newest: BaseMessage | None,
+) -> None:
+    """Refuse a new message under the id of one that was summarised; the newest may have it.
+
+    New are those behind the last that was summarised, and behind another new one.
+    """
+    ids = [message.id for message in remaining]
+    first_new = next((n for n, name in enumerate(ids) if name not in covered), len(ids))
+    last_covered = ids.index(last_id) if last_id in ids else 0
+    for message in remaining[max(first_new, last_covered) + 1 :]:
+        if message.id in covered and message is not newest:
+            raise InputError(
+                f"Message with ID {message.id} has already been summarized; give a new one its "
+                "own id"
+            )
+
+
+def _type_and_content(message: BaseMessage) -> tuple[type, str]:
     return type(message), str(message.content)
