@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from conspectus.bridge import io
+from conspectus.bridge import call_either_way
 from scripts import folder_of_scripts
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -67,7 +67,8 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seen: list[float] = []
     monkeypatch.setattr("conspectus.engine.summary.RETRY_AFTER", (0.5, 2.0))
     monkeypatch.setattr(
-        "conspectus.engine.summary.pause", lambda seconds: io(lambda: seen.append(seconds))
+        "conspectus.engine.summary.pause",
+        lambda seconds: call_either_way(lambda: seen.append(seconds)),
     )
     return seen
 

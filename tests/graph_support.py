@@ -256,7 +256,7 @@ def check_nothing_lost(graph: Any, store: BaseStore, name: str = "t", tenant: st
 def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
     archive, scope = Archive(store), scope_of(tip.values, name, tenant)
     head = (tip.values.get("_conspectus") or {}).get("head")
-    chain = () if head is None else run(archive.flow(archive.chain_at, scope, head))
+    chain = () if head is None else run(archive.call_either_way(archive.chain_at, scope, head))
     keys = [key for record in chain for key in record.covers]
     return [one.message for one in archive.get(scope, keys)]
 

@@ -78,7 +78,7 @@ def test_whatever_a_store_raises_says_what_to_do(error, advice):
         archive.put(SCOPE, talk("hello"))
     assert caught.value.__cause__ is error
     with pytest.raises(ArchiveError, match=advice):
-        asyncio.run(arun(archive.flow(archive.put, SCOPE, talk("hello"))))
+        asyncio.run(arun(archive.call_either_way(archive.put, SCOPE, talk("hello"))))
 
 
 def test_a_compaction_waits_for_a_store_that_hangs_once():
@@ -92,7 +92,7 @@ def test_a_compaction_waits_for_a_store_that_hangs_once():
     with pytest.raises(ArchiveTimeout, match="within"):
         Compactor(archive=archive, on_failure="raise").compact(SENT, thread_id="t")
     with pytest.raises(ArchiveTimeout, match="left alone"):
-        asyncio.run(arun(archive.flow(archive.chain, SCOPE)))
+        asyncio.run(arun(archive.call_either_way(archive.chain, SCOPE)))
     assert store.asked == 1
     store.release.set()
     time.sleep(0.3)

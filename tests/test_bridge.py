@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
-from conspectus.bridge import StepTimeout, arun, gather, io, run
+from conspectus.bridge import StepTimeout, arun, call_either_way, gather, run
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from scripted_models import ScriptedChatModel
@@ -38,7 +38,7 @@ def test_gather_keeps_the_order_and_the_limit():
         return n
 
     async def one(n: int) -> int:
-        return await io(lambda: work(n))  # type: ignore[no-any-return]
+        return await call_either_way(lambda: work(n))  # type: ignore[no-any-return]
 
     async def flow() -> list[int]:
         return await gather(one, range(9), limit=3)
@@ -57,7 +57,7 @@ def test_a_failure_stops_what_has_not_started():
         ran.append(n)
 
     async def one(n: int) -> None:
-        await io(lambda: work(n))
+        await call_either_way(lambda: work(n))
 
     async def flow() -> None:
         await gather(one, range(40), limit=2)
@@ -74,7 +74,7 @@ def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending(
 
     async def flow() -> str:
         try:
-            await io(lambda: release.wait(2), timeout=0.01)
+            await call_either_way(lambda: release.wait(2), timeout=0.01)
         except StepTimeout:
             return "gave up"
         return "waited"

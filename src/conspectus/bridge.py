@@ -1,9 +1,10 @@
 """Run one body of `async def` with or without an event loop: only here do sync and async differ.
 
 In sync mode no primitive ever suspends: `run` steps a coroutine to its end in the caller's own
-thread, and `io` makes the plain call. On an event loop `io` awaits the async call, or makes the
-plain one in a thread. What computes for more than a few milliseconds goes `aside`: its body is
-stepped in a thread, and only its async calls are made on the loop, which is so never held.
+thread, and `call_either_way` makes the plain call. On an event loop `call_either_way` awaits the
+async call, or makes the plain one in a thread. What computes for more than a few milliseconds is
+run in a worker thread (`run_in_worker`); only its async calls are made on the loop, which so is
+never held.
 
 A loop may be closed while a coroutine waits on it. The collector then closes the coroutine at any
 time, in any thread, in the midst of other work: on `GeneratorExit` nothing here is awaited, set
@@ -32,17 +33,19 @@ Call = Callable[[], Any]
 ACall = Callable[[], Awaitable[Any]]
 
 CLEAN_UP = 1.0  # seconds in which a cancelled call may clean up before it is left behind
-LOOK = 0.05  # seconds between two looks at a loop on which something is waited for
-STANDS = 0.5  # seconds after which a loop that does not run is taken for ended
+LOOP_CHECK = 0.05  # seconds between two looks at a loop on which something is waited for
+STANDSTILL = 0.5  # seconds after which a loop that does not run is taken for ended
 
-_LEFT_BEHIND: set[asyncio.Future[Any]] = set()
-_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, Turn] = WeakKeyDictionary()
-_MODE: ContextVar[_Beside | Literal["sync"] | None] = ContextVar("conspectus_mode", default=None)
-"""None on an event loop."""
+_left_behind: set[asyncio.Future[Any]] = set()
+"""Calls that are no longer waited for. Somebody must hold them, or asyncio drops them midway."""
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turn] = WeakKeyDictionary()
+_mode: ContextVar[_Worker | Literal["sync"] | None] = ContextVar("conspectus_mode", default=None)
+"""How the current code runs: in sync mode, in a worker, or, with None, on an event loop."""
 
 
 def is_async(call: Callable[..., object]) -> bool:
-    """Return whether what a caller gave, a function or an object, has to be awaited."""
+    """Return whether calling a function, or an object, gives something to await."""
     return any(map(iscoroutinefunction, (call, type(call).__call__)))
 
 
@@ -52,114 +55,122 @@ class StepTimeout(TimeoutError):
 
 def run(body: Awaitable[T]) -> T:
     """Run a coroutine to its end without an event loop, in the thread of the caller."""
-    before = _MODE.get()
-    _MODE.set("sync")
+    mode_before = _mode.get()
+    _mode.set("sync")
     try:
-        return _stepped(body)
+        return _step_to_end(body)
     finally:
-        _MODE.set(before)
+        _mode.set(mode_before)
 
 
 async def arun(body: Awaitable[T]) -> T:
     """Run a coroutine on the running event loop, also below a sync call."""
-    before = _MODE.get()
-    _MODE.set(None)
+    mode_before = _mode.get()
+    _mode.set(None)
     try:
         result = await body
     except GeneratorExit:
         raise
     except BaseException:
-        _MODE.set(before)
+        _mode.set(mode_before)
         raise
-    _MODE.set(before)
+    _mode.set(mode_before)
     return result
 
 
-async def aside(body: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that computes for long beside the event loop, as if it were awaited.
+async def run_in_worker(body: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that computes for long in a thread beside the event loop, and await it.
 
-    In sync mode it runs where it is. A cancellation is raised in it where it makes its next call.
+    In sync mode, and in a worker, it runs where it is. A cancellation is raised in it where it
+    makes its next call.
     """
-    if _MODE.get() is not None:
+    if _mode.get() is not None:
         return await body
-    work = _Beside(asyncio.get_running_loop())
-    ended = _on_this_loop(_daemon(partial(work.stepped, body)))
+    worker = _Worker(asyncio.get_running_loop())
+    outcome = _on_this_loop(_start_daemon(partial(worker.run_to_end, body)))
     try:
-        await asyncio.wait({ended})
+        await asyncio.wait({outcome})
     except GeneratorExit:
-        work.cancelled.set()
-        if not ended.done():
-            ended.add_done_callback(_retrieved)
+        worker.cancelled.set()
+        if not outcome.done():
+            outcome.add_done_callback(_retrieve)
         raise
     except BaseException:
-        if not ended.done():
-            work.cancelled.set()
-            for call in list(work.calls):
+        if not outcome.done():
+            worker.cancelled.set()
+            for call in list(worker.calls):
                 call.cancel()
-            await _leave(ended)
+            await _leave_behind(outcome)
         raise
-    return ended.result()
+    return outcome.result()
 
 
 class Driver(NamedTuple):
-    """What runs a coroutine in another thread, to an end that nobody here awaits."""
+    """Runs a coroutine in another thread, to an end that nobody here awaits."""
 
     run: Callable[[Awaitable[Any]], Any]
-    leave: Callable[[], None]  # makes it do without the event loop that has begun it
-    home: int  # the thread of that loop; 0 for none
+    """Runs it in the thread that calls this."""
+
+    leave: Callable[[], None]
+    """Lets it go on without the event loop that has begun it."""
+
+    home: int
+    """The thread of that loop; 0 for none."""
 
 
-def outliving() -> Driver:
+def outliving_driver() -> Driver:
     """Return the driver for work that may outlive the work here.
 
     Below a sync call it is `run`. On an event loop its async calls are made on that loop while it
     runs, and then on one of its own; what the end of the loop has cancelled is called again there.
     """
-    mode = _MODE.get()
-    loop = mode.loop if isinstance(mode, _Beside) else None
+    mode = _mode.get()
+    loop = mode.loop if isinstance(mode, _Worker) else None
     if mode is None:
         with suppress(RuntimeError):  # there is none
             loop = asyncio.get_running_loop()
     if loop is None:
         return Driver(run, lambda: None, 0)
-    work = _Outliving(loop)
-    if isinstance(mode, _Beside):
-        work.home = mode.home
-    return Driver(work.run, work.left.set, work.home)
+    worker = _OutlivingWorker(loop)
+    if isinstance(mode, _Worker):
+        worker.home = mode.home
+    return Driver(worker.run, worker.is_left_alone.set, worker.home)
 
 
-async def io(call: Call, acall: ACall | None = None, timeout: float | None = None) -> Any:
+async def call_either_way(
+    call: Call, acall: ACall | None = None, timeout: float | None = None
+) -> Any:
     """Make one call: `call` in sync mode; on a loop `acall`, or without it `call` in a thread.
 
     Raises:
         StepTimeout: it took longer than `timeout` seconds; its late answer is thrown away.
     """
-    mode = _MODE.get()
-    if isinstance(mode, _Beside):
-        return mode.io(call, acall, timeout)
+    mode = _mode.get()
+    if isinstance(mode, _Worker):
+        return mode.make(call, acall, timeout)
     if mode == "sync":
-        return within(call, timeout)
-    return await _ado(call, acall, timeout)
+        return call_within(call, timeout)
+    return await _await_with_timeout(call, acall, timeout)
 
 
-async def io_apart(call: Call) -> Any:
-    """Make a call that may hang, for which the end of the event loop does not wait."""
-    if isinstance(_MODE.get(), _Outliving):  # in a thread of its own already
+async def call_that_may_hang(call: Call) -> Any:
+    """Make a call for which the end of the event loop does not wait, as it may never end."""
+    if isinstance(_mode.get(), _OutlivingWorker):  # in a thread of its own already
         return call()
-    return await io(call, partial(in_a_daemon, call))
+    return await call_either_way(call, partial(await_in_daemon, call))
 
 
-async def in_turn(call: Call) -> Any:
+async def call_that_computes(call: Call) -> Any:
     """Make a call that computes more than it waits, such as one of a file."""
-    mode = _MODE.get()
+    mode = _mode.get()
     if mode is None or (mode != "sync" and mode.cancelled.is_set()):
-        return await io(call)
+        return await call_either_way(call)
     return call()
 
 
 async def pause(seconds: float) -> None:
-    """Wait."""
-    await io(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
+    """Wait for so long."""
+    await call_either_way(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
 
 
 async def gather(
@@ -169,27 +180,29 @@ async def gather(
 
     The first failure is raised when all that had started have ended; no other item starts.
     """
-    mode = _MODE.get()
+    mode = _mode.get()
     if mode is None:
-        return await aside(gather(work, items, limit))
+        return await run_in_worker(gather(work, items, limit))
     if limit <= 1 or len(items) <= 1:
         return [await work(item) for item in items]
-    step = mode.stepped if isinstance(mode, _Beside) else _stepped
-    others = mode.turn.given_up() if isinstance(mode, _Beside) else nullcontext()
-    gate, failures, answers = threading.Semaphore(limit), list[BaseException](), list[Any]()
+    run_to_end = mode.run_to_end if isinstance(mode, _Worker) else _step_to_end
+    others_compute = mode.turn.given_up() if isinstance(mode, _Worker) else nullcontext()
+    slots = threading.Semaphore(limit)
+    failures: list[BaseException] = []
+    answers: list[Any] = []
 
     def start(item: S) -> T | None:
-        with gate:
+        with slots:
             try:
-                return None if failures else step(work(item))
+                return None if failures else run_to_end(work(item))
             except BaseException as error:
                 failures.append(error)
                 return None
 
     # In daemons: the end of a process waits for none of them.
-    jobs = [_daemon(partial(start, item)) for item in items]
+    jobs = [_start_daemon(partial(start, item)) for item in items]
     try:
-        with others:
+        with others_compute:
             answers = [job.result() for job in jobs]
     except BaseException as error:  # of a person who interrupts it
         failures.append(error)
@@ -198,124 +211,131 @@ async def gather(
     return answers
 
 
-def within(call: Callable[[], T], seconds: float | None) -> T:
-    """Run `call` in a daemon thread and stop waiting after `seconds`; for None run it here.
+def call_within(call: Callable[[], T], seconds: float | None) -> T:
+    """Make a call in a daemon thread and stop waiting after `seconds`; for None make it here.
 
     Raises:
         StepTimeout: the time is over.
     """
     if seconds is None:
         return call()
-    job = _daemon(call)
+    job = _start_daemon(call)
     if not wait([job], seconds).done:
         raise StepTimeout(f"no answer within {seconds:g} seconds")
     return job.result()
 
 
-async def in_a_daemon(call: Callable[[], T]) -> T:
-    """Run a call that may never end in a daemon thread, which the loop's end does not await."""
-    return await _on_this_loop(_daemon(call))
+async def await_in_daemon(call: Callable[[], T]) -> T:
+    """Make a call that may never end in a daemon thread, which the loop's end does not await."""
+    return await _on_this_loop(_start_daemon(call))
 
 
-def home() -> int:
+def home_thread() -> int:
     """Return the thread without which the work here cannot go on: its loop's, or its own."""
-    mode = _MODE.get()
-    return mode.home if isinstance(mode, _Beside) else threading.get_ident()
+    mode = _mode.get()
+    return mode.home if isinstance(mode, _Worker) else threading.get_ident()
 
 
-def is_held(thread: int) -> bool:
+def is_blocked(thread: int) -> bool:
     """Tell whether a thread stands still while the work here waits."""
-    return _MODE.get() == "sync" and thread == threading.get_ident()
+    return _mode.get() == "sync" and thread == threading.get_ident()
 
 
-class _Beside:
-    """Work beside a running event loop: makes its calls there, until it is cancelled."""
+class _Worker:
+    """Runs a coroutine beside an event loop, and makes its calls there until it is cancelled."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop, self.home = loop, threading.get_ident()
-        self.turn = _TURNS.setdefault(loop, Turn())
+        self.loop = loop
+        self.home = threading.get_ident()
+        self.turn = _turns.setdefault(loop, Turn())
         self.calls: set[Future[Any]] = set()
         self.cancelled = threading.Event()
 
-    def stepped(self, body: Awaitable[T]) -> T:
+    def run_to_end(self, body: Awaitable[T]) -> T:
         """Run a coroutine to its end, while no other one computes beside this loop."""
-        _MODE.set(self)
+        _mode.set(self)
         giving_up_turn.set(self.turn.given_up)
         with self.turn.taken():
-            return _stepped(body)
+            return _step_to_end(body)
 
-    def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
+    def make(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
+        """Make a call and wait for it here, while others compute; see `call_either_way`."""
         if self.cancelled.is_set():
             raise asyncio.CancelledError
         with self.turn.given_up():
             if acall is None:
-                return within(call, timeout)
+                return call_within(call, timeout)
             try:
-                made = _begun_on(self.loop, partial(_ado, call, acall, timeout))
+                pending = _start_on(self.loop, partial(_await_with_timeout, call, acall, timeout))
             except _LoopEnded:
                 raise asyncio.CancelledError from None
-            self.calls.add(made)
-            made.add_done_callback(self.calls.discard)
+            self.calls.add(pending)
+            pending.add_done_callback(self.calls.discard)
             if self.cancelled.is_set():  # since it was looked at
-                made.cancel()
-            while not wait([made], LOOK).done:
+                pending.cancel()
+            while not wait([pending], LOOP_CHECK).done:
                 if self.loop.is_closed() or self.cancelled.is_set():
                     raise asyncio.CancelledError
-        if made.cancelled():
+        if pending.cancelled():
             raise asyncio.CancelledError
-        return made.result()
+        return pending.result()
 
 
 class _LoopEnded(Exception):
     """The event loop on which a call was made has ended before its answer came."""
 
 
-class _Outliving(_Beside):
-    """Work that a loop has begun and may not see the end of."""
+class _OutlivingWorker(_Worker):
+    """Runs work that a loop has begun and may not see the end of."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self.turn = Turn()  # it computes beside all others, as the loop may be gone
-        self.left = threading.Event()  # set where the loop stands still until this work ends
-        self._own = _OwnLoop()
+        self.is_left_alone = threading.Event()  # set where the loop stands still until its end
+        self._own_loop = _OwnLoop()
 
     def run(self, body: Awaitable[T]) -> T:
         """Run a coroutine to its end in the thread of the caller."""
         try:
-            return self.stepped(body)
+            return self.run_to_end(body)
         finally:
-            self._own.close()
+            self._own_loop.close()
 
-    def stepped(self, body: Awaitable[T]) -> T:
-        _MODE.set(self)
+    def run_to_end(self, body: Awaitable[T]) -> T:
+        """Run a coroutine to its end, beside all others."""
+        _mode.set(self)
         giving_up_turn.set(nullcontext)
-        return _stepped(body)
+        return _step_to_end(body)
 
-    def io(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
+    def make(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
+        """Make a call on the loop that has begun this, or else on one of its own."""
         if acall is None:
-            return within(call, timeout)
-        ask = partial(_ado, call, acall, timeout)
-        if self.loop.is_running() and not self.left.is_set():
+            return call_within(call, timeout)
+        request = partial(_await_with_timeout, call, acall, timeout)
+        if self.loop.is_running() and not self.is_left_alone.is_set():
             with suppress(_LoopEnded):
-                return self._on_its_loop(ask)
-        made = _begun_on(self._own.running(), ask)
-        wait([made])
-        return made.result()
+                return self._make_on_its_loop(request)
+        pending = _start_on(self._own_loop.running(), request)
+        wait([pending])
+        return pending.result()
 
-    def _on_its_loop(self, ask: ACall) -> Any:
+    def _make_on_its_loop(self, request: ACall) -> Any:
         """Make a call on the loop that has begun this; raise `_LoopEnded` if that ends first."""
-        made = _begun_on(self.loop, ask)
-        ran = time.monotonic()
-        while not wait([made], LOOK).done:
+        pending = _start_on(self.loop, request)
+        last_seen_running = time.monotonic()
+        while not wait([pending], LOOP_CHECK).done:
             now = time.monotonic()
-            ran = now if self.loop.is_running() else ran
-            if self.left.is_set() or self.loop.is_closed() or now - ran > STANDS:
-                made.cancel()
+            if self.loop.is_running():
+                last_seen_running = now
+            stands_still = now - last_seen_running > STANDSTILL
+            if stands_still or self.is_left_alone.is_set() or self.loop.is_closed():
+                pending.cancel()
                 raise _LoopEnded
         # All tasks are cancelled as a loop ends; some calls raise an error of their own then.
-        if made.cancelled() or (made.exception() is not None and not self.loop.is_running()):
+        has_failed = pending.cancelled() or pending.exception() is not None
+        if pending.cancelled() or (has_failed and not self.loop.is_running()):
             raise _LoopEnded
-        return made.result()
+        return pending.result()
 
 
 class _OwnLoop:
@@ -326,6 +346,7 @@ class _OwnLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def running(self) -> asyncio.AbstractEventLoop:
+        """Return the loop, which runs now."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -349,8 +370,8 @@ class _OwnLoop:
         loop.close()
 
 
-class _Made(Future[Any]):
-    """A call that is made on a loop by another thread."""
+class _CallOnLoop(Future[Any]):
+    """A call that another thread makes on a loop."""
 
     task: asyncio.Task[Any] | None = None
 
@@ -373,27 +394,28 @@ class _Made(Future[Any]):
                 self.set_result(task.result())
 
 
-def _begun_on(loop: asyncio.AbstractEventLoop, ask: ACall) -> _Made:
-    """Begin a call on a loop that another thread runs; raise `_LoopEnded` for a closed one."""
-    made = _Made()
+def _start_on(loop: asyncio.AbstractEventLoop, request: ACall) -> _CallOnLoop:
+    """Start a call on a loop that another thread runs; raise `_LoopEnded` for a closed one."""
+    pending = _CallOnLoop()
 
-    def begin() -> None:
-        if made.cancelled():
+    def start() -> None:
+        if pending.cancelled():
             return
-        # A task with a context of its own, a copy of that of who asks.
-        task: Any = loop.create_task(arun(ask()))
+        # A task with a context of its own, a copy of that of its caller.
+        task: Any = loop.create_task(arun(request()))
         task._log_destroy_pending = False  # a loop may be closed before its end
-        task.add_done_callback(made.settle)
-        made.task = task
+        task.add_done_callback(pending.settle)
+        pending.task = task
 
     try:
-        loop.call_soon_threadsafe(begin)
+        loop.call_soon_threadsafe(start)
     except RuntimeError as error:
         raise _LoopEnded from error
-    return made
+    return pending
 
 
-def _stepped(body: Awaitable[T]) -> T:
+def _step_to_end(body: Awaitable[T]) -> T:
+    """Run a coroutine that never suspends."""
     steps = body.__await__()
     try:
         next(steps)
@@ -403,10 +425,11 @@ def _stepped(body: Awaitable[T]) -> T:
     raise RuntimeError("a coroutine suspended in sync mode; await it on an event loop instead")
 
 
-async def _ado(call: Call, acall: ACall | None, timeout: float | None) -> Any:
+async def _await_with_timeout(call: Call, acall: ACall | None, timeout: float | None) -> Any:
+    """Make a call on the running loop; see `call_either_way`."""
     if timeout is None:
-        return await (acall() if acall is not None else asyncio.to_thread(_ended, call))
-    task: Any = asyncio.ensure_future(acall() if acall is not None else in_a_daemon(call))
+        return await (acall() if acall is not None else asyncio.to_thread(_without_stop, call))
+    task: Any = asyncio.ensure_future(acall() if acall is not None else await_in_daemon(call))
     task._log_destroy_pending = False
     try:
         await asyncio.wait({task}, timeout=timeout)
@@ -415,33 +438,33 @@ async def _ado(call: Call, acall: ACall | None, timeout: float | None) -> Any:
     except BaseException:
         if not task.done():
             task.cancel()
-            await _leave(task)
+            await _leave_behind(task)
         raise
     if not task.done():
         task.cancel()
-        await _leave(task)
+        await _leave_behind(task)
         raise StepTimeout(f"no answer within {timeout:g} seconds")
     return task.result()
 
 
-async def _leave(ended: asyncio.Future[Any]) -> None:
+async def _leave_behind(cancelled: asyncio.Future[Any]) -> None:
     """Give what was cancelled a moment to end, and leave it behind if it does not.
 
     Database drivers cancel a query at the server first, which may hang.
     """
-    _LEFT_BEHIND.add(ended)
-    ended.add_done_callback(_LEFT_BEHIND.discard)
-    ended.add_done_callback(_retrieved)
-    await asyncio.wait({ended}, timeout=CLEAN_UP)
+    _left_behind.add(cancelled)
+    cancelled.add_done_callback(_left_behind.discard)
+    cancelled.add_done_callback(_retrieve)
+    await asyncio.wait({cancelled}, timeout=CLEAN_UP)
 
 
-def _retrieved(ended: asyncio.Future[Any]) -> None:
+def _retrieve(outcome: asyncio.Future[Any]) -> None:
     """Retrieve an outcome that nobody waits for, so that asyncio does not report it."""
-    if not ended.cancelled():
-        ended.exception()
+    if not outcome.cancelled():
+        outcome.exception()
 
 
-def _ended(call: Callable[[], T]) -> T:
+def _without_stop(call: Callable[[], T]) -> T:
     """Make a call, without a `StopIteration`: no future can carry it, so that a loop would hang."""
     try:
         return call()
@@ -452,36 +475,36 @@ def _ended(call: Callable[[], T]) -> T:
 def _on_this_loop(job: Future[T]) -> asyncio.Future[T]:
     """Return the outcome of a thread's work to be awaited here; a closed loop does not hear it."""
     loop = asyncio.get_running_loop()
-    ended: asyncio.Future[T] = loop.create_future()
+    outcome: asyncio.Future[T] = loop.create_future()
 
     def settle() -> None:
-        if ended.done():
+        if outcome.done():
             return
         error = job.exception()
         if error is not None:
-            ended.set_exception(error)
+            outcome.set_exception(error)
         else:
-            ended.set_result(job.result())
+            outcome.set_result(job.result())
 
-    def tell(_: Future[T]) -> None:
+    def settle_on_loop(_: Future[T]) -> None:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle)
 
-    job.add_done_callback(tell)
-    return ended
+    job.add_done_callback(settle_on_loop)
+    return outcome
 
 
-def _daemon(call: Callable[[], T]) -> Future[T]:
-    """Begin a call in a daemon thread; callbacks and tracing travel in context variables."""
-    ended: Future[T] = Future()
-    ended.set_running_or_notify_cancel()  # a caller that stops waiting does not stop it
+def _start_daemon(call: Callable[[], T]) -> Future[T]:
+    """Start a call in a daemon thread; callbacks and tracing travel in context variables."""
+    outcome: Future[T] = Future()
+    outcome.set_running_or_notify_cancel()  # a caller that stops waiting does not stop it
     context = copy_context()
 
     def work() -> None:
         try:
-            ended.set_result(context.run(_ended, call))
+            outcome.set_result(context.run(_without_stop, call))
         except BaseException as error:
-            ended.set_exception(error)
+            outcome.set_exception(error)
 
     threading.Thread(target=work, daemon=True, name="conspectus").start()
-    return ended
+    return outcome

@@ -160,7 +160,7 @@ class Fitter(Closing):
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
         view = [came.get(id(one), one) for one in result.messages]
         if view != list(messages):
-            chain = await self.archive.flow(self.archive.chain, scope)
+            chain = await self.archive.call_either_way(self.archive.chain, scope)
             view = without_stale_thoughts(view, chain[-1].messages_after) if chain else view
         return replace(result, messages=view)
 

@@ -25,7 +25,7 @@ from operator import is_
 from typing import Any
 
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import StepTimeout, in_a_daemon, within
+from conspectus.bridge import StepTimeout, await_in_daemon, call_within
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Window
 from conspectus.engine.branches import load_view
@@ -131,7 +131,7 @@ class Beside(Work):
         return self._answer("search", *args)
 
     async def compact(self, *args: Any) -> Any:
-        return await in_a_daemon(partial(self._answer, "compact", *args))
+        return await await_in_daemon(partial(self._answer, "compact", *args))
 
     def close(self) -> None:
         """End the process."""
@@ -202,7 +202,7 @@ def _serve(connection: Connection, settings: ServeSettings, config: Summarizatio
     logging.basicConfig(level=logging.WARNING, format=LOG)
     logging.getLogger("conspectus").addFilter(_is_news)
     try:
-        archive = within(partial(Archive.open, settings.place), OPENING)
+        archive = call_within(partial(Archive.open, settings.place), OPENING)
     except (ArchiveError, StepTimeout) as error:
         logger.error("the process that summarises cannot open the archive: %s", error)
         return

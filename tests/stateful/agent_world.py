@@ -223,7 +223,7 @@ class AgentWorld(AgentTalk):
         if not held.get("head"):
             return [], 0, "", ""
         archive, scope = Archive(self.store), self.scope(held)
-        chain = run(archive.flow(archive.chain_at, scope, held["head"]))
+        chain = run(archive.call_either_way(archive.chain_at, scope, held["head"]))
         assert chain, "the record in force is not in the archive"
         gone = {key for record in chain for key in record.covers}
         # Those that are only truncated stand between them where the archive knows their place.

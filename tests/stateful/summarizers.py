@@ -14,7 +14,7 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
-from conspectus.bridge import StepTimeout, io
+from conspectus.bridge import StepTimeout, call_either_way
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Draft
 from conspectus.engine import summary_notes
@@ -207,6 +207,6 @@ def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
 
     with (
         patch.object(summary_notes, "with_notes", with_notes),
-        patch("conspectus.engine.summary.pause", lambda seconds: io(lambda: None)),
+        patch("conspectus.engine.summary.pause", lambda seconds: call_either_way(lambda: None)),
     ):
         yield

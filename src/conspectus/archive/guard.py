@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any
 
 from conspectus.archive.values import Scope
-from conspectus.bridge import StepTimeout, within
+from conspectus.bridge import StepTimeout, call_within
 from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
 from conspectus.observe.events import as_text, listening
@@ -105,7 +105,7 @@ class Guarded:
             raise self._timeout_error()
         gate = GATE.get()
         try:
-            return within(call if gate is None else partial(gate.through, call), self._seconds)
+            return call_within(call if gate is None else partial(gate.through, call), self._seconds)
         except StepTimeout:
             self._left_alone_until = monotonic() + (self._seconds or 0)
         except ArchiveError:

@@ -34,7 +34,7 @@ from conspectus.archive.values import (
     read_original,
     unpacked,
 )
-from conspectus.bridge import in_turn, io_apart
+from conspectus.bridge import call_that_computes, call_that_may_hang
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.errors import (
@@ -135,12 +135,12 @@ class Archive:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method from a coroutine: on an event loop that is run in a thread where needed."""
-        call = partial(work, *args, **kwargs)
+    async def call_either_way(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method from a coroutine; on an event loop, in a thread if it may take long."""
+        call = partial(method, *args, **kwargs)
         if self.backend.may_hang:
-            return cast("T", await io_apart(call))
-        return cast("T", await in_turn(call))
+            return cast("T", await call_that_may_hang(call))
+        return cast("T", await call_that_computes(call))
 
     # Originals
 
@@ -336,7 +336,7 @@ class Archive:
         self._chains.put((scope, chain[-1].id), (newest_body, chain))
         return chain
 
-    def chain_of(self, scope: Scope, name: str) -> Chain:
+    def chain_named(self, scope: Scope, name: str) -> Chain:
         """Return the chain whose head has this name, by which a summary that returns is known."""
         note = self.notes(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
         head = note.get("id")
@@ -372,7 +372,7 @@ class Archive:
         records = (parse_record(record_id, body) for record_id, body in bodies.items())
         return tuple(record for record in records if record is not None)
 
-    def set_head(self, scope: Scope, record_id: str | None) -> None:
+    def move_pointer(self, scope: Scope, record_id: str | None) -> None:
         """Point the head to an existing record, or to none: the history was rewound."""
         self.backend.write(scope, {}, head=record_id or "")
 

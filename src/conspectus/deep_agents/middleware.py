@@ -21,7 +21,7 @@ from langchain_core.language_models import BaseChatModel
 from conspectus._arguments import default_of, documented, takes
 from conspectus.archive import Scope
 from conspectus.archive.values import label_hash
-from conspectus.bridge import io
+from conspectus.bridge import call_either_way
 from conspectus.core.policy import AnyStale, ContextSize, StaleResults
 from conspectus.core.records import Record
 from conspectus.engine.settings import AnyTrigger, model_of, window_of
@@ -205,7 +205,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         if archive is None:
             entries = read_messages(channel.messages)
         else:
-            originals = await archive.flow(archive.find, channel.scope, keys)
+            originals = await archive.call_either_way(archive.find, channel.scope, keys)
             entries = read_messages([original.message for original in originals.values()])
             for key, entry in zip(originals, entries, strict=True):
                 entry.key = key  # some may be older than the redactor
@@ -258,7 +258,7 @@ async def _upload(backend: BackendProtocol, path: str, text: str) -> None:
     """Write a file to a backend; raise `OSError` if it says that it could not."""
     files = [(path, text.encode("utf-8", "backslashreplace"))]
     upload = partial(backend.upload_files, files)
-    for response in await io(upload, partial(backend.aupload_files, files)):
+    for response in await call_either_way(upload, partial(backend.aupload_files, files)):
         if response.error:
             raise OSError(f"{response.path}: {response.error}")
 

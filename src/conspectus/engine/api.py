@@ -13,7 +13,7 @@ from typing import Any, Self
 from conspectus._arguments import documented, takes
 from conspectus._langchain import hide_from_streams, is_message
 from conspectus.archive import Scope, without_password
-from conspectus.bridge import arun, aside, run
+from conspectus.bridge import arun, run, run_in_worker
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import plain_words
 from conspectus.engine.background import begin
@@ -209,7 +209,9 @@ class Compactor(Attributes, Closing):
         except ArchiveError as error:
             if engine.settings.on_failure == "raise":
                 raise
-            result = await heard_by(engine.listeners, aside(unreadable(history, sources, error)))
+            result = await heard_by(
+                engine.listeners, run_in_worker(unreadable(history, sources, error))
+            )
         if result.record is not None:
             _warn_of_merged_summaries(sources)
         summaries = filter(is_summary_message, filter(is_message, result.messages))
@@ -313,16 +315,16 @@ class Compactor(Attributes, Closing):
         archive = self.archive
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
-        chain = await archive.flow(archive.in_force, scope)
+        chain = await archive.call_either_way(archive.in_force, scope)
         says_what = any(request[name] is not None for name in ("query", "id", "range"))
         if says_what and not chain:
-            kept = await archive.flow(archive.scopes, scope.tenant)
+            kept = await archive.call_either_way(archive.scopes, scope.tenant)
             sessions = [other.session for other in kept if other.thread == scope.thread]
             if scope.session not in sessions:
                 raise unknown_thread(scope, sessions)
         engine = self._engine
         work = recall_flow(archive, scope, chain, count=engine.meter.text, **request)
-        return await heard_by(engine.listeners, aside(work))
+        return await heard_by(engine.listeners, run_in_worker(work))
 
 
 def _warn_of_merged_summaries(messages: Sequence[Source]) -> None:

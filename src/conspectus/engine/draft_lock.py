@@ -10,7 +10,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from conspectus.archive import Scope
-from conspectus.bridge import home, is_held, pause
+from conspectus.bridge import home_thread, is_blocked, pause
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.preparations import LONGEST_LOOK, LOOK_AGAIN
 
@@ -44,11 +44,11 @@ async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     Nobody waits for work that needs the thread which would wait, or one that has ended.
     """
     draft = _DraftName(history.store.identity, history.scope, name)
-    own = _Writer(home(), object())
+    own = _Writer(home_thread(), object())
     until = monotonic() + LONGEST_LOOK
     while (writer := _WRITERS.setdefault(draft, own)) is not own and monotonic() < until:
         is_alive = any(thread.ident == writer.thread for thread in threading.enumerate())
-        if not is_alive or is_held(writer.thread):
+        if not is_alive or is_blocked(writer.thread):
             break
         await pause(LOOK_AGAIN)
     try:

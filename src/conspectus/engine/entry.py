@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conspectus.bridge import aside
+from conspectus.bridge import run_in_worker
 from conspectus.core.items import Compact
 from conspectus.engine.background import decide_with_drafts
 from conspectus.engine.compaction import carry_out, compact
@@ -41,7 +41,7 @@ async def compact_messages(
         if result is not None:
             return result
     request = CompactionRequest(force, focus)
-    return await aside(_compact_read(history, messages, request))
+    return await run_in_worker(_compact_read(history, messages, request))
 
 
 async def _compact_read(
@@ -55,7 +55,7 @@ async def _compact_read(
 
 async def carry_out_decision(decision: Decision) -> CompactionResult:
     """Carry out what a caller has decided; where another worker was first, nothing changes."""
-    return await aside(_carried_out(decision))
+    return await run_in_worker(_carried_out(decision))
 
 
 async def _carried_out(decision: Decision) -> CompactionResult:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from conspectus.bridge import io, is_async
+from conspectus.bridge import call_either_way, is_async
 from conspectus.messages import Message, Source
 from conspectus.messages.message import decode
 from conspectus.observe import log
@@ -84,7 +84,7 @@ async def call_hooks(
     """Call each hook with an event, within `timeout` seconds; log one that fails."""
     for hook in hooks:
         try:
-            await io(partial(_call, hook, event), _call_on_loop(hook, event), timeout)
+            await call_either_way(partial(_call, hook, event), _call_on_loop(hook, event), timeout)
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
             text = "before_summarization %r failed; the summary takes effect"

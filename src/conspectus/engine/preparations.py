@@ -14,7 +14,15 @@ from weakref import WeakSet
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.archive.guard import Gate
-from conspectus.bridge import Driver, arun, io, is_held, outliving, pause, run
+from conspectus.bridge import (
+    Driver,
+    arun,
+    call_either_way,
+    is_blocked,
+    outliving_driver,
+    pause,
+    run,
+)
 from conspectus.core.items import Size
 from conspectus.core.policy import has_grown
 from conspectus.errors import PolicyError
@@ -47,7 +55,7 @@ class Preparation:
     size: Size | None = field(default=None, repr=False)
     gate: Gate = field(default_factory=Gate, repr=False)  # its way to the store
     thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
-    driver: Driver = field(default_factory=outliving, repr=False)
+    driver: Driver = field(default_factory=outliving_driver, repr=False)
 
     @property
     def under_way(self) -> bool:
@@ -63,7 +71,7 @@ class Preparation:
 
     def may_be_waited_for(self) -> None:
         """Have it do without its event loop, if that stands still while it is waited for."""
-        if is_held(self.driver.home):
+        if is_blocked(self.driver.home):
             self.driver.leave()
 
 
@@ -165,7 +173,7 @@ class Closing:
         if self._background is not None:
             await self._background.close(timeout)
         if self._opened is not None:
-            await io(self._opened.close)
+            await call_either_way(self._opened.close)
 
     def __enter__(self) -> Self:
         return self

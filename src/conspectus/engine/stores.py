@@ -98,17 +98,17 @@ class ArchivedHistory:
         return id(self.archive)
 
     async def pointer(self) -> str:
-        head: str | None = await self.archive.flow(self.archive.pointer, self.scope)
+        head: str | None = await self.archive.call_either_way(self.archive.pointer, self.scope)
         return head or ""
 
     async def chain_at(self, head: str) -> Chain:
-        return await self.archive.flow(self.archive.chain_at, self.scope, head)
+        return await self.archive.call_either_way(self.archive.chain_at, self.scope, head)
 
     async def chain_named(self, name: str) -> Chain:
-        return await self.archive.flow(self.archive.chain_of, self.scope, name)
+        return await self.archive.call_either_way(self.archive.chain_named, self.scope, name)
 
     async def chains_after(self, head: str | None) -> Sequence[Chain]:
-        return await self.archive.flow(self.archive.chains_after, self.scope, head)
+        return await self.archive.call_either_way(self.archive.chains_after, self.scope, head)
 
     async def with_notes(self, chain: Chain) -> Chain:
         """Read the notes of the newest record again, where a read left them out.
@@ -127,28 +127,28 @@ class ArchivedHistory:
 
     async def move_pointer(self, chain: Chain) -> None:
         head = chain[-1].id if chain else None
-        await self.archive.flow(self.archive.set_head, self.scope, head)
+        await self.archive.call_either_way(self.archive.move_pointer, self.scope, head)
 
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
         archive = self.archive
         if not self.state_names_head:
-            await archive.flow(archive.commit, self.scope, record, seen=expected_head)
+            await archive.call_either_way(archive.commit, self.scope, record, seen=expected_head)
             return
         # Branches of one thread share the pointer, which is for readers without a state.
-        await archive.flow(archive.commit, self.scope, record, alone=False)
+        await archive.call_either_way(archive.commit, self.scope, record, alone=False)
         if self.record_name is not None:
             note = {self.record_name(record): {"id": record.id}}
-            await archive.flow(archive.note, self.scope, "record", note)
+            await archive.call_either_way(archive.note, self.scope, "record", note)
 
     async def find_draft(self, name: str) -> Draft | None:
-        return await self.archive.flow(self.archive.find_draft, self.scope, name)
+        return await self.archive.call_either_way(self.archive.find_draft, self.scope, name)
 
     async def save_draft(self, name: str, draft: Draft) -> None:
-        await self.archive.flow(self.archive.save_draft, self.scope, name, draft)
+        await self.archive.call_either_way(self.archive.save_draft, self.scope, name, draft)
 
     async def find_originals(self, keys: Sequence[str]) -> Mapping[str, Message]:
         originals: dict[str, Message] = {}
-        archived = await self.archive.flow(self.archive.find, self.scope, keys)
+        archived = await self.archive.call_either_way(self.archive.find, self.scope, keys)
         for key, original in archived.items():
             [message] = read_messages([original.message])
             message.key = key
@@ -162,7 +162,7 @@ class ArchivedHistory:
     async def store_originals(self, originals: Sequence[Message]) -> None:
         if not originals:
             return
-        missing = await self.archive.flow(self.archive.put, self.scope, originals)
+        missing = await self.archive.call_either_way(self.archive.put, self.scope, originals)
         if missing:
             raise ArchiveUnconfirmed(
                 f"the store took {len(originals)} messages and did not give {len(missing)} of them "
@@ -171,7 +171,9 @@ class ArchivedHistory:
 
     async def noted_failure(self, name: str) -> FailedSummary | None:
         try:
-            notes = await self.archive.flow(self.archive.notes, self.scope, FAILED_NOTE, [name])
+            notes = await self.archive.call_either_way(
+                self.archive.notes, self.scope, FAILED_NOTE, [name]
+            )
         except ArchiveError:
             return None  # whoever needs the archive says so
         return FailedSummary.read(notes.get(name))
@@ -179,7 +181,9 @@ class ArchivedHistory:
     async def note_failure(self, name: str, failed: FailedSummary | None) -> None:
         note = {} if failed is None else failed.to_json()
         try:
-            await self.archive.flow(self.archive.note, self.scope, FAILED_NOTE, {name: note})
+            await self.archive.call_either_way(
+                self.archive.note, self.scope, FAILED_NOTE, {name: note}
+            )
         except ArchiveError as error:
             log("failure_not_noted", "other processes do not know of this failure: %s", error)
 

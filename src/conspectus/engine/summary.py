@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from conspectus.bridge import StepTimeout, io, pause
+from conspectus.bridge import StepTimeout, call_either_way, pause
 from conspectus.core.items import Size
 from conspectus.core.plan import foreseen
 from conspectus.core.policy import EMBEDDED
@@ -341,7 +341,7 @@ async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: floa
     with observing("model_call", name=by, summarizer=by) as observation:
         spent = Cost(1).asked_of(by)
         try:
-            answer = await io(ask, ask_on_loop, timeout)
+            answer = await call_either_way(ask, ask_on_loop, timeout)
             if not isinstance(answer, Summary):
                 observation.add(outcome="rejected")
                 raise SummaryError(f"{by} must answer with a Summary, not with {answer!r:.200}")

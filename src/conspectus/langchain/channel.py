@@ -409,7 +409,7 @@ class Channel:
             memory = self.setup.engine.memory.of(self.scope)
             chain = memory.chain if ":" in self.run.caller else ()
         else:
-            chain = await archive.flow(archive.chain, self.scope)
+            chain = await archive.call_either_way(archive.chain, self.scope)
         if not chain:
             return
         name_messages(messages)
@@ -451,7 +451,7 @@ class Channel:
             if self._is_copied:
                 self.held = replace(held, thread=self.run.thread)
                 if archive is not None and isinstance(held.head, str):
-                    await archive.flow(archive.copy, source, self.scope, held.head)
+                    await archive.call_either_way(archive.copy, source, self.scope, held.head)
             elif archive is not None:
                 await self._point(archive)
                 self.cache.pointer = held.head_id
@@ -463,11 +463,11 @@ class Channel:
     async def _point(self, archive: Archive) -> None:
         head = self.held.head_id
         scope = self.scope
-        pointed = await archive.flow(archive.pointer, scope)
+        pointed = await archive.call_either_way(archive.pointer, scope)
         if pointed is None or pointed == head:
             return  # nothing was archived here, or it was forgotten
         if not head and any(map(is_summary_message, self.messages)):
             return  # the state is new and the history is not: its summary names the record
-        if head and not (await archive.flow(archive.chain_at, scope, head)):
+        if head and not (await archive.call_either_way(archive.chain_at, scope, head)):
             return  # it is in another archive
-        await archive.flow(archive.set_head, scope, head or None)
+        await archive.call_either_way(archive.move_pointer, scope, head or None)

@@ -24,7 +24,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus._arguments import documented, takes
 from conspectus.archive import Scope
-from conspectus.bridge import arun, io, run
+from conspectus.bridge import arun, call_either_way, run
 from conspectus.core.policy import names_embedded, plain_words
 from conspectus.engine.preparations import Closing, Preparations
 from conspectus.engine.settings import KEEP, model_of
@@ -87,7 +87,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         """Call the model with what this middleware makes of its request."""
-        return run(self._call_model(request, lambda sent: io(lambda: handler(sent))))
+        return run(self._call_model(request, lambda sent: call_either_way(lambda: handler(sent))))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]
@@ -95,7 +95,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
         """`wrap_model_call` on an event loop."""
 
         def send(sent: ModelRequest[Any]) -> Awaitable[Any]:
-            return io(lambda: None, lambda: handler(sent))  # the first is for no loop
+            return call_either_way(lambda: None, lambda: handler(sent))  # the first is for no loop
 
         return await arun(self._call_model(request, send))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus.bridge import in_a_daemon, within
+from conspectus.bridge import await_in_daemon, call_within
 from conspectus.core.policy import TIMEOUT
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
@@ -120,7 +120,7 @@ def _callable_either_way(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
         # In no thread of the loop's own: its end would wait for a function that hangs.
         function: Any = getattr(runnable, "func", None)
         return RunnableLambda(
-            function, lambda messages: in_a_daemon(lambda: runnable.invoke(messages))
+            function, lambda messages: await_in_daemon(lambda: runnable.invoke(messages))
         )
     return runnable
 
@@ -206,4 +206,4 @@ def apart(call: Callable[[], Awaitable[Any]]) -> Any:
     async def call_on_loop() -> Any:
         return await call()
 
-    return within(lambda: asyncio.run(call_on_loop()), seconds=FOREVER)
+    return call_within(lambda: asyncio.run(call_on_loop()), seconds=FOREVER)

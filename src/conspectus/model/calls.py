@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import innermost, is_chat_model, named, without_streams
-from conspectus.bridge import arun, io, run
+from conspectus.bridge import arun, call_either_way, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages.alternation import Form, asked_form, in_forms
@@ -183,7 +183,7 @@ class Caller:
         while True:
             messages = in_forms(prompt, self.forms)
             try:
-                return await io(
+                return await call_either_way(
                     partial(_called, model.invoke, messages),
                     None if answers_in_sync(model) else partial(_called, model.ainvoke, messages),
                     self.timeout,

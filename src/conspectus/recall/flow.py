@@ -84,7 +84,7 @@ async def recall_flow(
             return room.result()
 
         try:
-            result = await archive.flow(search)
+            result = await archive.call_either_way(search)
         except NotFoundError:
             seen.add(outcome="not_found")
             raise

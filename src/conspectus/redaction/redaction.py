@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from conspectus import _imports
 from conspectus._bounded_cache import BoundedCache
-from conspectus.bridge import StepTimeout, io
+from conspectus.bridge import StepTimeout, call_either_way
 from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import Message, read_messages
 from conspectus.redaction.values import without_values
@@ -130,7 +130,9 @@ class Redaction:
     async def together(self, given: Sequence[Message | str]) -> Together:
         """Redact messages and texts, each secret in all; raise `RedactionError` if that fails."""
         try:
-            done: Together = await io(partial(self._together, given), timeout=self.timeout)
+            done: Together = await call_either_way(
+                partial(self._together, given), timeout=self.timeout
+            )
             return done
         except RedactionError:
             raise

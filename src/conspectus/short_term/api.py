@@ -14,7 +14,7 @@ from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defin
 from pydantic import BaseModel
 
 from conspectus._arguments import documented, function_takes, takes
-from conspectus.bridge import arun, io, run
+from conspectus.bridge import arun, call_either_way, run
 from conspectus.engine.settings import open_archive
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.observe import log
@@ -84,7 +84,7 @@ async def _summarized(
             'whose config has {"configurable": {"thread_id": ...}}'
         )
     try:
-        archive = await io(lambda: open_archive(call.archive))
+        archive = await call_either_way(lambda: open_archive(call.archive))
         try:
             running, remaining = await invocation.summarised(archive)
         finally:

@@ -195,10 +195,14 @@ class Invocation:
         """Return the records behind the running summary; the archive's pointer goes to them."""
         if archive is None:
             return ()
-        chain: Chain = await archive.flow(archive.chain_of, self.scope, name_of(self.running))
+        chain: Chain = await archive.call_either_way(
+            archive.chain_named, self.scope, name_of(self.running)
+        )
         head = chain[-1].id if chain else None
-        if (await archive.flow(archive.pointer, self.scope)) not in (None, head):
-            await archive.flow(archive.set_head, self.scope, head)  # for recall without a state
+        if (await archive.call_either_way(archive.pointer, self.scope)) not in (None, head):
+            await archive.call_either_way(
+                archive.move_pointer, self.scope, head
+            )  # for recall without a state
         summary = self.running.summary if self.running is not None else ""
         return chain if chain and chain[-1].summary in (summary, "") else ()
 
