@@ -11,7 +11,7 @@ from typing import Any
 
 
 def names(group: str) -> list[str]:
-    """Return the names of a group's entry points."""
+    """Return the names of a group's entry points, sorted."""
     from importlib.metadata import entry_points
 
     return sorted(entry_points(group=group).names)

@@ -27,16 +27,20 @@ def known(module: str, name: str) -> type | tuple[()]:
     return getattr(sys.modules.get(module), name, ())
 
 
-_NAMES = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
-_MESSAGES: set[type] = set()  # Classes that are known to be messages
+_NAME_FIELDS = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
+_MAX_WRAPPERS = 8  # around a model; a circle of them would have no end
+_message_classes: set[type] = set()  # classes that are known to be of messages
 
 
 def is_message(value: object) -> TypeIs[BaseMessage]:
-    kind = type(value)
-    if kind is dict or kind in _MESSAGES:
-        return kind is not dict
+    """Tell whether a value is a message of LangChain."""
+    value_class = type(value)
+    if value_class is dict:
+        return False
+    if value_class in _message_classes:
+        return True
     if isinstance(value, known("langchain_core.messages.base", "BaseMessage")):
-        _MESSAGES.add(kind)
+        _message_classes.add(value_class)
         return True
     return False
 
@@ -57,8 +61,9 @@ is_store: Is[BaseStore] = _is("langgraph.store.base", "BaseStore")
 
 def innermost(model: Any) -> Any:
     """Return the model inside bound tools, retries and settings."""
-    for _ in range(8):
-        if not (bound := getattr(model, "bound", None)):
+    for _ in range(_MAX_WRAPPERS):
+        bound = getattr(model, "bound", None)
+        if not bound:
             break
         model = bound
     return model
@@ -67,19 +72,20 @@ def innermost(model: Any) -> Any:
 def named(model: object) -> str:
     """Return the name of a model; empty if unknown."""
     inner = innermost(model)
-    names = [inner, *(getattr(inner, field, None) for field in _NAMES)]
-    return next((one for one in names if one and isinstance(one, str)), "")
+    names = [inner, *(getattr(inner, field, None) for field in _NAME_FIELDS)]
+    return next((name for name in names if name and isinstance(name, str)), "")
 
 
 def without_streams(callbacks: Any) -> Any:
     """Return a run's callbacks without the handlers that stream tokens and events to the user."""
-    kind = known("langchain_core.tracers._streaming", "_StreamingCallbackHandler")
+    streaming = known("langchain_core.tracers._streaming", "_StreamingCallbackHandler")
     if isinstance(callbacks, list):
-        return [handler for handler in callbacks if not isinstance(handler, kind)]
+        return [handler for handler in callbacks if not isinstance(handler, streaming)]
     quiet = callbacks.copy()
     for name in ("handlers", "inheritable_handlers"):
         handlers = getattr(quiet, name)
-        setattr(quiet, name, [handler for handler in handlers if not isinstance(handler, kind)])
+        kept = [handler for handler in handlers if not isinstance(handler, streaming)]
+        setattr(quiet, name, kept)
     return quiet
 
 
@@ -96,10 +102,10 @@ def kept_config(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
         kept["callbacks"] = without_streams(kept["callbacks"])
     settings = dict(kept.get("configurable") or {})
     runtime: Any = settings.get("__pregel_runtime")
-    own = {name: value for name, value in settings.items() if not name.startswith("__pregel_")}
+    callers = {name: value for name, value in settings.items() if not name.startswith("__pregel_")}
     if hasattr(runtime, "override"):
-        own["__pregel_runtime"] = runtime.override(stream_writer=lambda _: None)
-    return {**kept, "configurable": own}
+        callers["__pregel_runtime"] = runtime.override(stream_writer=lambda _: None)
+    return {**kept, "configurable": callers}
 
 
 def begun_beside(config: dict[str, Any] | None, name: str) -> Callable[[dict[str, Any]], object]:
@@ -113,12 +119,12 @@ def begun_beside(config: dict[str, Any] | None, name: str) -> Callable[[dict[str
         return lambda _: None
     from langchain_core.callbacks import AsyncCallbackHandler, CallbackManager
 
-    def plain(handlers: Iterable[Any]) -> list[Any]:
-        return [one for one in handlers if not isinstance(one, AsyncCallbackHandler)]
+    def sync_only(handlers: Iterable[Any]) -> list[Any]:
+        return [handler for handler in handlers if not isinstance(handler, AsyncCallbackHandler)]
 
     manager = CallbackManager(
-        plain(callbacks.handlers),
-        inheritable_handlers=plain(callbacks.inheritable_handlers),
+        sync_only(callbacks.handlers),
+        inheritable_handlers=sync_only(callbacks.inheritable_handlers),
         parent_run_id=callbacks.parent_run_id,
         tags=callbacks.tags,
         inheritable_tags=callbacks.inheritable_tags,
@@ -139,12 +145,14 @@ def hide_from_streams(messages: Iterable[Any]) -> bool:
     removal is not part of the chat. Its handlers know messages by id; handlers of another kind show
     all. Return whether there is such a handler.
     """
-    run = sys.modules.get("langchain_core.runnables.config")
-    config = (run and run.var_child_runnable_config.get()) or {}
+    config_module = sys.modules.get("langchain_core.runnables.config")
+    config = (config_module and config_module.var_child_runnable_config.get()) or {}
     handlers = getattr(config.get("callbacks"), "handlers", None) or ()
-    seen = [one.seen for one in handlers if hasattr(one, "stream") and hasattr(one, "seen")]
-    if seen:
+    streaming = [
+        handler for handler in handlers if hasattr(handler, "stream") and hasattr(handler, "seen")
+    ]
+    if streaming:
         ids = {"__remove_all__", *(message.id for message in messages)}
-        for one in seen:
-            one.update(ids)
-    return bool(seen)
+        for handler in streaming:
+            handler.seen.update(ids)
+    return bool(streaming)

@@ -18,7 +18,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     import difflib
 
-    words = {one.lower(): one for one in known}
+    words = {candidate.lower(): candidate for candidate in known}
     similar = difflib.get_close_matches(word.lower().replace("-", "_"), words, n=1, cutoff=0.7)
     return f" did you mean '{words[similar[0]]}'?" if similar else ""
 
@@ -35,16 +35,18 @@ def install_command(extra: str) -> str:
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote, urlsplit
 
-    origin, what = dict[str, Any](), f"conspectus[{extra}]"
+    origin: dict[str, Any] = {}  # as pip has written it down; empty for an index
     with suppress(PackageNotFoundError, ValueError, OSError):
         origin = json.loads(distribution("conspectus").read_text("direct_url.json") or "{}")
     url = urlsplit(origin.get("url", ""))
     if url.scheme == "file":  # a checkout or a wheel; the index may know no such package
         option = "-e " if origin.get("dir_info", {}).get("editable") else ""
         return f"pip install {option}'{unquote(url.path)}[{extra}]'"
-    if vcs := origin.get("vcs_info"):
-        what = f"{what} @ {vcs['vcs']}+{origin['url']}"
-    return f"pip install '{what}'"
+    requirement = f"conspectus[{extra}]"
+    repository = origin.get("vcs_info")
+    if repository:
+        requirement += f" @ {repository['vcs']}+{origin['url']}"
+    return f"pip install '{requirement}'"
 
 
 class ConspectusError(Exception):

@@ -217,7 +217,12 @@ class Archive:
     # Records
 
     def commit(
-        self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None
+        self,
+        scope: Scope,
+        record: Record,
+        *,
+        expected_head: str | None = None,
+        confirm_head: bool = True,
     ) -> None:
         """Write a record and the head in one transaction, and read both back.
 
@@ -226,8 +231,10 @@ class Archive:
         Args:
             scope: the history.
             record: the record that is in force from now on.
-            alone: False if the head is kept elsewhere too, and another branch may move this one.
-            seen: the head when the record was planned, empty for none; None writes in any case.
+            expected_head: the head when the record was planned, empty for none; None writes in any
+                case.
+            confirm_head: False if callers keep heads of their own, so that another branch may move
+                this one meanwhile.
 
         Raises:
             ArchiveOvertaken: another worker has moved the head since; nothing was written.
@@ -239,10 +246,10 @@ class Archive:
             scope,
             {"records": [item], "notes": self._links_to(scope, record)},
             head=record.id,
-            expected_head=seen,
+            expected_head=expected_head,
             renewed=[ancestor.id for ancestor in earlier],
         )
-        if seen is not None and head and head not in (seen, record.id):
+        if expected_head is not None and head and head not in (expected_head, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
                 "force; call again to go on from it"
@@ -250,7 +257,7 @@ class Archive:
         stored = self.backend.read(scope, "records", [record.id]).get(record.id)
         # Two workers may commit one record, each with its own bill.
         is_stored = stored == item.body or parse_record(record.id, stored) is not None
-        if not is_stored or (alone and head != record.id):
+        if not is_stored or (confirm_head and head != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
@@ -394,7 +401,7 @@ class Archive:
         for record in chain:
             # A chain may be without its older summaries and notes; the store has them.
             stored = parse_record(record.id, self._record_body(source, record.id))
-            self.commit(target, stored or record, alone=False)
+            self.commit(target, stored or record, confirm_head=False)
 
     # Notes of a program around the archive
 

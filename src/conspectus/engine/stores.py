@@ -132,10 +132,12 @@ class ArchivedHistory:
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
         archive = self.archive
         if not self.state_names_head:
-            await archive.call_either_way(archive.commit, self.scope, record, seen=expected_head)
+            await archive.call_either_way(
+                archive.commit, self.scope, record, expected_head=expected_head
+            )
             return
         # Branches of one thread share the pointer, which is for readers without a state.
-        await archive.call_either_way(archive.commit, self.scope, record, alone=False)
+        await archive.call_either_way(archive.commit, self.scope, record, confirm_head=False)
         if self.record_name is not None:
             note = {self.record_name(record): {"id": record.id}}
             await archive.call_either_way(archive.note, self.scope, "record", note)
