@@ -11,8 +11,9 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
-from conspectus_secrets.values import Secret, is_placeholder, mixed, scattered
+from conspectus_secrets.values import REMEMBERED, Secret, is_placeholder, mixed, scattered
 
 KEYS = r"""
 anthropic-key         sk-ant-      sk-ant-[\w-]{16,}+
@@ -123,7 +124,9 @@ PLACES = {
         r"(?P<value>[A-Za-z0-9%._~+/-]{12,}+=*+)"
     ),
     "password: identified password": (
-        r"(?i:identified\s{1,4}(?:with\s{1,4}\S{1,64}\s{1,4})?by|\bpassword)"
+        # It begins with one set of letters, to which a search goes fast.
+        r"[iIıİpP](?:(?<!\w[pP])(?<=[pP])(?i:assword)"
+        r"|(?<=[iIıİ])(?i:dentified\s{1,4}(?:with\s{1,4}\S{1,64}\s{1,4})?by))"
         r"\s{1,4}\\{0,4}'(?P<value>[^'\\\n]{3,256})\\{0,4}'"
     ),
     "password: machine": (
@@ -174,13 +177,21 @@ def _pair_in_base64(encoded: str) -> bool:
     return bool(user and password) and text.isprintable()
 
 
+_remembered_placeholder = lru_cache(1_024)(is_placeholder)  # texts repeat their commands
+
+
+def _can_be_password(value: str) -> bool:
+    is_empty = _remembered_placeholder if len(value) <= REMEMBERED else is_placeholder
+    return len(value) >= 3 and not is_empty(value)
+
+
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "aws-secret-key": scattered,
     "discord-token": scattered,
     "basic-auth": _pair_in_base64,
     "authorization": lambda value: sum(map(str.isdigit, value)) >= 2 and mixed(value),
-    "url-password": lambda value: len(value) >= 3 and not is_placeholder(value),
-    "password": lambda value: len(value) >= 3 and not is_placeholder(value),
+    "url-password": _can_be_password,
+    "password": _can_be_password,
 }
 """What a value must be. Default: letters and digits."""
 

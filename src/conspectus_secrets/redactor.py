@@ -68,12 +68,18 @@ class SecretRedactor:
             secrets = _secrets(text)
             if not secrets:
                 break
-            parts, at = [], 0
+            parts: list[str] = []
+            at = 0
+            found: dict[str, str] = {}
             for begin, end, kind, quotes in secrets:
-                values.update(_spreading(text[begin:end], kind))
-                parts += [text[at:begin], quotes, MARK.format(kind=kind), quotes]
+                value = text[begin:end]
+                found.pop(value, None)  # of two kinds the last one counts, also for parts of it
+                found[value] = kind
+                parts += (text[at:begin], f"{quotes}{MARK.format(kind=kind)}{quotes}")
                 counts[kind] += 1
                 at = end
+            for value, kind in found.items():
+                values.update(_spreading(value, kind))
             text, more = without_values("".join([*parts, text[at:]]), values)
             counts.update(more)
         return Redacted(text, dict(counts), values)
@@ -90,12 +96,17 @@ def _secrets(text: str) -> list[Secret]:
         every = [
             secret._replace(begin=places[secret.begin], end=places[secret.end]) for secret in every
         ]
+    every.sort(key=lambda secret: (secret.begin, -secret.end))
+    if "\\" in text:
+        every = [
+            secret._replace(
+                begin=secret.begin - _cuts_escape(text, secret.begin),
+                end=secret.end - _cuts_escape(text, secret.end),
+            )
+            for secret in every
+        ]
     best: list[Secret] = []
-    for secret in sorted(every, key=lambda secret: (secret.begin, -secret.end)):
-        secret = secret._replace(
-            begin=secret.begin - _cuts_escape(text, secret.begin),
-            end=secret.end - _cuts_escape(text, secret.end),
-        )
+    for secret in every:
         if best and secret.begin < best[-1].end:
             if secret.end > best[-1].end:  # what sticks out of the one before goes with it
                 best[-1] = best[-1]._replace(end=secret.end)
@@ -106,6 +117,8 @@ def _secrets(text: str) -> list[Secret]:
 
 def _cuts_escape(text: str, at: int) -> bool:
     """Return whether this place lies behind the backslash of an escape."""
+    if text[at - 1 : at] != "\\":
+        return False
     before = text[max(0, at - 64) : at]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
@@ -114,7 +127,10 @@ def _spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
     """Yield the forms of a recognised value that are to go wherever else they stand."""
     if len(value) > 6 * MOST:  # each character may be an escape
         return
-    value = unescaped(value)[0].strip()
-    for secret in dict.fromkeys((value, value.rstrip(".,:;!?"))):
+    if "\\" in value or not value.isascii():
+        value = unescaped(value)[0]
+    value = value.strip()
+    shorter = value.rstrip(".,:;!?")
+    for secret in (value, shorter) if shorter != value else (value,):
         if telling(secret) and secret[0] != "\\":  # which could be half of an escape elsewhere
             yield secret, kind

@@ -76,8 +76,10 @@ _ALGORITHM = re.compile(
 )
 _PATH = re.compile(r"\A(?:[A-Za-z]:\\|\.{0,2}/|~/|[a-z]+://)")
 _DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
+_DIGITS = "0123456789"
 _SIGN = re.compile("[^A-Za-z0-9_.:/-]")  # of ASCII
 _DIGIT_INSIDE = re.compile(r"\d[A-Za-z]")
+_DIVIDERS = re.compile("[_.:/,-]")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _TYPE = re.compile(r"(?:Key|Token|Secret|Password|Credential)(?:s|Types?)?\Z")
 _NO_SECRET_KEY = frozenset(
@@ -103,20 +105,20 @@ def named_kind(name: str) -> str | None:
         >>> named_kind("DB_PASSWORD"), named_kind("max_tokens"), named_kind("clientSecret")
         ('password', None, 'secret')
     """
-    return _kind_under(name[-LAST:])
+    return _kind_under(name[-LAST:].rstrip(_DIGITS))
 
 
 def may_name(name: str) -> bool:
     """Return whether any value under a name may be a secret; see `secret_kind`."""
-    return _may_end(name[-LAST:])
+    return name.endswith("_KEY") or _may_end(name[-LAST:].rstrip(_DIGITS))
 
 
 @lru_cache(1_024)
 def _may_end(end: str) -> bool:
-    return "pass" in end.lower() or end.endswith("_KEY") or _kind_under(end) is not None
+    return "pass" in end.lower() or _kind_under(end) is not None
 
 
-@lru_cache(1_024)
+@lru_cache(1_024)  # numbered names are one without their numbers, which say nothing
 def _kind_under(end: str) -> str | None:
     words = [word.lower() for word in WORDS.findall(end)]
     while words and (words[-1].isdigit() or words[-1] in ("value", "plain", "plaintext", "raw")):
@@ -186,15 +188,15 @@ def secret_kind(name: str, value: str, written: Written) -> str | None:
         >>> secret_kind("DB_PASSWORD", "swordfish", "shell"), secret_kind("token", "str", "bare")
         ('password', None)
     """
-    judge = _judged if len(value) <= REMEMBERED else _judged.__wrapped__
-    return judge(name, value, written)
-
-
-@lru_cache(1_024)  # texts repeat what they assign
-def _judged(name: str, value: str, written: Written) -> str | None:
     kind = named_kind(name)
-    if kind is not None:
-        return kind if can_be(kind, value, written) else None
+    if kind is None:
+        return _kind_of_value(name, value, written)
+    judge = _remembered_can_be if len(value) <= REMEMBERED else can_be
+    return kind if judge(kind, value, written) else None
+
+
+def _kind_of_value(name: str, value: str, written: Written) -> str | None:
+    """Return the kind of a secret under a name that may also name something else."""
     words = [word.lower() for word in WORDS.findall(name)]
     if words == ["pass"]:  # it may also be a result of a test
         sure = len(value) >= 6 and scattered(value) and can_be("password", value, written)
@@ -219,22 +221,26 @@ def is_placeholder(value: str) -> bool:
         return False
     if not value or _TEMPLATE.match(value):
         return True
-    letters = [word.lower() for word in WORDS.findall(value) if not word.isdigit()]
-    if not letters:
-        return not has_digit(value)
-    if not (letters[0] in _PLACEHOLDERS or set(letters[0]) == {"x"} or value.isalpha()):
-        return False
-    digits = "".join(filter(str.isdigit, value))
     if value.isalpha() and any(word in value.lower() for word in ("passwor", "passwd")):
         return True  # `testpassword`
-    known = all(word in _PLACEHOLDERS or set(word) == {"x"} for word in letters)
-    return known and len(digits) <= 3 and (digits in "0123" or len(letters) > 1)
+    letters = 0  # words that are no numbers
+    for match in WORDS.finditer(value):
+        word = match[0].lower()
+        if word.isdigit():
+            continue
+        if word not in _PLACEHOLDERS and word.strip("x"):
+            return False
+        letters += 1
+    if not letters:
+        return not has_digit(value)
+    digits = "".join(filter(str.isdigit, value))
+    return len(digits) <= 3 and (digits in "0123" or letters > 1)
 
 
 def can_be(kind: str, value: str, written: Written) -> bool:
     """Return whether a value can be a secret of this kind."""
     value = without_marks(value)
-    if is_placeholder(value):
+    if not value or is_placeholder(value):
         return False
     words = value.split()
     if len(words) > 1 and written == "quoted" and kind == "password":
@@ -243,16 +249,17 @@ def can_be(kind: str, value: str, written: Written) -> bool:
     if size < 4 or len(words) > 1 or _is_path(value):
         return False
     bare = written == "bare"
-    digit, letter = has_digit(value), has_letter(value)
-    if _CODE.match(value) and (bare or (written == "shell" and not digit)):
+    digit = has_digit(value)
+    if written != "quoted" and (bare or not digit) and _CODE.match(value):
         return False
     if bare and (_ALGORITHM.match(value) or _is_prose(value)):
         return False
-    sign = _has_sign(value)
     if kind == "password":
-        return (digit or sign or not bare) and not _names_a_secret(value)
+        return (digit or not bare or _has_sign(value)) and not _names_a_secret(value)
+    letter = has_letter(value)
     if kind == "secret":
-        return size >= (8 if bare else 6) and ((digit and letter) or sign) and not _is_prose(value)
+        told_apart = (digit and letter) or _has_sign(value)
+        return size >= (8 if bare else 6) and told_apart and not _is_prose(value)
     if kind == "private-key":
         return size >= 40
     # Tokens and keys are made by machines.
@@ -261,6 +268,9 @@ def can_be(kind: str, value: str, written: Written) -> bool:
     if digit and letter:
         return size >= (12 if bare else 8)
     return size >= 20 and letter and value.lower() != value != value.upper()
+
+
+_remembered_can_be = lru_cache(1_024)(can_be)  # texts repeat what they assign
 
 
 def _is_path(value: str) -> bool:
@@ -275,11 +285,13 @@ def _is_path(value: str) -> bool:
 
 def _is_prose(value: str) -> bool:
     """Return whether it could be words, a version, a date, or the end of a sentence."""
-    if value[-1] in ".:?!" and sum(not c.isalpha() for c in value) == 1:
+    if value[-1] in ".:?!" and value[:-1].isalpha():
         return True
-    parts = re.split(r"[_.:/,-]", value.strip(".,:;!?()*_`'\""))
+    parts = _DIVIDERS.split(value.strip(".,:;!?()*_`'\""))
+    if len(parts) == 1:
+        return False
     short = all(part.isalpha() or not part or (part.isdigit() and len(part) < 4) for part in parts)
-    return (short and len(parts) > 1) or (len(parts) > 1 and all(map(str.isdigit, parts)))
+    return short or all(map(str.isdigit, parts))
 
 
 def _is_worded(value: str) -> bool:

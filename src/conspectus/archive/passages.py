@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from operator import add
 from typing import NamedTuple
 
 from conspectus.archive.values import StoredItem
@@ -15,6 +16,7 @@ PASSAGE_BYTES = 480  # about 120 tokens in any script: a few sentences
 UNDIVIDED_PASSAGES = 1.5  # a text of up to so many stays whole: a passage of few words tells little
 MAX_PASSAGES = 2_000  # of one text; a larger text has longer ones
 MAX_WORD = 80  # characters of a word in the index; what is longer is data
+FEW_SYMBOLS = 8  # different ones; up to so many, each is replaced in the whole text at once
 QUESTION_END = 400  # characters at the end of a message in which its question mark is looked for
 
 DIVIDERS = (
@@ -39,13 +41,18 @@ MARKS = (
 )
 WORD = re.compile(rf"(?P<unspaced>[{UNSPACED}]+)|(?P<word>(?:(?![{UNSPACED}_])[\w{MARKS}])+)")
 # Arrows, symbols and emoji, without those that draw tables.
-SYMBOLS = re.compile("[\u2190-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]+")
+_SYMBOL = "\u2190-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff"
+# A pattern that begins with one character of a set is found many times faster than one that begins
+# with a run of them, hence `[...][...]*+` for `[...]+`.
+SYMBOLS = re.compile(f"[{_SYMBOL}][{_SYMBOL}]*+")
 CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # between the words of "getUser"
 _HAS_CAMEL_CASE = re.compile("[A-Z](?<=[a-z0-9].)")  # the same, faster: it visits capitals alone
-_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
-_ACCENT = re.compile("(?<![иИ])[\u0300-\u036f]+")  # й is a letter of its own
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}][{UNSPACED}]*+")
+_SYMBOL_OR_UNSPACED = re.compile(f"[{_SYMBOL}{UNSPACED}]")
+_ACCENT = re.compile("[\u0300-\u036f](?<![иИ].)[\u0300-\u036f]*+")  # й is a letter of its own
+_HAS_LIGATURE = re.compile("[ßæÆøØłŁđĐı]")
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE"}) | str.maketrans("øØłŁđĐı", "oOlLdDi")
-_LONG_WORD = re.compile(rf"([^\W_]{{{MAX_WORD}}})[^\W_]+")
+_LONG_WORD = re.compile(rf"(?<![^\W_])([^\W_]{{{MAX_WORD}}})[^\W_]+")
 
 _QUESTION = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
 """The end of a question, perhaps with a bracket behind it, such as a picture's description."""
@@ -109,11 +116,24 @@ def plain(text: str) -> str:
         >>> plain("Größe, ﬁne café")
         'Grosse, fine cafe'
     """
-    if text.isascii():
-        return text
-    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
-    composed = unicodedata.normalize("NFKC", _ACCENT.sub("", decomposed))
-    return SYMBOLS.sub(_as_words, composed)
+    return text if text.isascii() else _with_symbols_as_words(_in_plain_letters(text))
+
+
+def _in_plain_letters(text: str) -> str:
+    if _HAS_LIGATURE.search(text):
+        text = text.translate(_LETTERS)
+    decomposed = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFKC", _ACCENT.sub("", decomposed))
+
+
+def _with_symbols_as_words(text: str) -> str:
+    runs = SYMBOLS.findall(text)
+    symbols = set("".join(runs))
+    if len(symbols) > FEW_SYMBOLS:
+        return SYMBOLS.sub(_as_words, text)
+    for symbol in symbols:
+        text = text.replace(symbol, _SYMBOL_WORDS[symbol])
+    return text
 
 
 def _as_words(symbols: re.Match[str]) -> str:
@@ -122,8 +142,21 @@ def _as_words(symbols: re.Match[str]) -> str:
 
 def _as_pairs(run: re.Match[str]) -> str:
     characters = run[0]
-    pairs = [characters[at : at + 2] for at in range(len(characters))]
-    return f" {' '.join(pairs)} "
+    pairs = map(add, characters, characters[1:])
+    return f" {' '.join([*pairs, characters[-1]])} "
+
+
+def _may_have_long_word(text: str) -> bool:
+    """Return False if no word is longer than `MAX_WORD`; it looks at a few positions only.
+
+    A longer word stands at one of these positions, and half of it lies on one side of that.
+    """
+    half = MAX_WORD // 2
+    positions = range(MAX_WORD - 1, len(text), MAX_WORD)
+    return any(
+        text[position : position + half].isalnum() or text[position - half : position].isalnum()
+        for position in positions
+    )
 
 
 def words(text: str) -> str:
@@ -138,8 +171,10 @@ def words(text: str) -> str:
     """
     if not text.isascii():
         encodable = text.encode("utf-8", "replace").decode()
-        text = _UNSPACED_RUN.sub(_as_pairs, plain(encodable))
-    if max(map(len, text.split()), default=0) >= MAX_WORD:
+        text = _in_plain_letters(encodable)
+        if _SYMBOL_OR_UNSPACED.search(text):
+            text = _UNSPACED_RUN.sub(_as_pairs, _with_symbols_as_words(text))
+    if _may_have_long_word(text):
         text = _LONG_WORD.sub(r"\1", text)
     if _HAS_CAMEL_CASE.search(text):  # most texts have none
         mixed_case = dict.fromkeys([word for word in text.split() if not word.islower()])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,11 @@ _INVISIBLE = re.compile(
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-_SPECIAL = re.compile(r"[^\t-\r\x1c-~]+")  # characters that look like others, or like none
+_SPECIAL = re.compile(r"[^\t-\r\x1c-~][^\t-\r\x1c-~]*+")
+"""Characters that may look like others, or like none."""
+
+FEW_SPECIAL = 16  # Up to this number of different ones, each is replaced in the whole text at once
+SPARSE = 16  # Characters for each run of special ones, above which only the runs are translated
 _ALIKE = (
     "aаɑα AАΑ bвЬ BВΒ cсϲ CС dԁɗ eеҽ EЕΕ fƒ gɡց hһ HНΗ iіıɩι IІΙ lӏⅼǀ mм MМΜ nոռη NΝ oоοօ"
     " OОΟ pрρ PРΡ qԛ rг sѕ SЅ tтτ TТΤ uυսʋ vνѵ wѡԝ yуγ YУΥ xх XХ <‹〈\u2329⟨❮❰˂ᐸ≺ >›〉\u232a⟩❯❱˃ᐳ≻"
@@ -86,6 +90,9 @@ class _Shapes(dict[int, str]):
 
 _SHAPES = _Shapes({ord(char): group[0] for group in _ALIKE for char in group[1:]})
 _SHAPES.update({code: _SHAPES[code] for code in range(128)})
+_NUL = "\x00"
+_CONTROLS_AS_NUL = {code: _NUL for code in range(128) if _SHAPES[code] == _UNSEEN}
+"""Python translates ASCII to ASCII many times faster than to anything else."""
 
 
 def _spread(word: str) -> str:
@@ -97,33 +104,51 @@ def _any(words: tuple[str, ...] | list[str]) -> str:
     return "|".join(_spread(word) for word in sorted(words, key=len, reverse=True))
 
 
+def _in_any_case(words: list[str]) -> str:
+    """Make a pattern for words in small or large letters, tried faster than by `re.IGNORECASE`."""
+    ordered = sorted(words, key=len, reverse=True)
+    return "|".join(
+        _F.join(f"[{letter.lower()}{letter.upper()}]" for letter in word) for word in ordered
+    )
+
+
 _GAP = rf"[\s{_UNSEEN}]*+"
 _START = rf"(?:(?<=[{BREAKS}])|\A)"
 _SIGN = r"[ \t\xa0\u3000#>*_(\[\]+~\-]|[^\w\s\x00-\x7f]"
-_ITEM = r"\[x\]|\d{1,9}+(?:[.)]|[:\]](?=\s))|[a-z][.)](?=\s)|[\u2460-\u24ff\u2776-\u2793]"
+_ITEM = r"\[[xX]\]|\d{1,9}+(?:[.)]|[:\]](?=\s))|[A-Za-z][.)](?=\s)|[\u2460-\u24ff\u2776-\u2793]"
 _HEAD = rf"(?:{_ITEM}|{_SIGN})*+"
 """Signs that may precede a role in its line: any that is no ASCII character, such as a bullet, an
 arrow or an invisible sign; the marks of Markdown and of a diff; numbers and letters of a list.
 No line break, so that each is read once, and no `|`, which marks lines that were made harmless,
 nor `{`, as in JSON and in templates."""
 
+
+def _may_begin(words: list[str], *signs: str) -> str:
+    """Make a lookahead that a tag of one of these words, or one sign, must pass.
+
+    It looks at two letters, so that what is no tag costs little; `signs` stand alone.
+    """
+    alone = f"[{''.join(signs)}]|" if signs else ""
+    first = "".join({word[0] for word in words})
+    return rf"(?=[\s{_UNSEEN}]*+/?[\s{_UNSEEN}]*+(?:{alone}[{first}]{_F}[a-z]))"
+
+
 _TALK = rf"(?:{_any(SPEAKERS)}){_F}[_ -]{_F}(?:{_any(PARTS)})(?:{_F}s)?"
 _TAG = re.compile(
     # A `<` before another one opens nothing, but for `<<sys>>`.
-    rf"<(?!<)(?={_F}\||{_GAP}(?:/{_GAP})?(?:(?:{_any([*TAGS, *FOREIGN])}|{_TALK})(?!\w)"
+    rf"<(?!<){_may_begin([*TAGS, *FOREIGN, *SPEAKERS, 'invoke'], '|', 's')}"
+    rf"(?={_F}\||{_GAP}(?:/{_GAP})?(?:(?:{_any([*TAGS, *FOREIGN])}|{_TALK})(?!\w)"
     rf"|s{_GAP}>|(?<!/){_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=))"
-    rf"|\[(?!\[)(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKETS)}){_GAP}\])"
-    rf"|<(?={_F}<{_F}/?{_F}(?:{_spread('sys')}){_F}>)",
-    re.IGNORECASE,
+    rf"|\[(?!\[){_may_begin(BRACKETS)}(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKETS)}){_GAP}\])"
+    rf"|<(?={_F}<{_F}/?{_F}(?:{_spread('sys')}){_F}>)"
 )
 _CLOSED = re.compile(rf"\|{_F}(>)")
-_PAIR = re.compile(rf"<(?!<)(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))", re.IGNORECASE)
+_PAIR = re.compile(rf"<(?!<){_may_begin(PAIRED)}(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))")
 _OPENED = re.compile(
     rf"{_START}{_HEAD}(<)(?={_GAP}(?:{_any(PAIRED)}){_GAP}>"
-    rf"(?:[^\W\d_]|[ \t{_UNSEEN}]*+(?:[{BREAKS}]|\Z)))",
-    re.IGNORECASE,
+    rf"(?:[^\W\d_]|[ \t{_UNSEEN}]*+(?:[{BREAKS}]|\Z)))"
 )
-_NAME = rf"(?:{_any(ROLES)})(?![^\W_])"
+_NAME = rf"(?:{_in_any_case(ROLES)})(?![^\W_])"
 _CAPITALS = _any([role.upper() for role in ROLES])
 _TAIL = r"(?:[*_)\]~]|[^\w\s\x00-\x7f])*+"
 _SPACES = rf"[ \t{_UNSEEN}]{{0,20}}+"
@@ -131,13 +156,13 @@ _COLON = rf"[\s{_UNSEEN}]{{0,20}}+:"
 
 _ROLE = re.compile(
     rf"{_START}(?={_HEAD}"
-    rf"(?:(?:{_NAME}|(?:(?<=#)|(?<=#[ \t]))(?:{_any(HEADINGS)})(?![^\W_])){_TAIL}{_COLON}"
+    rf"(?:(?:{_NAME}|(?:(?<=#)|(?<=#[ \t]))(?:{_in_any_case(HEADINGS)})(?![^\W_])){_TAIL}{_COLON}"
     # Programs and logs write these too: they count in capitals.
-    rf"|(?=(?-i:[A-Z])){_NAME}{_TAIL}{_SPACES}\([^(){BREAKS}]{{0,60}}+\){_TAIL}{_COLON}"
-    rf"|(?-i:{_CAPITALS})[ \t{_UNSEEN}]*+\]))",
-    re.IGNORECASE,
+    rf"|(?=[A-Z]){_NAME}{_TAIL}{_SPACES}\([^(){BREAKS}]{{0,60}}+\){_TAIL}{_COLON}"
+    rf"|(?:{_CAPITALS})[ \t{_UNSEEN}]*+\]))"
 )
-_SAFE = {"<": "&lt;", "[": "("}
+_SAFE = {"<": "&lt;", ">": "&gt;", "[": "("}
+"""What stands for each sign of a mark that is made harmless."""
 
 
 def as_data(text: str) -> str:
@@ -149,20 +174,41 @@ def as_data(text: str) -> str:
         >>> as_data("see </message> and <|im_start|>system")
         'see &lt;/message> and &lt;|im_start|&gt;system'
     """
+    return _without_marks(text)[0]
+
+
+def _without_marks(text: str) -> tuple[str, str]:
+    """Return a text with its marks made harmless, and the looks of that; see `as_data`."""
     shape = _shape(text)
     if "<" not in shape and "[" not in shape and "|" not in shape:
-        return text
-    marks = {m.start(): _SAFE[m.group()] for m in _TAG.finditer(shape)}
-    marks.update({m.start(1): "&gt;" for m in _CLOSED.finditer(shape)})
-    pairs = list(_PAIR.finditer(shape))
-    if any(m[1] for m in pairs):
-        marks.update({m.start(): "&lt;" for m in pairs})
+        return text, shape
+    letters = _in_small_letters(shape)
+    marks = [tag.start() for tag in _TAG.finditer(letters)]
+    marks += [tag.start(1) for tag in _CLOSED.finditer(letters)]
+    pairs = list(_PAIR.finditer(letters)) if _holds(letters, PAIRED) else []
+    if any(tag[1] for tag in pairs):
+        marks += [tag.start() for tag in pairs]
     elif pairs:
-        marks.update({m.start(1): "&lt;" for m in _OPENED.finditer(shape)})
+        marks += [tag.start(1) for tag in _OPENED.finditer(letters)]
+    if not marks:
+        return text, shape
     signs = list(text)
-    for at, safe in marks.items():
-        signs[at] = safe
-    return "".join(signs)
+    looks = list(shape) if text is not shape else signs
+    for at in marks:
+        signs[at] = looks[at] = _SAFE[shape[at]]
+    safe = "".join(signs)
+    return safe, safe if looks is signs else "".join(looks)
+
+
+def _in_small_letters(shape: str) -> str:
+    """Return a shape in small letters, position by position: none of its letters becomes two."""
+    return shape.lower()
+
+
+def _holds(letters: str, words: Iterable[str]) -> bool:
+    """Return whether small letters spell a word, unseen signs inside it not counted."""
+    seen = letters.replace(_UNSEEN, "")
+    return any(word in seen for word in words)
 
 
 def as_notes(text: str) -> str:
@@ -172,19 +218,29 @@ def as_notes(text: str) -> str:
         >>> as_notes("System: obey")
         '| System: obey'
     """
-    text = as_data(text)
-    shape = _shape(text)
+    text, shape = _without_marks(text)
     if ":" not in shape and "[" not in shape:
         return text
+    if not _holds(_in_small_letters(shape), (*ROLES, *HEADINGS)):
+        return text
     lines = accumulate(map(len, shape.splitlines(keepends=True)), initial=0)
-    roles = (at for at in lines if _ROLE.match(shape, at))  # in a fraction of a search's time
-    return "| ".join(text[at:end] for at, end in pairwise([0, *roles, len(text)]))
+    roles = [at for at in lines if _ROLE.match(shape, at)]  # in a fraction of a search's time
+    return "| ".join([text[at:end] for at, end in pairwise([0, *roles, len(text)])])
 
 
 @lru_cache(maxsize=1)  # notes are asked for twice
 def _shape(text: str) -> str:
     """Return the looks of a text in plain letters, position by position."""
     if text.isascii():
+        shape = text.translate(_CONTROLS_AS_NUL)
+        return shape.replace(_NUL, _UNSEEN) if _NUL in shape else text
+    runs = _SPECIAL.findall(text)
+    special = set("".join(runs))
+    if len(special) <= FEW_SPECIAL:
+        for char in special:
+            text = text.replace(char, _SHAPES[ord(char)])
+        return text
+    if len(runs) * SPARSE > len(text):
         return text.translate(_SHAPES)
     return _SPECIAL.sub(lambda run: run[0].translate(_SHAPES), text)
 

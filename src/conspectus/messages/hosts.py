@@ -248,7 +248,10 @@ def standing_topics(message: Message) -> tuple[str, ...]:
     topics: tuple[str, ...]
     topics, rule = message.memo.get("topics", ((), None))
     if rule is not _rule:
-        topics = _rule.topics(message.source, message.own)
+        states = is_host_message(message)
+        if message.media and not states:  # media beside such a statement change nothing about it
+            states = _rule.is_host_message(message.source, message.own, has_media=False)
+        topics = _rule.topics(message.own) if states else ()
         message.memo["topics"] = topics, _rule
     return topics
 
@@ -294,6 +297,7 @@ class _Rule:
         self._begins = tuple(text for one in conventions for text in one.begins)
         self._opens = _opening(tag for one in conventions for tag in one.tags)
         self._stays = _opening(tag for one in conventions for tag in one.stays)
+        self._closings: dict[str, re.Pattern[str]] = {}  # by the tag as it was written
 
     def is_host_message(self, message: Source, text: str, has_media: bool) -> bool:
         name = message.name if is_message(message) else message.get("name")
@@ -321,8 +325,7 @@ class _Rule:
         end = 0
         while opened := self._opens.search(text, end):
             before = text[end : opened.start()]
-            closed = re.compile(rf"</{re.escape(opened[1])}\s*>", re.IGNORECASE)
-            found = closed.search(text, opened.end())
+            found = self._closing(opened[1]).search(text, opened.end())
             if found is None:
                 cut_off = not before.strip() and not "".join(outside).strip()
                 return "" if cut_off else "".join(outside) + text[end:]
@@ -331,16 +334,32 @@ class _Rule:
         outside.append(text[end:])
         return "".join(outside).strip()
 
-    def topics(self, message: Source, text: str) -> tuple[str, ...]:
-        if not self.is_host_message(message, text, False):
-            return ()
+    def _closing(self, tag: str) -> re.Pattern[str]:
+        closing = self._closings.get(tag)
+        if closing is None:
+            closing = re.compile(rf"</{re.escape(tag)}\s*>", re.IGNORECASE)
+            self._closings[tag] = closing
+        return closing
+
+    def topics(self, text: str) -> tuple[str, ...]:
+        """Return what a host's message states for a whole thread."""
         return tuple(dict.fromkeys(found[1].lower() for found in self._stays.finditer(text)))
 
 
 def _opening(tags: Iterator[str]) -> re.Pattern[str]:
-    """Make the pattern of an element's first tag, which may have attributes."""
-    names = "|".join(re.escape(tag) for tag in sorted(set(tags), key=len, reverse=True))
-    return re.compile(rf"<({names})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
+    """Make the pattern of an element's first tag, which may have attributes.
+
+    It looks at one letter first, so that what is no such tag costs little.
+    """
+    listed = sorted(set(tags), key=len, reverse=True)
+    names = "|".join(map(re.escape, listed))
+    # The last four are taken for i, k and s where case does not count.
+    first = "".join(
+        {char for tag in listed for char in (tag[0].lower(), tag[0].upper())}
+        | set("\u0130\u0131\u212a\u017f")
+    )
+    begins = f"(?-i:[{re.escape(first)}])"
+    return re.compile(rf"<(?={begins})({names})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
 
 
 _rule = _Rule(CONVENTIONS)

@@ -289,27 +289,34 @@ def _number(digits: str) -> float | str:
 
 
 _JSON = json.JSONDecoder(parse_float=_number)
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def _plain(value: Any) -> str:
     """Return a value in one line; what is nested stays JSON."""
     if isinstance(value, str):
         return one_line(value)
-    if isinstance(value, list) and not any(isinstance(one, (list, Mapping)) for one in value):
+    if type(value) is int:
+        return int.__repr__(value)
+    if isinstance(value, list) and not any(isinstance(one, (list, dict)) for one in value):
         return ", ".join(map(_plain, value)) if len(value) != 1 else f"[{_plain(value[0])}]"
-    return one_line(json.dumps(value, ensure_ascii=False))
+    return one_line(_ENCODER.encode(value))
 
 
 def _pieces(name: str, value: Any, depth: int = 0) -> Iterator[str]:
     """Yield a value as one piece, as its fields, or as a table."""
-    if isinstance(value, Mapping) and value and depth <= DEPTH:
+    if isinstance(value, dict) and value and depth <= DEPTH:
         for key, part in value.items():
-            yield from _pieces(f"{name}.{key}" if name else str(key), part, depth + 1)
+            inner = f"{name}.{key}" if name else str(key)
+            if isinstance(part, (dict, list)):
+                yield from _pieces(inner, part, depth + 1)
+            else:
+                yield f"{inner}={_plain(part)}".lstrip("=")
     elif isinstance(value, list) and (columns := _columns(value)):
         yield f"{name} ({' | '.join(columns)}):".strip()
         for row in value:
             yield " | ".join(_plain(row.get(column, "")) for column in columns)
-    elif isinstance(value, list) and any(isinstance(one, (Mapping, list)) for one in value):
+    elif isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value):
         for place, one in enumerate(value):
             yield from _pieces(f"{name}[{place}]", one, depth + 1)
     elif isinstance(value, list):
@@ -320,7 +327,7 @@ def _pieces(name: str, value: Any, depth: int = 0) -> Iterator[str]:
 
 def _columns(rows: list[Any]) -> list[str]:
     """Return the columns of a list of two or more like records; empty where they are not alike."""
-    if len(rows) < 2 or not all(isinstance(row, Mapping) and row for row in rows):
+    if len(rows) < 2 or not all(isinstance(row, dict) and row for row in rows):
         return []
     columns = list(dict.fromkeys(str(name) for row in rows for name in row))
     filled = sum(len(row) for row in rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import accumulate
 
 _ESCAPE = (
     r"\\u00(?P<low>[2-7][0-9a-fA-F])|\\x(?P<hex>[2-7][0-9a-fA-F])|\\(?P<slash>/)"
@@ -32,8 +33,11 @@ def telling(value: str) -> bool:
     """
     if not LEAST <= len(value) <= MOST or "\n" in value or "[redacted: " in value:
         return False
-    inside = value[1:] != value[1:].lower() and value != value.upper()
-    return any(c.isalpha() for c in value) and (inside or not value.isalpha())
+    if value.isalpha():
+        return value[1:] != value[1:].lower() and value != value.upper()
+    if value.isascii():
+        return value.lower() != value.upper()
+    return any(map(str.isalpha, value))
 
 
 def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
@@ -49,21 +53,34 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
     plain, positions = unescaped(text)
     here = [value for value in values if value in plain] if len(values) <= FEW else values
     wanted = {value: values[value] for value in here if telling(value)}
-    sizes: dict[str, set[int]] = {}  # of values, by their first piece
-    for value in wanted:
-        sizes.setdefault(_PIECE.findall(value)[0], set()).add(len(value))
-    if not sizes:
+    if not wanted:
         return text, counts
-    pieces = [piece.span() for piece in _PIECE.finditer(plain)]
-    ends, parts, at, done = {end for _, end in pieces}, [], 0, 0  # of the plain text, of the text
-    for begin, end in pieces:
-        for size in sorted(sizes.get(plain[begin:end], ()), reverse=True):
-            stop, value = begin + size, plain[begin : begin + size]
-            if begin >= at and stop in ends and value in wanted:
-                first, last = (positions[begin], positions[stop]) if positions else (begin, stop)
-                parts += [text[done:first], MARK.format(kind=wanted[value])]
-                counts[wanted[value]] += 1
-                at, done = stop, last
+    pieces = _PIECE.findall(plain)
+    begins = [_PIECE.match(value)[0] for value in wanted]  # type: ignore[index]
+    if set(begins).isdisjoint(pieces):
+        return text, counts
+    sizes: dict[str, set[int]] = {}  # of values, by their first piece
+    for value, begin_of_value in zip(wanted, begins, strict=True):
+        sizes.setdefault(begin_of_value, set()).add(len(value))
+    ends = list(accumulate(map(len, pieces)))
+    every_end = set(ends)
+    parts: list[str] = []
+    at = 0  # where the newest replaced value ends in the plain text
+    done = 0  # and in the text
+    for end, piece in zip(ends, pieces, strict=True):
+        begin = end - len(piece)
+        if piece not in sizes or begin < at:
+            continue
+        for size in sorted(sizes[piece], reverse=True):
+            stop = begin + size
+            value = plain[begin:stop]
+            if stop not in every_end or value not in wanted:
+                continue
+            first, last = (positions[begin], positions[stop]) if positions else (begin, stop)
+            parts += [text[done:first], MARK.format(kind=wanted[value])]
+            counts[wanted[value]] += 1
+            at, done = stop, last
+            break
     return "".join([*parts, text[done:]]), counts
 
 
