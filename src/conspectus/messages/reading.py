@@ -270,7 +270,7 @@ def _raw_of(source: Any, index: int) -> _Raw:
     if is_message(source):
         role = ROLES.get(source.type) or _langchain_role(source, index)
         metadata = {**source.response_metadata, **source.additional_kwargs}
-        return _Raw(role, vars(source), metadata, is_item=False)
+        return _Raw(role, vars(source), metadata, False)
     if not isinstance(source, Mapping):
         hint = "; of this one, message.model_dump()" if hasattr(source, "model_dump") else ""
         raise MessageError(
@@ -279,8 +279,8 @@ def _raw_of(source: Any, index: int) -> _Raw:
         )
     fields = source if type(source) is dict else dict(source)
     if "role" not in source and is_item(source):
-        return _Raw(_item_role(source), fields, fields, is_item=True)
-    return _Raw(_dict_role(source, index), fields, fields, is_item=False)
+        return _Raw(_item_role(source), fields, fields, True)
+    return _Raw(_dict_role(source, index), fields, fields, False)
 
 
 def _answers_of(raw: _Raw) -> tuple[str, ...]:

@@ -20,13 +20,11 @@ from conspectus._langchain import is_ai_message, is_message, is_tool_message
 from conspectus.messages.blocks import blocks_of, kind_of, opened
 from conspectus.messages.framing import SUMMARY_NAME, is_summary_message
 from conspectus.messages.hosts import is_host_message
-from conspectus.messages.message import THOUGHTS, Message
+from conspectus.messages.message import THOUGHTS, Message, Source
 from conspectus.observe.events import as_text
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
-
-    from conspectus.messages.message import Source
 
 LEAST_RECALL = 64  # tokens below which hardly one message could be shown
 RECALLED = "recalled"  # `lc_source` of a message that shows recalled text
