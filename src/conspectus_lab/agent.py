@@ -57,9 +57,13 @@ class RecordedModel(BaseChatModel):
                 "the request holds none of the recorded messages that an answer follows, so the "
                 "recording cannot go on; keep the newest message in view"
             )
-        sent = self.on_request(messages, kwargs.get("tools") or ())
-        written = self.count(recorded)
-        usage = {"input_tokens": sent, "output_tokens": written, "total_tokens": sent + written}
+        input_tokens = self.on_request(messages, kwargs.get("tools") or ())
+        output_tokens = self.count(recorded)
+        usage = {
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        }
         answer = recorded.model_copy(update={"usage_metadata": usage})
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
@@ -78,9 +82,10 @@ class RecordedTool(BaseTool):
             if isinstance(message, AIMessage) and any(
                 call["id"] == runtime.tool_call_id for call in message.tool_calls
             ):
-                found = self.recording.results.get((str(message.id), str(runtime.tool_call_id)))
-                if found is not None:
-                    return found.model_copy()
+                call = (str(message.id), str(runtime.tool_call_id))
+                recorded = self.recording.results.get(call)
+                if recorded is not None:
+                    return recorded.model_copy()
                 break
         raise InputError(
             f"nothing was recorded for the call {runtime.tool_call_id!r} of {self.name}; the graph "
@@ -98,7 +103,8 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, recording: Recording, ready: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self._recording, self._ready = recording, ready
+        self._recording = recording
+        self._ready = ready
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -121,9 +127,9 @@ def recorded_tools(recording: Recording) -> list[BaseTool]:
     arguments: dict[str, dict[str, Any]] = {}
     for message in recording.messages:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
-            known = arguments.setdefault(call["name"], {})
+            properties = arguments.setdefault(call["name"], {})
             for name, value in call["args"].items():
-                known.setdefault(name, {"type": _JSON_TYPES.get(type(value), "string")})
+                properties.setdefault(name, {"type": _JSON_TYPES.get(type(value), "string")})
     return [
         RecordedTool(
             name=name,

@@ -187,7 +187,8 @@ class ArchiveConformance:
         assert archive.missing(scope, list(entries.values())) == ()
         kept = archive.find(scope, [entry.key for entry in entries.values()])
         for name, entry in entries.items():
-            got, message = kept[entry.key], MESSAGES[name]
+            got = kept[entry.key]
+            message = MESSAGES[name]
             assert type(got.message) is type(message), name
             assert got.lossless, name
             assert got.text == entry.reading, name
@@ -210,7 +211,8 @@ class ArchiveConformance:
     def test_a_retry_changes_nothing_and_an_edit_is_a_new_version(
         self, archive: Archive, scope: Scope
     ) -> None:
-        old, new = (read_messages([HumanMessage(text, id="m1")])[0] for text in ("draft", "final"))
+        [old] = read_messages([HumanMessage("draft", id="m1")])
+        [new] = read_messages([HumanMessage("final", id="m1")])
         archive.put(scope, [old])
         before = archive.get(scope, [old.key])
         archive.put(scope, [old])

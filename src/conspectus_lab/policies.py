@@ -157,7 +157,8 @@ def _langchain(setting: Setting) -> list[Middleware]:
         model = writer.model if isinstance(writer, ChatModelSummarizer) else None
         text = compact(messages) if model is None else ask(model, messages)
         originals = [message for message in messages if not is_summary_message(message)]
-        setting.characters.update((one.id, len(one.reading)) for one in read_messages(originals))
+        for original in read_messages(originals):
+            setting.characters[original.id] = len(original.reading)
         return text
 
     return [

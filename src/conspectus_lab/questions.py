@@ -75,5 +75,5 @@ def read_questions(file: Path) -> tuple[Question, ...]:
         return tuple(_QUESTIONS.validate_python(data))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"{file}: {where}: {first['msg']}; write {EXAM_FORM}") from error
+        field = ".".join(map(str, first["loc"]))
+        raise InputError(f"{file}: {field}: {first['msg']}; write {EXAM_FORM}") from error

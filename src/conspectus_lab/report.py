@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from conspectus.errors import InputError, install_command
 from conspectus_lab.billing import Bill, summed
 from conspectus_lab.results import PolicyRun, Replay, by_policy, is_bad, totals
 
-WIDTH, HEIGHT = 900, 240
-"""Size of a line chart, in the units of its SVG."""
+WIDTH = 900  # of a line chart, in the units of its SVG
+HEIGHT = 240
 
 COLOURS = ("#2563eb", "#d97706", "#6b7280", "#059669", "#9333ea", "#dc2626")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -80,11 +81,16 @@ def replay_tables(replays: Sequence[Replay]) -> Iterator[Table]:
     bills = {
         runs[0].title: summed(run.bill for run in runs) for runs in by_policy(replays).values()
     }
-    bills["in a window without end"] = without = summed(one.without for one in replays)
-    if without is not None:
-        known = ((title, bill) for title, bill in bills.items() if bill is not None)
-        rows = ((f"  {title}", *(cell(bill) for cell in BILL.values())) for title, bill in known)
-        yield Table("Bill", BILL_NOTE, (f"bill as {without.model}", *BILL), tuple(rows))
+    without = summed(replayed.without for replayed in replays)
+    bills["in a window without end"] = without
+    if without is None:
+        return
+    rows = [
+        (f"  {title}", *(write(bill) for write in BILL.values()))
+        for title, bill in bills.items()
+        if bill is not None
+    ]
+    yield Table("Bill", BILL_NOTE, (f"bill as {without.model}", *BILL), tuple(rows))
 
 
 KEPT_NOTE = (
@@ -110,16 +116,16 @@ KEPT = {
 def retention_tables(replays: Sequence[Replay]) -> Iterator[Table]:
     """Make the tables of what survives: figures, and the questions lost by us."""
     yield _figures("What survives", KEPT_NOTE, KEPT, replays)
-    lost = {
-        (run.policy, one.name, lost.question, "; ".join(lost.missing), ("no", "yes")[lost.recalled])
-        for one in replays
-        for run in one.runs
-        if run.ours
-        for lost in run.lost
-    }
-    if lost:
+    rows: set[tuple[str, ...]] = set()
+    for replayed in replays:
+        for run in filter(attrgetter("ours"), replayed.runs):
+            for lost in run.lost:
+                missing = "; ".join(lost.missing)
+                recalled = "yes" if lost.recalled else "no"
+                rows.add((run.policy, replayed.name, lost.question, missing, recalled))
+    if rows:
         columns = ("policy", "transcript", "question", "missing", "recalled")
-        yield Table("Questions not in view", "", columns, tuple(sorted(lost)))
+        yield Table("Questions not in view", "", columns, tuple(sorted(rows)))
 
 
 def _figures(title: str, note: str, columns: Mapping[str, str], replays: Sequence[Replay]) -> Table:
@@ -136,9 +142,9 @@ def _figures(title: str, note: str, columns: Mapping[str, str], replays: Sequenc
             texts = (percent(v) if name.endswith("_share") else f"{v:,}" for name, v in cells)
             rows.append((f"  {runs[0].title}", *texts))
 
-    for one in replays:
-        size = f"{one.messages:,} messages, {one.tokens:,} tokens"
-        add(f"{one.name} ({size})", [[run] for run in one.runs])
+    for replayed in replays:
+        size = f"{replayed.messages:,} messages, {replayed.tokens:,} tokens"
+        add(f"{replayed.name} ({size})", [[run] for run in replayed.runs])
     if len(replays) > 1:
         add(f"all {len(replays):,} transcripts", by_policy(replays).values())
     return Table(title, note, ("", *columns), tuple(rows), frozenset(bad))
@@ -166,7 +172,7 @@ def replay_page(replays: Sequence[Replay]) -> str:
             height=HEIGHT,
             percent=percent,
             tables=tables,
-            charts=[_chart(one) for one in replays],
+            charts=[_chart(replayed) for replayed in replays],
             replays=replays,
         )
     )
@@ -175,20 +181,20 @@ def replay_page(replays: Sequence[Replay]) -> str:
 
 def _chart(replay: Replay) -> dict[str, Any]:
     """Draw the tokens of each request: a line for each policy, a dot for each compaction."""
-    most = max([replay.window, *(run.peak for run in replay.runs)], default=1) or 1
+    largest = max([replay.window, *(run.peak for run in replay.runs)], default=1) or 1
     longest = max([1, *(len(run.steps) for run in replay.runs)])
     lines = []
     for colour, run in zip(COLOURS * len(replay.runs), replay.runs, strict=False):
         places = [
             (
                 round(WIDTH * step.number / longest, 1),
-                round(HEIGHT * (1 - step.tokens / most), 1),
+                round(HEIGHT * (1 - step.tokens / largest), 1),
                 step.compacted,
             )
             for step in run.steps
         ]
         lines.append({"title": run.title, "colour": colour, "places": places})
-    window = round(HEIGHT * (1 - replay.window / most), 1)
+    window = round(HEIGHT * (1 - replay.window / largest), 1)
     return {"title": replay.name, "lines": lines, "window": window}
 
 

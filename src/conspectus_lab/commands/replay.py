@@ -15,7 +15,9 @@ from conspectus.cli.options import JsonOption, OutOption
 from conspectus_lab.commands import running
 
 if TYPE_CHECKING:
-    from conspectus_lab.replay import Compaction
+    from collections.abc import Sequence
+
+    from conspectus_lab.replay import Compaction, Replay
 
 PATHS = "Transcripts, or folders; - for standard input."
 POLICY = "What is compared: none, langchain (its own), conspectus. Repeat it. Default: all three."
@@ -66,9 +68,11 @@ def replay(
     from conspectus_lab.policies import POLICIES
     from conspectus_lab.replay import TRIGGER as USUAL
     from conspectus_lab.report import replay_tables, retention_tables
-    from conspectus_lab.results import all_as_json, broken_promises, worse
+    from conspectus_lab.results import all_as_json, worse
 
-    before = None if against is None else running.read_measurement(against)
+    earlier = None if against is None else running.read_measurement(against)
+    if live is None:
+        live = sys.stderr.isatty()
     configured = dict(running.policies_of(config or ()))
     replays, notes = running.run(
         paths,
@@ -81,23 +85,32 @@ def replay(
         recall_tokens=recall_tokens,
         priced_as=priced_as,
         prices=None if prices is None else running.read_prices(prices),
-        on_compaction=_say if (sys.stderr.isatty() if live is None else live) else None,
+        on_compaction=_say if live else None,
     )
     notes[:0] = configured.values()
-    if retention and before is None:
+    if retention and earlier is None:
         notes += running.lacking(replays)
     data = all_as_json(replays)
-    fallen = [] if before is None else worse(before, data, tolerance)
+    fallen = [] if earlier is None else worse(earlier, data, tolerance)
     data["worse"] = fallen
-    if before is not None and not fallen:
+    if earlier is not None and not fallen:
         notes.append(f"Nothing got worse by more than {tolerance:g}.")
     tables = retention_tables if retention else replay_tables
     running.finish(replays, tables(replays), notes, data, report, out, as_json)
-    runs = [(one, run) for one in replays for run in one.runs if run.ours]
-    wrong = {} if retention else {what: 1 for pair in runs for what in broken_promises(*pair)}
-    for what in (*wrong, *(f"worse than {against}: {what}" for what in fallen)):
-        complain(what)
-    raise Exit(WORSE if fallen else STUCK if wrong else DONE)
+    broken = [] if retention else _broken_promises(replays)
+    for complaint in (*broken, *(f"worse than {against}: {figure}" for figure in fallen)):
+        complain(complaint)
+    if fallen:
+        raise Exit(WORSE)
+    raise Exit(STUCK if broken else DONE)
+
+
+def _broken_promises(replays: Sequence[Replay]) -> list[str]:
+    """Return what our runs have broken, each once."""
+    from conspectus_lab.results import broken_promises
+
+    runs = [(replayed, run) for replayed in replays for run in replayed.runs if run.ours]
+    return list(dict.fromkeys(promise for pair in runs for promise in broken_promises(*pair)))
 
 
 def _say(title: str, done: Compaction) -> None:

@@ -26,7 +26,7 @@ ENDINGS = (".json", ".jsonl")
 """Endings of transcripts in a folder."""
 
 STDIN = "-"
-MOST_WARNINGS = 5
+SHOWN_WARNINGS = 5  # of the library, at the end
 CONFIGURED = """trigger keep token_counter pin skills stale_results history max_summary_tokens
     trim_tokens_to_summarize notes""".split()
 """Settings of a YAML section that count for a recording, in which no model is asked."""
@@ -34,7 +34,7 @@ CONFIGURED = """trigger keep token_counter pin skills stale_results history max_
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
     """Yield name and path of each file once, and whether the caller named it."""
-    seen: set[Path] = set()
+    yielded: set[Path] = set()
     names: set[str] = set()
     for path in dict.fromkeys(paths):
         root = Path(path)
@@ -46,9 +46,9 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
             inside = {str(file): file.relative_to(root).as_posix() for file in files}
         for file, name in inside.items():
             hidden = root.is_dir() and any(part[0] == "." for part in name.split("/"))
-            if hidden or name.endswith(QUESTIONS) or Path(file).resolve() in seen:
+            if hidden or name.endswith(QUESTIONS) or Path(file).resolve() in yielded:
                 continue
-            seen.add(Path(file).resolve())
+            yielded.add(Path(file).resolve())
             unique = name if name not in names else file
             names.add(unique)
             yield unique, file, not root.is_dir()
@@ -67,13 +67,13 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
     notes: list[str] = []
     with _kept_warnings() as warnings:
         for name, file, named in list(_files(paths)):
-            asked = Path(file).with_name(Path(file).stem + QUESTIONS)
-            questions = read_questions(asked) if asked.is_file() else ()
+            exam = Path(file).with_name(Path(file).stem + QUESTIONS)
+            questions = read_questions(exam) if exam.is_file() else ()
             try:
                 with output.working(f"Replaying {output.printable(name)} …"):
                     history = read_history(file)
-                    given = {"name": name, "questions": questions, **settings}
-                    replays.append(replay(history.messages, **given))
+                    options = {"name": name, "questions": questions, **settings}
+                    replays.append(replay(history.messages, **options))
             except (InputError, MessageError) as error:
                 if named:
                     raise
@@ -85,20 +85,20 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
     if not replays:
         raise InputError(f"nothing can be replayed: {notes[0]}")
     stops = [
-        f"ended early: {one.name}, {run.title}: {run.stopped}"
-        for one in replays
-        for run in one.runs
+        f"ended early: {replayed.name}, {run.title}: {run.stopped}"
+        for replayed in replays
+        for run in replayed.runs
         if run.stopped
     ]
-    each = dict.fromkeys(one.getMessage() for one in warnings)
-    return replays, [*stops, *notes, *list(each)[:MOST_WARNINGS]]
+    distinct_warnings = list(dict.fromkeys(warning.getMessage() for warning in warnings))
+    return replays, [*stops, *notes, *distinct_warnings[:SHOWN_WARNINGS]]
 
 
 def lacking(replays: Sequence[Replay]) -> list[str]:
     """Note that there are no questions; an `InputError` says that nothing was compacted either."""
     from conspectus_lab.questions import EXAM_FORM
 
-    runs = [run.totals for one in replays for run in one.runs]
+    runs = [run.totals for replayed in replays for run in replayed.runs]
     if any(run["asked"] for run in runs):
         return []
     fix = f"write questions into NAME.exam.json beside NAME.json, as {EXAM_FORM}"
@@ -121,10 +121,11 @@ def policies_of(files: Sequence[Path]) -> Iterator[tuple[ComparedPolicy, str]]:
         section = load_config(file, unused=("archive",))
         if not section.enabled:
             raise InputError(f"{file} switches nothing on; write 'enabled: true', and a trigger")
-        made = settings_of(section)
-        policy = ours(file.stem, file.stem, **{name: made[name] for name in CONFIGURED})
-        when, (kind, amount) = " or ".join(map(str, section.policy().trigger)), section.keep.pair
-        yield policy, f"{file} has its own settings: trigger {when}, keep {amount:g} {kind}"
+        settings = settings_of(section)
+        policy = ours(file.stem, file.stem, **{name: settings[name] for name in CONFIGURED})
+        trigger = " or ".join(map(str, section.policy().trigger))
+        unit, amount = section.keep.pair
+        yield policy, f"{file} has its own settings: trigger {trigger}, keep {amount:g} {unit}"
 
 
 def read_prices(file: Path) -> Mapping[str, Price]:
@@ -197,7 +198,8 @@ def finish(
 @contextmanager
 def _kept_warnings() -> Iterator[list[logging.LogRecord]]:
     """Keep the library's warnings for the end, so that they do not run into tables."""
-    handler, logger = BufferingHandler(sys.maxsize), logging.getLogger("conspectus")
+    logger = logging.getLogger("conspectus")
+    handler = BufferingHandler(sys.maxsize)
     handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
     try:
