@@ -415,3 +415,15 @@ def test_deep_agents_send_no_two_in_a_row():
     graph.invoke(said("Look at all modules."), thread())
     assert model.refusals == 0
     assert any(SUMMARY_LINE in call.text for call in answering.calls)
+
+
+def test_a_step_with_nothing_due_notices_two_messages_of_the_user():
+    compactor = Compactor(alternate_roles="off", archive="memory:")
+    messages: list[Any] = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "ho"},
+    ]
+    assert compactor.compact(messages, thread_id="t").alternates
+    messages += [{"role": "user", "content": "and"}, {"role": "user", "content": "now?"}]
+    messages.append({"role": "assistant", "content": "Now."})
+    assert not compactor.compact(messages, thread_id="t").alternates

@@ -27,6 +27,7 @@ from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.tables import Tables
 from conspectus.archive.values import packed, unpacked
 from conspectus.bridge import arun
+from conspectus.core.records import Draft
 from conspectus.errors import (
     ArchiveError,
     ArchiveTimeout,
@@ -450,3 +451,12 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
             assert data["content"].startswith("part ")
             assert data["artifact"]["n"] == 7
             assert "nested more than 200" in str(data) or "holds itself" in str(data)
+
+
+def test_a_stored_draft_that_is_damaged_is_written_again(monkeypatch):
+    compactor = Compactor(lambda messages: "Seen.", keep=("messages", 2), archive="memory:")
+    draft = Draft("word " * 9_000, by="somebody", read=(), segment={"lines": [3]})
+    monkeypatch.setattr(Archive, "find_draft", lambda *_: draft)
+    result = compactor.compact(SENT, thread_id="t", force=True)
+    assert result.outcome == "compacted"
+    assert "word word" not in result.summary

@@ -3,6 +3,7 @@
 import logging
 import re
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import Mock
 
@@ -51,6 +52,26 @@ def test_a_listener_that_fails_changes_nothing_and_is_said_once(caplog):
         "cannot begin",
         "cannot hear",
     ]
+
+
+@dataclass
+class Recorder:
+    """A listener that cannot be hashed, as it is compared by what it holds."""
+
+    kinds: list[str] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
+        self.kinds.append(event.kind)
+
+
+def test_a_listener_need_not_be_hashable():
+    own = Recorder()
+    everywhere = Recorder(["everywhere"])
+    listen(everywhere)
+    compact(archive="memory:", telemetry=own)
+    unlisten(everywhere)
+    assert "compaction" in own.kinds
+    assert "compaction" in everywhere.kinds
 
 
 def reporting(**details: Any) -> AIMessage:

@@ -1,6 +1,7 @@
 """Promise 5, where callers give messages new ids, paste old texts, or send no ids at all."""
 
 import copy
+import sqlite3
 from typing import Any
 
 import pytest
@@ -173,3 +174,17 @@ class KeptIsUntouchedAgent(KeptIsUntouched, AgentWorld):
 
 
 TestKeptIsUntouchedThroughAgents = budgeted(KeptIsUntouchedAgent, short=2, long=100)
+
+
+def test_a_clip_whose_original_is_damaged_is_no_fault_of_the_caller(tmp_path, caplog):
+    path = tmp_path / "archive.db"
+    compactor = engine(window=3_000, archive=str(path))
+    question = user("Read this log. " + " ".join(f"line {n} is ok" for n in range(3_000)))
+    state = [*compacted([question], compactor).messages, assistant("", ("c", "word " * 1_500))]
+    with sqlite3.connect(path) as database:
+        damaged = database.execute("UPDATE item SET body = x'00' WHERE length(body) > 5000")
+        assert damaged.rowcount
+    database.close()
+    result = compacted(state, engine(window=3_000, archive=str(path), on_failure="raise"))
+    assert result.outcome == "compacted"
+    assert "originals_lost" in [record.conspectus["event"] for record in caplog.records]

@@ -57,7 +57,8 @@ async def compact(
             return replace(result, cost=request.spent + result.cost)
         except ArchiveOvertaken as error:
             request = request.for_retry(view, error)
-    return overtaken(await load_view(history, messages), request)
+    view = corrected(await load_view(history, messages))
+    return overtaken(view, request)
 
 
 class Committed(NamedTuple):

@@ -29,6 +29,10 @@ ALWAYS_ALLOWED = 200
 """Tokens that a summary message may take, even where it stands for less."""
 
 
+DAMAGED_SEGMENT = (TypeError, ValueError, AttributeError, KeyError)
+"""What reading a segment raises that is damaged or of another version."""
+
+
 @dataclass(frozen=True, slots=True)
 class SummarySizes:
     """How long a summary message may be, in tokens."""
@@ -212,7 +216,7 @@ def _notes_of(chain: Chain) -> Segment:
     try:
         if record.segment:
             return Segment.from_json(record.segment)
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
+    except DAMAGED_SEGMENT as error:
         damaged = "The notes of record %s are damaged, and its summary is used as it is: %s"
         log("notes_damaged", damaged, record.id, error)
     return Segment(text=record.summary, edited=True)

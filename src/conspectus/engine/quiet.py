@@ -181,7 +181,7 @@ def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[
         may_be_ours = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
         if may_be_ours or is_summary_message(entry.source):
             return False
-    if not before.joins:
+    if not (before.joins or before.result.alternates):
         return True
     roles = [before.last_role, *(entry.role for entry in later)]
     return ("user", "user") not in pairwise(roles)
@@ -197,4 +197,6 @@ def _reports_with(
     since = before.head.messages_after if before.head else 0
     # Sizes are those of messages before any of them were joined.
     filler: list[Source] = [{}] * known
-    return [*before.reports, *reports_of([*filler, *later], sizes, max(since, known))]
+    thinks = bool(before.reports) and before.reports[-1].thinks
+    new = reports_of([*filler, *later], sizes, max(since, known), thinks=thinks)
+    return [*before.reports, *new]

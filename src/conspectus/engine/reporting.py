@@ -11,6 +11,7 @@ from conspectus.core.records import Record
 from conspectus.engine.approval import SummaryRefused
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.leaving import Leaving, notify
+from conspectus.engine.measuring import corrected
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.planning import CompactionRequest, Decision
 from conspectus.engine.result import CompactionResult, Failure, Outcome
@@ -83,7 +84,7 @@ async def unreadable(
     history: HistoryContext, messages: Sequence[Source], error: ArchiveError
 ) -> CompactionResult:
     """Report a history whose records cannot be read; it stays as it was sent."""
-    view = view_of(history, read_messages(messages), ())
+    view = corrected(view_of(history, read_messages(messages), ()))
     [reason] = await history.engine.redacted([str(error)])
     log("history_kept", "the history was kept as it was: %s", reason)
     return result_of(view, _outcome_of(view), reason, failed="archive")

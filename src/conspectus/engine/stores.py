@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conspectus.archive import Archive, Scope
+from conspectus.archive.values import DAMAGED
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.memory import FailedSummary, SessionMemory
 from conspectus.errors import ArchiveError, ArchiveUnconfirmed
@@ -152,13 +153,19 @@ class ArchivedHistory:
         originals: dict[str, Message] = {}
         archived = await self.archive.call_either_way(self.archive.find, self.scope, keys)
         for key, original in archived.items():
+            if original.role == DAMAGED:
+                continue
             [message] = read_messages([original.message])
             message.key = key
             message.id = original.id
             originals[key] = message
-        lost = len(set(keys) - set(archived))
+        lost = len(set(keys) - set(originals))
         if lost:
-            log("originals_lost", "%s clipped messages have expired or were forgotten", lost)
+            log(
+                "originals_lost",
+                "the originals of %s clipped messages have expired, were forgotten or are damaged",
+                lost,
+            )
         return originals
 
     async def store_originals(self, originals: Sequence[Message]) -> None:

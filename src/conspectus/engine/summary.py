@@ -18,7 +18,7 @@ from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
 from conspectus.engine.draft_lock import draft_lock
-from conspectus.engine.leaving import Leaving, body_of, notify
+from conspectus.engine.leaving import DAMAGED_SEGMENT, Leaving, body_of, notify
 from conspectus.engine.summary_notes import (
     in_less_room,
     in_notes,
@@ -35,7 +35,7 @@ from conspectus.errors import (
     SummaryRejected,
 )
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.observe import observing
+from conspectus.observe import log, observing
 from conspectus.observe.events import as_text, is_way_out
 
 RETRY_AFTER = (0.5, 2.0)
@@ -157,6 +157,9 @@ def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
             draft = in_less_room(leaving, draft, limit)
         return checked(leaving, draft)
     except SummaryRejected:
+        return None
+    except DAMAGED_SEGMENT as error:
+        log("notes_damaged", "the notes of a stored draft are damaged; it is not used: %s", error)
         return None
 
 

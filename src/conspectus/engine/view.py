@@ -335,11 +335,15 @@ def joins(engine: Engine, alternates: bool, *, compacted: bool) -> bool:
     return is_asked_for and compacted
 
 
-def reports_of(messages: Sequence[Source], sizes: Sequence[int], since: int) -> list[Report]:
-    """Return the models' reports of usage from place `since` on."""
+def reports_of(
+    messages: Sequence[Source], sizes: Sequence[int], since: int, *, thinks: bool = False
+) -> list[Report]:
+    """Return the models' reports of usage from place `since` on.
+
+    `thinks` says that an answer before that place had thoughts.
+    """
     before = [0, *accumulate(sizes)]
     reports: list[Report] = []
-    thinks = False
     for place in range(since, len(messages)):
         message = messages[place]
         # Of other messages pydantic takes long to say that they have none.

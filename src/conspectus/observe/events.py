@@ -46,7 +46,8 @@ def listen(listener: Listener) -> None:
         PolicyError: it cannot be called with an event.
     """
     global _listeners
-    _listeners = tuple(dict.fromkeys((*_listeners, *listeners_of(listener))))
+    new = [added for added in listeners_of(listener) if added not in _listeners]
+    _listeners = (*_listeners, *new)
 
 
 def unlisten(listener: Listener) -> None:
@@ -122,10 +123,11 @@ class Observation:
         self._scope: Any = scope or (outer._scope if outer else None)
         self.hides_errors: bool = outer is not None and outer.hides_errors
         self.spent = Cost()
-        # each listener, with what is called at the end
-        self._ends: dict[Listener, Listener] = {
-            listener: listener for listener in (*_listeners, *_context.get())
-        }
+        # each listener, with what is called at the end; a listener need not be hashable
+        self._ends: list[tuple[Listener, Listener]] = []
+        for listener in (*_listeners, *_context.get()):
+            if not any(listener == known for known, _ in self._ends):
+                self._ends.append((listener, listener))
 
     def add(self, **facts: Any) -> None:
         """Add fields of the event; those that it does not have go into `extra`."""
@@ -134,10 +136,10 @@ class Observation:
     def __enter__(self) -> Observation:
         self._token: Token[Observation | None] = _around.set(self)
         self._context = copy_context()
-        for listener in self._ends:
+        for number, (listener, _) in enumerate(self._ends):
             if hasattr(listener, "begin"):
                 end = _call(listener, listener.begin, self._event({}))
-                self._ends[listener] = end or listener
+                self._ends[number] = (listener, end or listener)
         self._start = time.perf_counter()
         return self
 
@@ -175,7 +177,7 @@ class Observation:
         while outer is not None and event.kind == "model_call":
             outer.spent += event.cost
             outer = outer._around
-        for listener, end in reversed(self._ends.items()):
+        for listener, end in reversed(self._ends):
             _call(listener, end, event)
         return event
 
