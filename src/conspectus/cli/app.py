@@ -27,8 +27,8 @@ app.add_typer(archive.app, name="archive")
 app.add_typer(config.app, name="config")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_asked_for: bool) -> None:
+    if is_asked_for:
         typer.echo(f"conspectus {__version__}")
         raise typer.Exit
 

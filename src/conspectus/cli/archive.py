@@ -34,8 +34,8 @@ app = typer.Typer(help="List, show, export, check or forget archived originals."
 @contextmanager
 def _reading(archive: str | None, tenant: str, *of: str | None) -> Iterator[Archive]:
     """Open the archive to read `of` a thread and a session, or all of a tenant."""
-    where = options.archive_of(archive)
-    with output.working("Reading …"), options.opened(where, tenant, *of, existing=True) as kept:
+    address = options.archive_of(archive)
+    with output.working("Reading …"), options.opened(address, tenant, *of, existing=True) as kept:
         yield kept
 
 
@@ -55,11 +55,11 @@ def recall(
     """Find archived originals by words, by id, by words in one of them, or in a range."""
     if (first is None) != (last is None):
         raise InputError("--from and --to name the two ends of a range; give both")
-    stretch = None if first is None or last is None else (first, last)
+    ends = None if first is None or last is None else (first, last)
     with _reading(archive, tenant, thread, session) as kept:
         whose = {"thread_id": thread, "tenant": tenant, "session": session}
         result = Compactor(archive=kept).recall(
-            query, **whose, id=id, at=at, range=stretch, tokens=tokens
+            query, **whose, id=id, at=at, range=ends, tokens=tokens
         )
     if as_json:
         output.print_json(asdict(result))
@@ -77,16 +77,18 @@ def list_threads(
     """Name the conversations of which originals are kept: how many, how large, from when."""
     with _reading(archive, tenant) as kept:
         rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
-        others = [name for name in kept.threads("conspectus serve") if name != tenant]
+        served = [name for name in kept.threads("conspectus serve") if name != tenant]
     address = without_password(options.archive_of(archive))
     if as_json:
-        more = {"other_tenants": others} if others else {}
-        output.print_json({"archive": address, "tenant": tenant, "threads": rows, **more})
+        data: dict[str, Any] = {"archive": address, "tenant": tenant, "threads": rows}
+        if served:
+            data["other_tenants"] = served
+        output.print_json(data)
         return
     nothing = f"{address} keeps nothing of {tenant}; compact something first, or check --tenant"
     output.print_rows(rows, nothing)
-    if others:  # they came through `conspectus serve`
-        output.say(f"--tenant lists another tenant: {', '.join(others)}", err=True)
+    if served:
+        output.say(f"--tenant lists another tenant: {', '.join(served)}", err=True)
 
 
 def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
@@ -106,8 +108,9 @@ def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
 
 def _date(kept: Archive, scope: Scope, keys: Sequence[str]) -> str | None:
     """Return when the archive took an original, to the minute; of a damaged one None."""
-    days = [one.archived_at[:16].replace("T", " ") for one in kept.find(scope, keys).values()]
-    return next(filter(None, days), None)
+    originals = kept.find(scope, keys).values()
+    dates = (original.archived_at[:16].replace("T", " ") for original in originals)
+    return next(filter(None, dates), None)
 
 
 @app.command("show", epilog=EXIT_CODES)
@@ -151,8 +154,9 @@ def check(
     with _reading(archive, tenant) as kept:
         wrong = [f"the store: {problem}" for problem in kept.check()]
         scopes = kept.scopes(tenant)
-        for one in scopes:
-            wrong += [f"{one.thread} ({one.session}): {what}" for what in kept.check(one)]
+        for scope in scopes:
+            name = f"{scope.thread} ({scope.session})"
+            wrong += [f"{name}: {problem}" for problem in kept.check(scope)]
     if as_json:
         output.print_json({"threads": len(scopes), "wrong": wrong})
     else:
@@ -175,19 +179,22 @@ def export(
     What is damaged has no message; all else is written, and the exit code is 3.
     """
     output.check_output(out)
-    rows, wrong = list[dict[str, Any]](), list[str]()
+    rows: list[dict[str, Any]] = []
+    wrong: list[str] = []
     with _reading(archive, tenant, thread, session) as kept:
         for name in kept.threads(tenant) if thread is None else (thread,):
-            where = {"tenant": tenant, "thread": name, "session": session}
+            names = {"tenant": tenant, "thread": name, "session": session}
             try:
-                rows += [{**where, **row} for row in kept.export(Scope(**where))]
+                rows += [{**names, **row} for row in kept.export(Scope(**names))]
             except ArchiveError as error:
                 wrong.append(str(error))
     output.write_text(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     wrong += [row[DAMAGED] for row in rows if DAMAGED in row]
     if wrong:
-        more = f" ({len(wrong):,} are damaged; archive check names all)" * (len(wrong) > 1)
-        raise ArchiveError(f"{wrong[0]}{more}")
+        hint = ""
+        if len(wrong) > 1:
+            hint = f" ({len(wrong):,} are damaged; archive check names all)"
+        raise ArchiveError(wrong[0] + hint)
 
 
 @app.command("forget", epilog=EXIT_CODES)
@@ -202,12 +209,12 @@ def forget(
     """Delete archived originals, summaries and drafts for good; ask first."""
     if (thread is None) != everything:
         raise InputError("name one --thread, or give --all for every thread of the tenant")
-    what = f"everything of {tenant}" if thread is None else f"the thread {thread} of {tenant}"
+    deleted = f"everything of {tenant}" if thread is None else f"the thread {thread} of {tenant}"
     if not (yes or sys.stdin.isatty()):
-        raise InputError(f"nobody is there to confirm that {what} is deleted; give --yes")
-    where = options.archive_of(archive)
-    with options.opened(where, tenant, thread, existing=True) as kept:
-        question = f"Delete {what} in {without_password(where)}?"
+        raise InputError(f"nobody is there to confirm that {deleted} is deleted; give --yes")
+    address = options.archive_of(archive)
+    with options.opened(address, tenant, thread, existing=True) as kept:
+        question = f"Delete {deleted} in {without_password(address)}?"
         if not yes and not typer.confirm(output.printable(question), err=True):
             print("Nothing was deleted.", file=sys.stderr)
             return
@@ -215,4 +222,4 @@ def forget(
     if as_json:
         output.print_json({"tenant": tenant, "thread": thread, "deleted": count})
     else:
-        output.say(f"{count:,} values deleted: {what}")
+        output.say(f"{count:,} values deleted: {deleted}")

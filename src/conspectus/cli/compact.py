@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -18,7 +18,7 @@ from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, com
 from conspectus.cli.options import LOCAL, help_of
 from conspectus.cli.output import STDOUT
 from conspectus.core.policy import names_embedded
-from conspectus.engine import Compactor
+from conspectus.engine import CompactionResult, Compactor
 from conspectus.engine.settings import CompactorSettings
 from conspectus.errors import InputError
 from conspectus.messages.alternation import AlternateRoles, alternates
@@ -41,7 +41,11 @@ ROLES = help_of(
     "alternate_roles", "on, off, or auto: by the model in FILE, else by what the history shows."
 )
 SAME = """outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped
-    summary record_id archived""".split()  # in a result and in its JSON
+    summary record_id archived""".split()
+"""Parts of a result that stand in its JSON as they are."""
+
+COST = ("calls", "input_tokens", "output_tokens")
+COLOURS = {"compacted": "green", "kept": "cyan"}
 
 
 def compact(
@@ -77,30 +81,29 @@ def compact(
         raise InputError("--thread is empty; name the conversation, or leave the option out")
     if out == STDOUT and as_json:
         raise InputError("-o - and --json both want standard output; give -o a file")
-    triggers, kept_size = options.triggers(trigger or []), keep and options.size(keep, "--keep")
-    where = None if no_archive else options.archive_of(archive)
-    output.check_output(out, Path(file), None if where is None else options.file_of(where))
+    triggers = options.triggers(trigger or [])
+    kept_size = options.size(keep, "--keep") if keep else None
+    address = None if no_archive else options.archive_of(archive)
+    output.check_output(out, Path(file), None if address is None else options.file_of(address))
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
-    caught = warnings.catch_warnings(record=True, action="always")
-    with output.working("Compacting …"), caught as warned:
+    catching = warnings.catch_warnings(record=True, action="always")
+    with output.working("Compacting …"), catching as caught:
         history = read_history(file)
         mended = mend(history.messages)
         window = window or history.window or windows.profile_of(history.model)
         name = history.thread_hint if thread is None else thread
-        roles = cast("AlternateRoles", alternate_roles)
         settings: dict[str, Any] = {
             "summarizer": model,
             "trigger": triggers,
             "keep": kept_size,
             "window": window,
             "reserved_tokens": reserve or 0,
-            "archive": where,
+            "archive": address,
             "tokenizer": options.known_model(history.model),
             "max_summary_tokens": max_summary_tokens,
             "on_failure": on_failure,
             "redact": redact,
-            # A file's model of an unknown tokenizer still tells by its name.
-            "alternate_roles": "on" if alternates(roles, history.model or "") else roles,
+            "alternate_roles": _roles_for(history.model, alternate_roles),
         }
         with Compactor(**settings) as compactor:
             kept = compactor.archive
@@ -109,10 +112,10 @@ def compact(
                 mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
             )
     if out is not None:
-        written = mend(result.messages, orphans=False).messages
-        output.write_text(out, write_history(written, history))
-    caveats = dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning)
-    notes = [*caveats, *mended.notes, *history.remarks]
+        compacted = mend(result.messages, orphans=False).messages
+        output.write_text(out, write_history(compacted, history))
+    texts = (str(warning.message) for warning in caught if warning.category is UserWarning)
+    notes = [*dict.fromkeys(texts), *mended.notes, *history.remarks]
     if focus is not None and names_embedded(model):
         notes.append("the embedded summariser takes no notice of --focus; give a --model")
     goes_on = result.record.parent if result.record is not None else result.summary
@@ -122,33 +125,21 @@ def compact(
             "was compacted last; to search both, give each a --thread of its own"
         )
     if result.outcome == "kept" and not (force or result.failed or result.cause):
-        size = result.tokens_before
-        at = "170,000 tokens" if window is None else f"85% of the window, {window:,} tokens"
-        smaller = f", or --window {size // 1000 * 1000}" if size > 999 else ""
-        notes.append(
-            f"it has {size:,} tokens, and the trigger is at {' or '.join(trigger or ()) or at}; to "
-            f"compact it now, give --force, with --keep messages:2 where it is short{smaller}"
-        )
+        notes.append(_why_kept(result.tokens_before, window, trigger or ()))
     data = {
-        **{key: getattr(result, key) for key in SAME},
+        **_as_data(result),
         "messages_before": len(mended.messages),
-        "messages_after": len(result.messages),
-        "redacted": dict(result.redacted),
         "model": history.model,
         "format": history.form.name,
         "skipped": history.skipped + history.parsed.broken,
-        "cost": {k: getattr(result.cost, k) for k in ("calls", "input_tokens", "output_tokens")},
-        "failures": list(result.failures),
-        "archive": None if where is None else without_password(where),
+        "archive": None if address is None else without_password(address),
         "thread": name,
         "tenant": tenant,
         "window": window,
         "output": None if out in (None, STDOUT) else str(out),
         "notes": notes,
     }
-    code = STUCK if result.outcome == "stuck" else DONE
-    if result.failed is not None:
-        code = ARCHIVE_FAILED if result.failed == "archive" else NO_SUMMARY
+    code = _code_of(result)
     if as_json:
         output.print_json(data)
     else:
@@ -158,19 +149,73 @@ def compact(
     raise Exit(code)
 
 
+def _roles_for(model: str | None, setting: str) -> str:
+    """Return `alternate_roles`: a file's model of an unknown tokenizer still tells by its name."""
+    by_name = alternates(cast("AlternateRoles", setting), model or "")
+    return "on" if by_name else setting
+
+
+def _why_kept(tokens: int, window: int | None, triggers: Sequence[str]) -> str:
+    """Say how a history of so many tokens can be compacted although its trigger has not come."""
+    threshold = "170,000 tokens" if window is None else f"85% of the window, {window:,} tokens"
+    smaller = f", or --window {tokens // 1000 * 1000}" if tokens > 999 else ""
+    return (
+        f"it has {tokens:,} tokens, and the trigger is at {' or '.join(triggers) or threshold}; to "
+        f"compact it now, give --force, with --keep messages:2 where it is short{smaller}"
+    )
+
+
+def _as_data(result: CompactionResult) -> dict[str, Any]:
+    """Return a result as plain data."""
+    return {
+        **{name: getattr(result, name) for name in SAME},
+        "messages_after": len(result.messages),
+        "redacted": dict(result.redacted),
+        "cost": {name: getattr(result.cost, name) for name in COST},
+        "failures": list(result.failures),
+    }
+
+
+def _code_of(result: CompactionResult) -> int:
+    """Return the exit code of a result."""
+    if result.failed is not None:
+        return ARCHIVE_FAILED if result.failed == "archive" else NO_SUMMARY
+    return STUCK if result.outcome == "stuck" else DONE
+
+
 def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     """Print the report; the reason only if no error message says it."""
     line = partial(output.say, err=err)
-    outcome, dropped, cost = data["outcome"], data["dropped"], data["cost"]
+    outcome = data["outcome"]
     reason = f": {data['reason']}" if why else ""
     cause = f" ({data['cause']})" if data["cause"] not in reason else ""
-    colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
-    line(f"{outcome}{reason}{cause}", bold=True, fg=colour)
+    line(f"{outcome}{reason}{cause}", bold=True, fg=COLOURS.get(outcome, "red"))
+    _print_sizes(data, line)
+    if data["redacted"]:
+        kinds = (f"{kind} {count:,}" for kind, count in sorted(data["redacted"].items()))
+        line(f"Secrets taken out of what is kept, in places: {', '.join(kinds)}")
+    for note in [*data["failures"], *data["notes"]]:
+        line(f"Note: {note}", fg="yellow")
+    if data["summary"]:
+        line(f"\nSummary\n{data['summary']}\n")
+    cost = data["cost"]
+    if cost["calls"]:
+        tokens = cost["input_tokens"] + cost["output_tokens"]
+        line(f"Cost: {cost['calls']:,} calls of a model, {tokens:,} tokens")
+    if data["output"] is not None:
+        line(f"Messages: {data['output']}")
+    if outcome == "compacted" or data["dropped"]:
+        _print_archive(data, line)
+
+
+def _print_sizes(data: Mapping[str, Any], line: Callable[..., None]) -> None:
+    """Print the messages and tokens before and after, and what has left."""
+    dropped = data["dropped"]
+    before = data["messages_before"]
     if dropped:
-        had = f"{data['messages_before']:,} messages, of which {dropped:,} were evicted before"
-        line(f"file   {had}; a summary has their place")
-    # What was evicted before is one message, the summary.
-    before = data["messages_before"] - dropped + bool(dropped)
+        counts = f"{before:,} messages, of which {dropped:,} were evicted before"
+        line(f"file   {counts}; a summary has their place")
+        before += 1 - dropped  # what was evicted before is one message, the summary
     line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
     line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")
     if data["budget"] is not None:
@@ -178,29 +223,23 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     if data["evicted"] or data["clipped"] or dropped:
         evicted = output.many(data["evicted"], "message")
         line(f"{evicted} evicted now, {data['clipped']:,} truncated")
-    if data["redacted"]:
-        kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
-        line(f"Secrets taken out of what is kept, in places: {kinds}")
-    for note in [*data["failures"], *data["notes"]]:
-        line(f"Note: {note}", fg="yellow")
-    if data["summary"]:
-        line(f"\nSummary\n{data['summary']}\n")
-    if cost["calls"]:
-        tokens = cost["input_tokens"] + cost["output_tokens"]
-        line(f"Cost: {cost['calls']:,} calls of a model, {tokens:,} tokens")
-    if data["output"] is not None:
-        line(f"Messages: {data['output']}")
-    if outcome != "compacted" and not dropped:
-        return
-    if data["archive"] is None:
+
+
+def _print_archive(data: Mapping[str, Any], line: Callable[..., None]) -> None:
+    """Print where the originals are, and the command that finds them."""
+    address = data["archive"]
+    if address is None:
         line("Originals: not archived, so nothing can be recalled; keep the file", fg="yellow")
         return
-    line(f"Originals: {data['archive']} (thread {data['thread']})")
+    line(f"Originals: {address} (thread {data['thread']})")
     if not data["archived"]:
-        behind = "those behind the summary in the file are not there; --thread goes on with theirs"
-        line(f"  {behind}", fg="yellow")
-    parts = ["conspectus", "recall", "--thread", data["thread"]]
-    parts += ["--archive", data["archive"]] if data["archive"] != options.archive_of(None) else []
-    parts += ["--tenant", data["tenant"]] if data["tenant"] != LOCAL else []
-    if data["archive"] not in options.IN_MEMORY:
-        line(f"Next: {shlex.join(parts)} 'what you look for'", bold=True)
+        text = "those behind the summary in the file are not there; --thread goes on with theirs"
+        line(f"  {text}", fg="yellow")
+    if address in options.IN_MEMORY:
+        return
+    command = ["conspectus", "recall", "--thread", data["thread"]]
+    if address != options.archive_of(None):
+        command += ["--archive", address]
+    if data["tenant"] != LOCAL:
+        command += ["--tenant", data["tenant"]]
+    line(f"Next: {shlex.join(command)} 'what you look for'", bold=True)

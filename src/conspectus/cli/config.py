@@ -52,13 +52,15 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     from conspectus.config import load_config
     from conspectus.config.building import window_of
 
-    served, limit = list[str](), window
+    served: list[str] = []
+    limit = window
     try:
         config = load_config(file)
-        for name in dict.fromkeys(at[0] for at in config.source.lines):
-            if check_section := _imports.plugged("conspectus.sections", str(name)):
+        for section in dict.fromkeys(location[0] for location in config.source.lines):
+            check_section = _imports.plugged("conspectus.sections", str(section))
+            if check_section is not None:
                 config, windows = check_section(file)
-                served.append(f"{name}: windows in tokens: {windows}")
+                served.append(f"{section}: windows in tokens: {windows}")
         # Another section's program learns the windows of its models; else that of the model that
         # answers counts, and where none is named, of the one that writes.
         name = config.model_name or config.source.default_model or ""
@@ -71,10 +73,9 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         for problem in error.problems:
             complain(problem)
         raise typer.Exit(BAD_INPUT) from None
-    notes = [*config.source.notes, *config.policy().caveats(limit), *served]
-    notes += on_models
+    notes = [*config.source.notes, *config.policy().caveats(limit), *served, *on_models]
     if not config.enabled:
-        fix = "write 'enabled: true'" + " and a trigger" * (not config.trigger)
+        fix = "write 'enabled: true'" if config.trigger else "write 'enabled: true' and a trigger"
         notes.insert(0, f"summarisation is switched off; {fix} into the section 'summarization'")
     settings = config.plain()
     if as_json:
@@ -82,10 +83,11 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         output.print_json({**about, "settings": settings, "notes": notes})
         return
     output.say(f"{file}: valid", bold=True)
-    size = "unknown: the profile of the agent's own model counts; else set 'window'"
-    size = size if limit is None else f"{limit:,} tokens"
-    rows = [("window in force", size), *((key, json.dumps(one)) for key, one in settings.items())]
-    output.print_table(rows)
+    in_force = "unknown: the profile of the agent's own model counts; else set 'window'"
+    if limit is not None:
+        in_force = f"{limit:,} tokens"
+    values = [(key, json.dumps(value)) for key, value in settings.items()]
+    output.print_table([("window in force", in_force), *values])
     for note in notes:
         output.say(f"Note: {note}", fg="yellow")
 
@@ -102,19 +104,20 @@ def _notes_on_models(config: SummarizationConfig) -> list[str]:
     notes: list[str] = []
     mistakes: list[str] = []
     writer = config.model_name or source.default_model
-    for place, name in enumerate((writer, *config.fallback_models)):
+    for index, name in enumerate((writer, *config.fallback_models)):
         if name is None or names_embedded(name):
             continue
-        where: Location = ("fallback_models", place - 1) if place else ("model_name",)
+        location: Location = ("fallback_models", index - 1) if index else ("model_name",)
         provider, colon, _ = name.partition(":")
         entry = source.models.get(name)
         if entry is not None:
             for missing in source.unset_variables(entry):
-                mistakes.append(source.problem(where, f"the model '{name}' needs a key: {missing}"))
+                text = f"the model '{name}' needs a key: {missing}"
+                mistakes.append(source.problem(location, text))
         elif not colon and source.models:
-            known = did_you_mean(name, source.models) or f" known are {', '.join(source.models)}"
-            text = f"the model '{name}' is not under 'models';{known}"
-            mistakes.append(source.problem(where, text))
+            hint = did_you_mean(name, source.models) or f" known are {', '.join(source.models)}"
+            text = f"the model '{name}' is not under 'models';{hint}"
+            mistakes.append(source.problem(location, text))
         elif not colon:
             fix = "pass it in model_registry=, or write provider:model"
             notes.append(source.hidden(f"the model '{name}' is not under 'models'; {fix}"))

@@ -18,7 +18,9 @@ from conspectus.cli.output import ESCAPED
 from conspectus.errors import ArchiveError, ConspectusError, InputError, StuckError, SummaryError
 
 DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE, CANNOT_LISTEN = range(7)
-INTERNAL, INTERRUPTED, CLOSED = 70, 130, 141
+INTERNAL = 70  # EX_SOFTWARE of BSD
+INTERRUPTED = 130  # as a shell says it: 128 and the signal
+CLOSED = 141
 MEANINGS = {
     DONE: "done",
     STUCK: "stuck, the history cannot be made to fit, or a replay broke a promise",
@@ -58,9 +60,11 @@ class Program(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name, or None."""
-        if (command := super().get_command(ctx, cmd_name)) is not None:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
             return command
-        if (function := _imports.plugged(COMMANDS, cmd_name)) is None:
+        function = _imports.plugged(COMMANDS, cmd_name)
+        if function is None:
             return None
         alone = typer.Typer(
             add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
@@ -71,7 +75,7 @@ class Program(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
         """Run, and exit with one of the codes in `EXIT_CODES`."""
-        given = sys.argv[1:] if args is None else list(args)
+        words = sys.argv[1:] if args is None else list(args)
         settings["standalone_mode"] = False  # errors are reported here
         try:
             _check_streams()
@@ -86,8 +90,8 @@ class Program(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except Exception as error:
-            code = _report(error, "--json" in given)
-            code = DONE if given[:1] == HARMLESS else code
+            code = _report(error, "--json" in words)
+            code = DONE if words[:1] == HARMLESS else code
         if code == INTERRUPTED:
             print("conspectus: interrupted", file=sys.stderr)
         sys.exit(code if isinstance(code, int) else DONE)
@@ -108,31 +112,35 @@ def _check_streams() -> None:
 
 def complain(text: str) -> None:
     """Print an error on one line, without characters that a terminal would act on."""
-    said = "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+    line = "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
     with contextlib.suppress(OSError, ValueError):  # nobody need listen
-        print(f"conspectus: error: {said}", file=sys.stderr)
+        print(f"conspectus: error: {line}", file=sys.stderr)
 
 
 def _report(error: Exception, as_json: bool) -> int:
     """Print an error as one line, and as JSON if asked; return the exit code."""
-    kind, text = type(error).__name__, str(error)
-    code = next(code for known, code in CODES if isinstance(error, known))
+    kind = type(error).__name__
+    text = str(error)
+    code = next(code for errors, code in CODES if isinstance(error, errors))
     if hasattr(error, "format_message"):  # Typer's own: a wrong option or a missing argument
+        kind = "UsageError"
+        code = BAD_INPUT
         command = getattr(getattr(error, "ctx", None), "command_path", "conspectus")
-        kind, code = "UsageError", BAD_INPUT
-        said = error.format_message().rstrip(".")
-        text = f"{said}{'.' * (said[-1:] != '?')} See '{command} --help'."
+        problem = error.format_message().rstrip(".")
+        if not problem.endswith("?"):
+            problem += "."
+        text = f"{problem} See '{command} --help'."
     elif isinstance(error, OSError):
-        named = error.filename or "standard output"
-        text = f"{named} cannot be used: {error.strerror or error}"
+        name = error.filename or "standard output"
+        text = f"{name} cannot be used: {error.strerror or error}"
         _closed()
     elif code == INTERNAL:
         text = f"{kind}: {text} (this is a bug; set {DEBUG}=1 for the traceback)"
     if os.environ.get(DEBUG, "0") not in ("", "0"):
         traceback.print_exception(error)
     if as_json:
-        said = {"type": kind, "message": " ".join(text.split()), "exit_code": code}
-        print(json.dumps({"error": said}))
+        data = {"type": kind, "message": " ".join(text.split()), "exit_code": code}
+        print(json.dumps({"error": data}))
     complain(text)
     return code
 

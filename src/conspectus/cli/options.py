@@ -45,9 +45,9 @@ def token_count(text: str | int) -> int:
     return count
 
 
-def tokens(help: str, **more: Any) -> Any:
+def tokens(help: str, *, show_default: bool = True) -> Any:
     """Return an option that takes a number of tokens."""
-    return Option(parser=token_count, metavar="TOKENS", help=help, **more)
+    return Option(parser=token_count, metavar="TOKENS", help=help, show_default=show_default)
 
 
 def help_of(setting: str, form: str = "") -> str:
@@ -61,15 +61,16 @@ WindowOption = Annotated[int | None, tokens(WINDOW, show_default=False)]
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
     """Parse `--trigger` for the compactor: any of the clauses is enough."""
-    return [dict(size(part, "--trigger") for part in one.split("+")) for one in values] or None
+    clauses = (value.split("+") for value in values)
+    return [dict(size(part, "--trigger") for part in clause) for clause in clauses] or None
 
 
 def size(value: str, option: str) -> tuple[str, int | float]:
     """Parse one size, such as `tokens:8000`."""
-    kind, _, amount = value.strip().partition(":")
+    unit, _, amount = value.strip().partition(":")
     try:
-        number = float(amount) if kind == "fraction" else token_count(amount)
-        return check_size((kind, number), option)
+        number = float(amount) if unit == "fraction" else token_count(amount)
+        return check_size((unit, number), option)
     except (ValueError, BadParameter) as error:
         form = "write tokens:8000, messages:50 or fraction:0.8"
         raise InputError(f"{option} cannot be {value!r}; {form}") from error
@@ -91,7 +92,7 @@ def archive_of(address: str | None) -> str:
 
 @contextlib.contextmanager
 def opened(
-    where: str,
+    address: str,
     tenant: str = LOCAL,
     thread: str | None = None,
     session: str | None = None,
@@ -104,25 +105,26 @@ def opened(
     which nothing is kept, but for the default one. An unknown thread, or session of one, is an
     error, too.
     """
-    check_address(where)
-    file = file_of(where)
+    check_address(address)
+    file = file_of(address)
     if existing and file is not None and not file.exists():
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
-    with Archive.open(where) as archive:
+    with Archive.open(address) as archive:
         if existing and thread is None and tenant != LOCAL and not archive.scopes(tenant):
             raise NotFoundError(
                 f"the archive keeps nothing of {tenant!r}; check --tenant and --archive, or "
                 "compact something of it first"
             )
         if thread is not None:
-            kept = [one.session for one in archive.scopes(tenant) if one.thread == thread]
-            if not kept or session not in (None, *kept):
-                raise unknown_thread(Scope(tenant, thread, session or "main"), kept)
+            scopes = archive.scopes(tenant)
+            sessions = [scope.session for scope in scopes if scope.thread == thread]
+            if not sessions or session not in (None, *sessions):
+                raise unknown_thread(Scope(tenant, thread, session or "main"), sessions)
         yield archive
 
 
-def file_of(where: str) -> Path | None:
+def file_of(address: str) -> Path | None:
     """Return the file of an archive, or None."""
-    path = where.removeprefix("sqlite:///")
+    path = address.removeprefix("sqlite:///")
     in_no_file = "://" in path or path in IN_MEMORY
     return None if in_no_file else Path(path).expanduser()

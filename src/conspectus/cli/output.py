@@ -21,8 +21,10 @@ from conspectus.errors import InputError
 
 ESCAPED = "backslashreplace"  # what becomes of characters that an encoding does not have
 STDOUT = Path("-")
-NUMERIC = "0123456789$–"  # what a number, or the sign for none, may begin with
-PATIENCE, PACE = 2.0, 5.0  # seconds until progress is said, and between two lines of it
+NUMERIC = "0123456789$–"  # the first characters of a number, or of the sign for none
+UNFOLDED = 10_000  # columns of a table that is not printed on a terminal
+PATIENCE = 2.0  # seconds until progress is said
+PACE = 5.0  # seconds between two lines of it
 
 
 def printable(text: str) -> str:
@@ -30,9 +32,9 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
 
 
-def many(count: int, what: str) -> str:
-    """Count things, with an `s` unless there is one."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def many(count: int, noun: str) -> str:
+    """Count things by a noun, with an `s` unless there is one."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def say(text: str, **style: Any) -> None:
@@ -45,35 +47,50 @@ def print_rows(rows: Sequence[Mapping[str, str | int | None]], otherwise: str = 
 
     Where there are none, print what is to be said `otherwise`.
     """
-    if rows:
-        values = (["" if v is None else str(v) for v in row.values()] for row in rows)
-        print_table([[*rows[0]], *values], tabs=not sys.stdout.isatty())
-    else:
+    if not rows:
         say(otherwise)
+        return
+    lines = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
+    if sys.stdout.isatty():
+        print_table(lines)
+        return
+    for line in lines:
+        cells = (printable(cell).replace("\t", " ") for cell in line)
+        print("\t".join(cells).rstrip(" "))
 
 
-def print_table(
-    lines: Sequence[Sequence[str]], *, tabs: bool = False, bad: Collection[tuple[int, int]] = ()
-) -> None:
-    """Print lines of cells in columns, those of numbers flush right, or with tabs between them.
+def _cell(value: str | int | None) -> str:
+    return "" if value is None else str(value)
 
-    `bad` cells, by row below the first line and column, are red on a terminal. A line of one cell
-    is a heading.
+
+def print_table(lines: Sequence[Sequence[str]], *, bad: Collection[tuple[int, int]] = ()) -> None:
+    """Print lines of cells in columns; those of numbers stand flush right.
+
+    On a terminal a wide table is folded to its width. `bad` cells, by row below the first line and
+    by column, are red there. A line of one cell is a heading.
     """
-    cells = [[printable(cell).replace("\t", " ") for cell in line] for line in lines]
-    columns = list(zip_longest(*cells, fillvalue=""))
-    widths = [0 if tabs else max(map(len, column)) for column in columns]
-    right = [all(cell[:1] in NUMERIC for cell in column[1:]) for column in columns]
-    for row, line in enumerate(cells, -1):
-        padded = [
-            cell.rjust(width) if flush else cell.ljust(width)
-            for cell, width, flush in zip(line, widths, right, strict=False)
-        ]
+    from rich.console import Console  # only now, as it takes a while
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    columns = list(zip_longest(*lines, fillvalue=""))
+    for column in columns:
+        is_numeric = all(cell[:1] in NUMERIC for cell in column[1:])
+        table.add_column(justify="right" if is_numeric else "left", overflow="fold")
+    for row, line in enumerate(lines, -1):
+        styles = ["bold red" if (row, column) in bad else "" for column in range(len(line))]
         if len(line) == 1:
-            padded = [typer.style(line[0], bold=True)]
-        for at in (at for at in range(len(line)) if (row, at) in bad):
-            padded[at] = typer.style(padded[at], fg="red", bold=True)
-        typer.echo(("\t" if tabs else "  ").join(padded).rstrip(" "))
+            styles = ["bold"]
+        cells = zip(line, styles, strict=True)
+        table.add_row(*(Text(printable(cell), style) for cell, style in cells))
+    console = Console(file=sys.stdout, highlight=False)
+    if not console.is_terminal:
+        console.width = UNFOLDED
+    with console.capture() as capture:
+        console.print(table)
+    for text in capture.get().splitlines():
+        print(text.rstrip(" "))
 
 
 def print_json(data: Any) -> None:
@@ -83,7 +100,8 @@ def print_json(data: Any) -> None:
 @contextlib.contextmanager
 def working(label: str) -> Iterator[None]:
     """Say on standard error what takes longer than `PATIENCE`."""
-    start, ended = time.monotonic(), threading.Event()
+    start = time.monotonic()
+    ended = threading.Event()
 
     def remind() -> None:
         wait = PATIENCE
@@ -110,11 +128,11 @@ def target_of(path: Path) -> Path:
 
 
 def check_output(path: Path | None, *read: Path | None) -> None:
-    """Refuse a path that cannot be written to, or that is `read`, before anything is paid for."""
+    """Refuse a path that is `read`, or that cannot be written to, before anything is paid for."""
     if path is None or path == STDOUT:
         return
     target = target_of(path)
-    if target in [target_of(one) for one in read if one is not None]:
+    if target in [target_of(other) for other in read if other is not None]:
         raise InputError(f"{path} is an input, and is only read; give -o another name")
     if target.exists() and not target.is_file() and not target.is_dir():
         return  # a device or a pipe, which no folder has to take in
@@ -129,26 +147,26 @@ def write_file(path: Path, text: str) -> None:
     Permissions of an existing file stay. A device or a pipe is written to directly.
     """
     target = target_of(path)  # a link stays a link
-    written = target.with_name(f".{target.name[:100]}.{os.getpid()}")
+    draft = target.with_name(f".{target.name[:100]}.{os.getpid()}")
     try:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8", errors=ESCAPED)
             return
-        with written.open("x", encoding="utf-8", errors=ESCAPED, newline="\n") as file:
+        with draft.open("x", encoding="utf-8", errors=ESCAPED, newline="\n") as file:
             if target.exists():
-                shutil.copymode(target, written)
+                shutil.copymode(target, draft)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        written.replace(target)
+        draft.replace(target)
     except BrokenPipeError:
         raise
     except OSError as error:
-        said = f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
-        raise InputError(said) from error
+        text = f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
+        raise InputError(text) from error
     finally:
         with suppress(OSError):
-            written.unlink()
+            draft.unlink()
 
 
 def write_text(out: Path | None, text: str) -> None:

@@ -15,7 +15,8 @@ from conspectus.model import windows
 from conspectus.tokens import KNOWN, MAY_BE_HIGH, MAY_BE_LOW, TokenMeter
 from conspectus.transcripts import HistoryFile, mend, read_history
 
-LARGEST, START = 5, 60  # messages that are listed by themselves, and characters shown of each
+LARGEST = 5  # messages that are listed by themselves
+START = 60  # characters that are shown of each
 MODEL = "The model that reads it, such as gpt-4o. Default: the one that FILE names."
 COUNTER = "A vocabulary that counts exactly: tiktoken:o200k_base, or tokenizers:FILE."
 UNKNOWN = (
@@ -87,10 +88,12 @@ def _count(history: HistoryFile, model: str, counter: str | None) -> dict[str, A
 
 def _print(counted: dict[str, Any], history: HistoryFile) -> None:
     """Print the numbers for a person."""
-    many, say, window = output.many, output.say, counted["window"]
-    size, messages = many(counted["tokens"], "token"), many(counted["messages"], "message")
-    exchanges = many(counted["exchanges"], "tool exchange")
-    say(f"{size} in {messages} ({counted['format']}), {exchanges}")
+    say = output.say
+    tokens = output.many(counted["tokens"], "token")
+    messages = output.many(counted["messages"], "message")
+    exchanges = output.many(counted["exchanges"], "tool exchange")
+    say(f"{tokens} in {messages} ({counted['format']}), {exchanges}")
+    window = counted["window"]
     if window:
         share = counted["tokens"] / window
         say(f"{share:.0%} of the window of {counted['model']}, {window:,} tokens")
@@ -105,8 +108,8 @@ def _print(counted: dict[str, Any], history: HistoryFile) -> None:
         output.print_rows(largest)
     for key in ("calls_without_result", "results_without_call"):
         if counted[key]:
-            places = ", ".join(map(str, counted[key]))
-            say(f"Tool {key.replace('_without_', ' without a ')}: message {places}", fg="yellow")
+            numbers = ", ".join(map(str, counted[key]))
+            say(f"Tool {key.replace('_without_', ' without a ')}: message {numbers}", fg="yellow")
     for remark in history.remarks:
         say(remark)
     file = "-" if history.path is None else shlex.quote(str(history.path))

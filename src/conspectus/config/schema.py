@@ -274,7 +274,9 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
 
     def plain(self, *, only_set: bool = False) -> dict[str, Any]:
         """Return settings as plain values, without secrets: all, or those that were set."""
-        return dict(self._source.hidden(self.model_dump(mode="json", exclude_unset=only_set)))
+        values = self._source.hidden(self.model_dump(mode="json", exclude_unset=only_set))
+        order = dict.fromkeys([*SummarizationConfig.__annotations__, *values])
+        return {key: values[key] for key in order if key in values}
 
     def __repr_args__(self) -> list[tuple[str, Any]]:
         return list(self.plain(only_set=True).items())

@@ -121,20 +121,15 @@ class Invocation:
         has_gathered = self.meter.whole(self.remaining) >= self.threshold
         if not has_gathered and self.meter.whole(sent) <= self.limit:
             return self.running, self.remaining
-        ids: dict[str, str] = {}  # of messages, by their keys
+        history = HistoryContext(self._engine(archive), self.scope, Window(self.limit), head=chain)
+        view = shared_out(self._view(history, chain))
+        ids = {item.key: item.entry.id for item in view.items if item.entry and not item.summary}
 
         def after(record: Record) -> RunningSummary | None:
             return self._running_after(record, ids)
 
-        history = HistoryContext(
-            self._engine(archive),
-            self.scope,
-            Window(self.limit),
-            head=chain,
-            record_name=lambda record: name_of(after(record)),
-        )
-        view = shared_out(self._view(history, chain))
-        ids |= {item.key: item.entry.id for item in view.items if item.entry and not item.summary}
+        history = replace(view.history, record_name=lambda record: name_of(after(record)))
+        view = replace(view, history=history)
         plan = self._plan(view, clips=archive is not None)
         result = await carry_out_decision(Decision(view, plan))
         shown = [message for message in result.messages if not is_summary_message(message)]
