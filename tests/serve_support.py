@@ -18,11 +18,11 @@ from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_serve import load_settings, make_app
-from conspectus_serve.entrance import Secret
+from conspectus_serve.entrance import TenantSecret
 from conspectus_serve.http import Http
 from fault_server import FaultServer
 
-SECRET = Secret(b"s" * 32)
+SECRET = TenantSecret(b"s" * 32)
 WINDOW = 4_000
 METER = TokenMeter(model="m")
 
@@ -61,15 +61,17 @@ def serving(
     upstream: str,
     archive: str | Path | Archive,
     config: SummarizationConfig | None = None,
-    beside: bool = False,
+    worker_process: bool = False,
     **settings: Any,
 ) -> Iterator[Serving]:
     """Serve until the end of the block."""
     where = None if isinstance(archive, Archive) else str(archive)
     given = {"upstream": upstream, "window": WINDOW, "archive": where, "tenants": "key", **settings}
-    made, default = load_settings(given=given)
+    made, default = load_settings(overrides=given)
     opened = archive if isinstance(archive, Archive) else None
-    app = make_app(made, config or default, archive=opened, secret=SECRET, beside=beside)
+    app = make_app(
+        made, config or default, archive=opened, secret=SECRET, worker_process=worker_process
+    )
     with running(app) as url:
         yield Serving(url)
 

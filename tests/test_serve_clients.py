@@ -14,7 +14,7 @@ import pytest
 
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
-from conspectus_serve.settings import PLAINLY
+from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from fault_server import FaultServer, faults
 from postgres_support import postgres_schema
 from sdk_support import Chat, Messages, script
@@ -126,7 +126,7 @@ def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
 
 @pytest.mark.parametrize("window", [WINDOW, None])
 def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window):
-    plainly = {**PLAINLY, "keep": {"type": "fraction", "value": 0.5}}
+    plainly = {**DEFAULT_SUMMARIZATION, "keep": {"type": "fraction", "value": 0.5}}
     config, history = SummarizationConfig.model_validate(plainly), talk(10)
     with (
         FaultServer(["fine", "fine"], window=1_200, count=sent_tokens) as upstream,

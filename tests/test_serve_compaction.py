@@ -12,9 +12,9 @@ import pytest
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus_serve.fitting import Fitter
+from conspectus_serve.fitting import RequestFitter
 from conspectus_serve.held import Held, HeldHistories
-from conspectus_serve.settings import PLAINLY
+from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from serve_support import METER, WINDOW, Serving, before, between, chat, own, post, sent_tokens
 from test_tokens import counts_tools
 
@@ -75,13 +75,13 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
 
 
 def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
-    where, read = list[str](), Fitter.read
+    where, read = list[str](), RequestFitter._read
 
-    def seen(fitter: Fitter, x: Any) -> None:
+    def seen(fitter: RequestFitter, request: Any, **how: Any) -> Any:
         where.append(threading.current_thread().name)
-        read(fitter, x)
+        return read(fitter, request, **how)
 
-    monkeypatch.setattr(Fitter, "read", seen)
+    monkeypatch.setattr(RequestFitter, "_read", seen)
     with both(tmp_path / "a.db") as (_, _, client):
         first = client.responses.create(model="m", input="Hello")
         client.responses.create(model="m", input="And?", previous_response_id=first.id)
@@ -100,7 +100,7 @@ def test_a_long_line_of_responses_is_held_whole():
 
 
 def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):
-    config = SummarizationConfig.model_validate({**PLAINLY, "redact": True})
+    config = SummarizationConfig.model_validate({**DEFAULT_SUMMARIZATION, "redact": True})
     with both(tmp_path / "a.db", config) as (upstream, endpoint, _):
         body: dict[str, Any] = {"model": "m", "input": "My key is AKIAIOSFODNN7EXAMPLQ."}
         body["previous_response_id"] = post(endpoint, "/v1/responses", body).json()["id"]
@@ -188,7 +188,7 @@ def test_a_providers_own_item_goes_through_and_counts(tmp_path, path):
 
 
 def test_the_upstream_can_be_asked_for_compactions(tmp_path):
-    redact = SummarizationConfig.model_validate({**PLAINLY, "redact": True})
+    redact = SummarizationConfig.model_validate({**DEFAULT_SUMMARIZATION, "redact": True})
     body: Any = {"model": "m", "input": [NEW, TRIGGER]}
     settings: list[Any] = [{"compaction": "upstream"}, {"config": redact}]
     for more in settings:
@@ -200,7 +200,7 @@ def test_the_upstream_can_be_asked_for_compactions(tmp_path):
 
 def test_what_a_counter_adds_to_any_list_is_left_free(tmp_path):
     config = SummarizationConfig.model_validate(
-        {**PLAINLY, "token_counter": "test_tokens:counts_tools"}
+        {**DEFAULT_SUMMARIZATION, "token_counter": "test_tokens:counts_tools"}
     )
 
     def count(body: Any) -> int:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import zstandard
 
 import serve_support
 from conspectus.archive import Archive
@@ -95,6 +96,7 @@ def test_a_body_of_twenty_megabytes_goes_through_and_a_larger_one_does_not(upstr
 def test_a_body_in_an_unknown_or_broken_coding_or_that_grows_too_large_is_refused(endpoint):
     bomb = (gzip.compress(b" " * 200_001), "gzip", 413)
     broken = [(b"x", coding, 400) for coding in ("gzip", "zstd", "br")]
+    broken += [(zstandard.compress(b"{}" * 99)[:-4], "zstd", 400)]
     broken.append((gzip.compress(b"") * 2_000, "gzip", 400))  # each takes as long as a large one
     for body, coding, status in (*broken, (b"x", "lzw", 415), bomb):
         answer = post(endpoint, "/v1/chat/completions", body, content_encoding=coding)

@@ -120,6 +120,34 @@ def test_a_client_that_closes_its_half_gets_its_answer(tmp_path, version, body):
     assert b"fine" in answer
 
 
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_client_that_closes_its_half_within_an_answer_gets_all_of_it(tmp_path, version):
+    go_on = threading.Event()
+
+    async def events() -> AsyncIterator[bytes]:
+        yield DONE
+        await asyncio.to_thread(go_on.wait, 60)
+        for _ in range(20):
+            yield DONE
+            await asyncio.sleep(0.01)
+        yield b"data: [DONE]\n\n"
+
+    body = json.dumps({**json.loads(SMALL), "stream": True}).encode()
+    with (
+        before(lambda asked: (200, EVENTS, events()), tmp_path) as (_, endpoint),
+        connected(endpoint) as line,
+    ):
+        line.sendall(head_of(version, body) + body)
+        came = b""
+        while DONE not in came:
+            came += line.recv(65_536)
+        line.shutdown(socket.SHUT_WR)
+        go_on.set()
+        came += all_of(line)
+    assert came.count(DONE) == 21
+    assert b"data: [DONE]" in came
+
+
 def test_half_a_request_and_then_the_end_is_no_request(tmp_path):
     with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
         with connected(endpoint) as line:

@@ -105,11 +105,11 @@ def test_a_small_request_never_waits_for_summaries(tmp_path, monkeypatch):
 
 def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch, capfd):
     with (
-        before(lambda asked: chat(), tmp_path, beside=True) as (_, endpoint),
+        before(lambda asked: chat(), tmp_path, worker_process=True) as (_, endpoint),
         ThreadPoolExecutor() as pool,
     ):
         for tries, status in (2, 200), (1, 503):
-            monkeypatch.setattr("conspectus_serve.work.TRIES", tries)
+            monkeypatch.setattr("conspectus_serve.work.ATTEMPTS", tries)
             [process] = active_children()
             os.kill(process.pid, signal.SIGSTOP)
             job = pool.submit(post, endpoint, "/v1/messages", BODY, x_conspectus_thread=f"{tries}")
@@ -128,7 +128,10 @@ def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch
     (tmp_path / "a.db").rmdir()
     # A caller's function ends it; else it would live on without what answers.
     config = SummarizationConfig(enabled=True, trigger=[{"fraction": 0.8}], pin="sys:exit")
-    with before(lambda asked: chat(), tmp_path, beside=True, config=config) as (_, endpoint):
+    with before(lambda asked: chat(), tmp_path, worker_process=True, config=config) as (
+        _,
+        endpoint,
+    ):
         assert post(endpoint, "/v1/messages", BODY).status_code == 503
 
 
@@ -253,10 +256,10 @@ def test_containers_are_let_in_by_one_setting(tmp_path):
             answer = post(endpoint, "/v1/chat/completions", small, **names)
             assert answer.status_code == status
     given = {"upstream": "http://h", "listen": "172.17.0.1:8377"}
-    assert load_settings(given={**given, "containers": True})[0].host == "172.17.0.1"
+    assert load_settings(overrides={**given, "containers": True})[0].host == "172.17.0.1"
     for more in ({}, {"containers": True, "listen": "0.0.0.0:8377"}):
         with pytest.raises(ConfigError, match="set a token"):
-            load_settings(given={**given, **more})
+            load_settings(overrides={**given, **more})
 
 
 def test_a_port_in_use_is_told_before_the_banner(tmp_path):

@@ -12,7 +12,8 @@ import pytest
 from openai import BadRequestError, OpenAI
 
 from conspectus.archive import Archive
-from conspectus_serve.held import HELD_FOR, Held, HeldHistories
+from conspectus.errors import ArchiveError
+from conspectus_serve.held import HELD_SECONDS, Held, HeldHistories
 from conspectus_serve.threads import scope_of
 from serve_support import EVENTS, JSON, Asked, Serving, Upstream, running, serving
 
@@ -136,12 +137,34 @@ def test_another_process_deletes_what_this_one_remembers(tmp_path):
         )
 
 
+def test_a_name_that_comes_again_does_not_bring_back_what_was_deleted(monkeypatch):
+    with Archive.open("memory:") as archive:
+        held = HeldHistories(archive)
+        held.keep("ann", Held("t"), "a", ["first"])
+        chain = held.find("ann", "a")
+        assert chain is not None
+        held.keep("ann", chain, "b", ["second"])
+        with monkeypatch.context() as failing:
+            failing.setattr(archive, "note", _fail)
+            with pytest.raises(ArchiveError):
+                held.delete("ann", "a")
+        held.keep("ann", Held("other thread"), "a", ["of another conversation"])
+        assert held.find("ann", "b") is None
+        again = held.find("ann", "a")
+        assert again is not None
+        assert again.messages == ["of another conversation"]
+
+
+def _fail(*args: Any, **options: Any) -> None:
+    raise ArchiveError("the disk is full")
+
+
 def test_a_response_expires_as_at_its_provider(tmp_path, monkeypatch):
     with Archive.open("memory:") as archive:
         held = HeldHistories(archive)
         held.keep("ann", Held("t"), "a", ["first"])
         assert held.find("ann", "a") is not None
-        later = time.time() + HELD_FOR + 1
+        later = time.time() + HELD_SECONDS + 1
         monkeypatch.setattr("conspectus_serve.held.time.time", lambda: later)
         assert held.find("ann", "a") is None
 

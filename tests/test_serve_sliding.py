@@ -276,3 +276,45 @@ def test_a_request_that_fits_is_not_filled_with_what_its_client_has_dropped(tmp_
             sent = [*all_of(turns[-3:]), user("Go on.")]
             ask(talk.endpoint, sent)
             assert talk.upstream.requests[-1].messages == sent
+
+
+def test_conversations_that_differ_in_what_both_have_dropped_share_no_notes(tmp_path):
+    with talking(tmp_path) as talk:
+        for number in range(8, 20):
+            rest = all_of([plain(n) for n in range(1, number)])
+            for name, other in (("heron", "otter"), ("otter", "heron")):
+                whole = [user(f"The password is {name}."), *all_of([plain(0)])[1:], *rest]
+                sent = whole if number < 12 else whole[-10:]
+                ask(talk.endpoint, [*sent, user("Go on.")])
+                assert other not in talk.sent_last
+
+
+def test_a_first_drop_of_one_message_loses_nothing(tmp_path):
+    def drop_slowly(turns: Turns) -> list[Any]:
+        """Two first messages stay, and what is behind them goes: first one message, then more."""
+        sent = all_of(turns)
+        drops = {10: 1, 11: 3}
+        count = drops.get(len(turns), max(0, len(sent) - 18))
+        return sent[:2] + sent[2 + count :]
+
+    with talking(tmp_path) as talk:
+        talk.run(drop_slowly, count=30)
+        kept = talk.archived + talk.sent_last
+        assert [n for n in range(30) if f"Step {n}. " not in kept] == []
+
+
+def test_a_named_client_that_sends_its_newest_turn_alone_has_one_history(tmp_path):
+    history: list[Any] = []
+    records = set()
+    with talking(tmp_path) as talk:
+        for number in range(30):
+            question, answer = plain(number)
+            history.append(question)
+            thread, record = ask(talk.endpoint, history[-3:], **NAMED)
+            talk.threads.add(thread)
+            records |= {record} - {""}
+            history.append(answer)
+        kept = talk.archived + talk.sent_last
+    assert len(records) >= 3
+    # The newest that no record covers yet are held in memory.
+    assert [n for n in range(22) if f"Step {n}. " not in kept] == []

@@ -13,10 +13,10 @@ import pytest
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
-from conspectus_serve.fitting import Fitter
-from conspectus_serve.recall import Recall, searched
-from conspectus_serve.threads import Originals
-from conspectus_serve.trails import trail_of
+from conspectus_serve.fingerprints import fingerprint_history
+from conspectus_serve.fitting import RequestFitter
+from conspectus_serve.originals import OriginalMessages
+from conspectus_serve.recall import RecallForRequests, search_originals
 from histories import assistant, user
 from serve_support import SECRET, Serving, before, between, chat, message, own, post, talk
 
@@ -158,11 +158,11 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
 def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_it_said_so(
     tmp_path, monkeypatch, headers
 ):
-    noted, history, records = Fitter._noted, [user("Do the work.")], []
+    noted, history, records = RequestFitter._note_compaction, [user("Do the work.")], []
     history += [one for n in range(26) for one in read(n, f"t{n}")]
-    for change, says in ((len, lambda self, x: None), (len, noted), (clear_results, noted)):
+    for change, says in ((len, lambda *args: None), (len, noted), (clear_results, noted)):
         change(history)
-        monkeypatch.setattr(Fitter, "_noted", says)
+        monkeypatch.setattr(RequestFitter, "_note_compaction", says)
         with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
             body = {"model": "m", "messages": history}
             records.append(own(post(endpoint, "/v1/messages", body, **headers), "record"))
@@ -176,13 +176,23 @@ def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_old
         return [user(f"Read {n}."), {**assistant(""), "tool_calls": [call]}, result]
 
     with Archive.open("memory:") as archive:
-        originals, scope = Originals(archive), Scope("ann", "t")
+        originals, scope = OriginalMessages(archive), Scope("ann", "t")
         history = [one for n in range(4) for one in exchange(n)]
         for sent in (history, history[3:]):
-            trail = trail_of(sent, "chat", TokenMeter())
-            whole, short, marks = originals.restored(scope, "", trail, trail.marks)
-            originals.remember(scope, marks, whole)
-            assert whole == short == sent
+            history_sent = fingerprint_history(sent, "chat", TokenMeter())
+            restored = originals.restore(scope, "", history_sent, history_sent.fingerprints)
+            originals.remember(scope, restored.fingerprints, restored.messages)
+            assert restored.messages == restored.shortened == sent
+
+
+def test_calls_of_one_id_in_one_message_are_known_by_their_arguments():
+    call_id = "call_a1b2c3d4"
+    names = set()
+    for second in ("notes.md", "plan.md"):
+        calls = assistant("", (call_id, "read.me"), (call_id, second))
+        history = fingerprint_history([user("Read."), calls], "chat", TokenMeter())
+        names.add(history.fingerprints[1].name)
+    assert len(names) == 2
 
 
 def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tmp_path):
@@ -440,14 +450,22 @@ def test_nothing_of_another_tenant_is_recalled(tmp_path):
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
     with Archive.open("memory:") as archive:
-        given, scope, recall = history(), Scope("ann", "t"), Recall(512)
-        meter, search = TokenMeter(), partial(searched, archive, TokenMeter())
+        given, scope, recall = history(), Scope("ann", "t"), RecallForRequests(512)
+        meter, search = TokenMeter(), partial(search_originals, archive, TokenMeter())
         compactor = Compactor(archive=archive, window=4_000)
         compactor.compact(given, tenant="ann", thread_id="t")
 
         def seen(tokens: int) -> tuple[list[Any], int]:
             head = archive.chain(scope)[-1].id
-            return recall.shown(scope, head, given, given[-3:], meter, tokens, search)
+            return recall.add_to(
+                given[-3:],
+                scope,
+                head,
+                history=given,
+                meter=meter,
+                free_tokens=tokens,
+                search=search,
+            )
 
         view, size = seen(512)
         assert "48213" in view[-2]["content"]

@@ -144,6 +144,27 @@ def test_an_answer_that_is_compressed_unasked_is_read(tmp_path, coding, pack):
     assert "content-encoding" not in got.headers
 
 
+@pytest.mark.parametrize(("coding", "pack"), PACKS[1:])
+def test_a_compressed_answer_without_its_end_is_refused(tmp_path, coding, pack):
+    cut = pack(b'{"id": "c", "choices": []}')[:-6]
+    with before(lambda asked: (200, "application/json", cut, coding), tmp_path) as (_, endpoint):
+        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
+    assert got.status_code == 502
+    assert "serve.upstream" in got.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("coding", "pack"),
+    [("gzip", gzip.compress), ("br", brotli.compress), ("zstd", zstandard.compress)],
+)
+def test_an_answer_that_grows_past_all_measure_is_refused(tmp_path, coding, pack):
+    bomb = pack(bytes(100_000_000))
+    with before(lambda asked: (200, "application/json", bomb, coding), tmp_path) as (_, endpoint):
+        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
+    assert got.status_code == 502
+    assert "too large" in got.json()["error"]["message"]
+
+
 def test_an_answer_in_an_unknown_coding_goes_on_as_it_came(tmp_path):
     packed = b"\x00\x01 what only its client reads"
     with before(lambda asked: (200, "application/json", packed, "lzw"), tmp_path) as (_, endpoint):

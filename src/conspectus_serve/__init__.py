@@ -1,7 +1,7 @@
 """Serve an HTTP endpoint in front of any upstream of OpenAI's or Anthropic's protocol.
 
-Requests go through; a history that does not fit the model's window is replaced by notes and a
-tail. The engine knows nothing of this package.
+Requests go through. A history that does not fit its model's window is sent as notes and its newest
+messages. The engine knows nothing of this package.
 """
 
 from typing import TYPE_CHECKING, Any

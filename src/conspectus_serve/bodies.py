@@ -1,92 +1,159 @@
-"""Read the bodies of requests; what a body has in common with an earlier one is read once."""
+"""Read the bodies of requests; what a body has in common with an earlier one is read once.
+
+Clients send their history again and again. So the bytes up to the end of a history are remembered,
+and of a body that begins with them only the rest is read.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import count
 from operator import attrgetter
 from typing import Any
 
 from conspectus._bounded_cache import BoundedCache
-from conspectus_serve.numbers import Reader
+from conspectus_serve.fingerprints import FingerprintedHistory
+from conspectus_serve.numbers import JsonReader
 from conspectus_serve.protocols import Refusal
-from conspectus_serve.trails import Trail
 
-KNOWN, LARGEST = 256, 8_000_000  # bodies that are remembered, and bytes of all
-LEAST = 4_000  # bytes of one that is remembered: a shorter one is soon read
+REMEMBERED_BODIES = 256
+REMEMBERED_BYTES = 8_000_000  # of all remembered bodies
+LEAST_BYTES = 4_000  # of a body that is remembered: a shorter one is soon read
 
+_SPACE_BYTES = b" \t\n\r"
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
-@dataclass(slots=True, eq=False)
-class Body:
-    """The body of a request, read; what is remembered of it goes up to the end of its history."""
+@dataclass(frozen=True, slots=True)
+class ParsedHistory:
+    """The history in a body, and where it stands there."""
 
-    fields: Any
-    history: list[Any] | None = None
-    raw: bytes = b""  # up to there
-    start: int = 0  # bytes of that before the history's first message
-    owner: tuple[str, str] = ("", "")  # its tenant, and the field of its history
-    trail: Trail | None = None  # of that history, or of its beginning
-    quiet: bool = False  # nothing was due
-    odd: bool = False  # it has numbers that Python would write in another way
-    size: int = 0  # bytes of `raw`
+    messages: list[Any]
+    prefix: bytes  # the body up to the end of the history's last message
+    start: int  # bytes of the body before the first message
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedBody:
+    """A body up to the end of its history."""
+
+    number: int
+    tenant: str
+    field: str  # with the history
+    history: ParsedHistory
+    has_odd_numbers: bool
+    fingerprinted: FingerprintedHistory | None  # of the history, or of its beginning
+    was_quiet: bool  # nothing was due for it
+
+    @property
+    def size(self) -> int:
+        return len(self.history.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedBody:
+    """A body as it was read."""
+
+    fields: dict[str, Any]
+    history: ParsedHistory | None  # None if the field is missing, or holds no list
+    has_odd_numbers: bool  # it has numbers that Python would write in another way
+    continued: RememberedBody | None = None  # the earlier body from whose history this one goes on
 
 
 class Bodies:
-    """Read bodies, and remember the newest ones: clients send their history again and again."""
+    """Read bodies, and remember the newest."""
 
     def __init__(self) -> None:
-        self._newest = BoundedCache[int, Body](KNOWN, LARGEST, attrgetter("size"))
+        self._newest = BoundedCache[int, RememberedBody](
+            REMEMBERED_BODIES, REMEMBERED_BYTES, attrgetter("size")
+        )
+        self._numbers = count()
 
-    def known(self, tenant: str, raw: bytes, field: str) -> Body | None:
-        """Return a known body from whose history, in a `field`, this one may go on."""
-        if len(raw) < LEAST:
+    def remembered(self, tenant: str, raw: bytes, field: str) -> RememberedBody | None:
+        """Return the newest body from whose history, in a `field`, this one may go on."""
+        if len(raw) < LEAST_BYTES:
             return None
-        bodies = (one for one in reversed(self._newest.values()) if one.owner == (tenant, field))
-        return next((one for one in bodies if raw.startswith(one.raw)), None)
+        for body in reversed(self._newest.values()):
+            if (body.tenant, body.field) == (tenant, field) and raw.startswith(body.history.prefix):
+                return body
+        return None
 
-    def read(self, tenant: str, raw: bytes, field: str) -> Body:
-        """Read a body whose history is in a `field`. Raises Refusal."""
-        known = self.known(tenant, raw, field)
+    def read(self, tenant: str, raw: bytes, field: str) -> ParsedBody:
+        """Read a body whose history is in a `field`.
+
+        Raises:
+            Refusal: it is no JSON object.
+        """
+        earlier = self.remembered(tenant, raw, field)
         try:
-            body = (_continued(known, raw, field) if known else None) or _whole(raw, field)
-        except (ValueError, RecursionError) as error:  # their words may hold a part of it
-            why = f"the body is no JSON in UTF-8 ({type(error).__name__}); check it"
-            raise Refusal(400, why) from None
+            body = _read_rest(earlier, raw, field) if earlier is not None else None
+            body = body or _read_whole(raw, field)
+        except (ValueError, RecursionError) as error:  # their words may hold a part of the body
+            reason = f"the body is no JSON in UTF-8 ({type(error).__name__}); check it"
+            raise Refusal(400, reason) from None
         if not isinstance(body.fields, dict):
             raise Refusal(400, "the body is no JSON object; send {...}")
-        if body.history and len(body.raw) >= LEAST:
-            body.owner, body.size = (tenant, field), len(body.raw)
-            self._newest.put(id(body), body)
-            if known is not None:
-                self._newest.drop(id(known))
         return body
 
+    def remember(
+        self,
+        tenant: str,
+        field: str,
+        body: ParsedBody,
+        fingerprinted: FingerprintedHistory | None,
+        *,
+        was_quiet: bool,
+    ) -> None:
+        """Remember a body that was read, in the place of the one from which it goes on."""
+        history = body.history
+        if history is None or not history.messages or len(history.prefix) < LEAST_BYTES:
+            return
+        number = next(self._numbers)
+        self._newest.put(
+            number,
+            RememberedBody(
+                number, tenant, field, history, body.has_odd_numbers, fingerprinted, was_quiet
+            ),
+        )
+        if body.continued is not None:
+            self._newest.drop(body.continued.number)
 
-def _continued(known: Body, raw: bytes, field: str) -> Body | None:
-    """Read the end of a body that goes on from a known one; None if it does not."""
-    rest = raw[len(known.raw) :].lstrip(b" \t\n\r")
-    if rest.startswith(b","):
-        rest = rest[1:].lstrip(b" \t\n\r")
-        if rest.startswith(b"]"):  # which is no JSON
+
+def _read_rest(earlier: RememberedBody, raw: bytes, field: str) -> ParsedBody | None:
+    """Read the end of a body that goes on from an earlier one; None if it does not go on."""
+    history = earlier.history
+    ending = raw[len(history.prefix) :].lstrip(_SPACE_BYTES)
+    if ending.startswith(b","):
+        ending = ending[1:].lstrip(_SPACE_BYTES)
+        if ending.startswith(b"]"):  # a comma before it is no JSON
             return None
-    elif not rest.startswith(b"]"):
+    elif not ending.startswith(b"]"):
         return None
-    body = _whole(raw[: known.start] + rest, field)
-    if body.start != known.start or body.history is None or known.history is None:
+    # As if the history began with its new messages.
+    body = _read_whole(raw[: history.start] + ending, field)
+    if body.history is None or body.history.start != history.start:
         return None
-    new = len(body.raw) - body.start
-    body.raw = raw[: len(raw) - len(rest) + new] if new else known.raw
-    body.fields[field] = body.history = known.history + body.history
-    body.trail, body.quiet = known.trail, known.quiet
-    body.odd |= known.odd
-    return body
+    messages = history.messages + body.history.messages
+    prefix = history.prefix
+    bytes_of_new_messages = len(body.history.prefix) - history.start
+    if bytes_of_new_messages:
+        prefix = raw[: len(raw) - len(ending) + bytes_of_new_messages]
+    body.fields[field] = messages
+    return ParsedBody(
+        body.fields,
+        ParsedHistory(messages, prefix, history.start),
+        has_odd_numbers=body.has_odd_numbers or earlier.has_odd_numbers,
+        continued=earlier,
+    )
 
 
-def _whole(raw: bytes, field: str) -> Body:
+def _read_whole(raw: bytes, field: str) -> ParsedBody:
     """Read a body, and find its history in it. Raises ValueError or RecursionError."""
-    text, fields, body, reader = raw.decode("utf-8"), dict[str, Any](), Body({}), Reader()
+    text = raw.decode("utf-8")
+    reader = JsonReader()
+    fields: dict[str, Any] = {}
+    history: ParsedHistory | None = None
     try:
         at = _after_space(text, 0)
         while text[at] == ("," if fields else "{"):
@@ -97,19 +164,22 @@ def _whole(raw: bytes, field: str) -> Body:
             start = _after_space(text, at + 1)
             fields[name], end = reader.raw_decode(text, start)
             if name == field:
-                body, history = Body({}), fields[name]
-            if name == field and isinstance(history, list):
-                begin = raw[: len(raw) - len(text[end - 1 :].encode())].rstrip(b" \t\n\r")
-                body = Body({}, history, begin, len(text[: start + 1].encode()))
+                history = _history_at(raw, text, start, end, fields[name])
             at = _after_space(text, end)
         if text[at] != "}" or _after_space(text, at + 1) != len(text):
             raise ValueError
-    except (ValueError, IndexError):  # it has no field, or is no JSON
-        body = Body(reader.decode(text))
-    else:
-        body.fields = fields
-    body.odd = reader.odd
-    return body
+    except (ValueError, IndexError):  # it has no field, or is no JSON, which `decode` raises
+        return ParsedBody(reader.decode(text), None, reader.has_odd_numbers)
+    return ParsedBody(fields, history, reader.has_odd_numbers)
+
+
+def _history_at(raw: bytes, text: str, start: int, end: int, value: Any) -> ParsedHistory | None:
+    """Return the history that stands in a text between two places; None for another value."""
+    if not isinstance(value, list):
+        return None
+    closing_bracket = text[end - 1 :].encode()
+    prefix = raw[: len(raw) - len(closing_bracket)].rstrip(_SPACE_BYTES)
+    return ParsedHistory(value, prefix, len(text[: start + 1].encode()))
 
 
 def _after_space(text: str, at: int) -> int:

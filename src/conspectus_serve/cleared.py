@@ -22,28 +22,30 @@ from conspectus.messages.blocks import blocks_of, kind_of
 THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details")
 """Types of blocks and items, and fields of messages."""
 
-NOTICE = 200  # most characters of a notice
-HEAD = 40  # least characters of a known text that stand before a notice
+LONGEST_NOTICE = 200  # characters
+LEAST_HEAD = 40  # characters of a known text that must stand before a notice
 
-_VERB = (
+_REMOVAL_VERB = (
     r"(?:clear|remov|omit|truncat|prun|trimm|elid|snipp|compact|mask|hidden|dropp|expire|collaps"
     r"|stripp|shorten)"
 )
-_NOUN = (
+_CONTENT_NOUN = (
     r"(?:tool|function|result|output|content|observation|response|context|message|char|line|token"
     r"|byte)"
 )
-_BEGIN, _END = r"(?:[\[(<{*]|\.\.\.|…)", r"(?:[\])>}*]|\.\.\.|…)"
+_OPENING = r"(?:[\[(<{*]|\.\.\.|…)"
+_CLOSING = r"(?:[\])>}*]|\.\.\.|…)"
+_SAYS_REMOVED = rf"(?=.*{_CONTENT_NOUN}) .* {_REMOVAL_VERB} .*"
 _NOTICE = re.compile(
-    rf"(?ix) {_BEGIN} (?: \W* {_VERB} \w* \W* | (?=.*{_NOUN}) .* {_VERB} .* ) {_END}"
-    rf"| (?:old|previous|earlier) \b (?=.*{_NOUN}) .* {_VERB} .*"
+    rf"(?ix) {_OPENING} (?: \W* {_REMOVAL_VERB} \w* \W* | {_SAYS_REMOVED} ) {_CLOSING}"
+    rf"| (?:old|previous|earlier) \b {_SAYS_REMOVED}"
 )
 """All of a text that says that another one stood in its place, such as `[Cleared]`."""
 
-_CUT_BEGINS = re.compile(_BEGIN)
-_CUT_ENDS = re.compile(_END)
+_CUT_BEGINS = re.compile(_OPENING)
+_CUT_ENDS = re.compile(_CLOSING)
 _ELLIPSIS = re.compile(r"\.\.\.|…")
-_SAYS_CUT = re.compile(_VERB, re.IGNORECASE)
+_SAYS_CUT = re.compile(_REMOVAL_VERB, re.IGNORECASE)
 
 
 def is_left_of(message: Any, original: Any) -> bool:
@@ -53,14 +55,14 @@ def is_left_of(message: Any, original: Any) -> bool:
     """
     if message == original:
         return True
-    here, there = read_message(message), read_message(original)
-    same_calls = [one[1:] for one in here.calls] == [one[1:] for one in there.calls]
+    sent = read_message(message)
+    whole = read_message(original)
     return (
-        same_calls
-        and here.answers == there.answers
+        [call[1:] for call in sent.calls] == [call[1:] for call in whole.calls]
+        and sent.answers == whole.answers
         and _contains(_media(original), _media(message))
         and _contains(_thoughts(original), _thoughts(message))
-        and _results_are_left(here, there)
+        and (not sent.answers or _results_are_left(sent, whole))
     )
 
 
@@ -72,29 +74,31 @@ def is_notice(text: str) -> bool:
         (True, False, False)
     """
     text = text.strip()
-    return len(text) <= NOTICE and _NOTICE.fullmatch(text) is not None
+    return len(text) <= LONGEST_NOTICE and _NOTICE.fullmatch(text) is not None
 
 
-def _results_are_left(here: Message, there: Message) -> bool:
-    if not here.answers:
-        return True
-    now, before = _results(here), _results(there)
-    return len(now) == len(before) and all(map(_is_rest, now, before))
+def _results_are_left(sent: Message, whole: Message) -> bool:
+    sent_results = _result_texts(sent)
+    whole_results = _result_texts(whole)
+    if len(sent_results) != len(whole_results):
+        return False
+    return all(map(_is_left_of_result, sent_results, whole_results))
 
 
-def _results(entry: Message) -> list[tuple[str, bool]]:
-    """Return the text of each result, and whether it says that its call failed."""
-    return [(one.text, one.failed) for one in entry.results] or [(entry.text, False)]
+def _result_texts(entry: Message) -> list[str]:
+    return [result.text for result in entry.results] or [entry.text]
 
 
-def _is_rest(result: tuple[str, bool], known: tuple[str, bool]) -> bool:
-    text, whole = result[0], known[0]
+def _is_left_of_result(text: str, whole: str) -> bool:
+    """Return whether a result is a whole one, a notice, or the whole one cut with a notice."""
     if text == whole or is_notice(text):
         return True
-    begin = _alike(text, whole)
-    end = _alike(text[: begin - 1 : -1], whole[: begin - 1 : -1]) if begin else 0
-    middle = text[begin : len(text) - end]
-    return begin >= HEAD and len(middle) <= NOTICE and _is_cut(middle)
+    head = _common_prefix_length(text, whole)
+    if head < LEAST_HEAD:
+        return False
+    tail = _common_prefix_length(text[: head - 1 : -1], whole[: head - 1 : -1])
+    middle = text[head : len(text) - tail]
+    return len(middle) <= LONGEST_NOTICE and _is_cut(middle)
 
 
 def _is_cut(middle: str) -> bool:
@@ -108,24 +112,24 @@ def _is_cut(middle: str) -> bool:
     return bool(is_framed and _SAYS_CUT.search(middle))
 
 
-def _alike(first: Iterable[str], second: Iterable[str]) -> int:
+def _common_prefix_length(first: Iterable[str], second: Iterable[str]) -> int:
     """Return how many characters two texts begin with alike."""
     return sum(1 for _ in takewhile(bool, map(eq, first, second)))
 
 
-def _contains(whole: list[Any], part: list[Any]) -> bool:
-    return all(one in whole for one in part)
+def _contains(whole: list[Any], parts: list[Any]) -> bool:
+    return all(part in whole for part in parts)
 
 
 def _media(message: Any) -> list[Any]:
-    return [one for one in blocks_of(message) if kind_of(one).media]
+    return [block for block in blocks_of(message) if kind_of(block).media]
 
 
 def _thoughts(message: Any) -> list[Any]:
     blocks = [
-        one
-        for one in blocks_of(message)
-        if isinstance(one, Mapping) and one.get("type") in THOUGHTS
+        block
+        for block in blocks_of(message)
+        if isinstance(block, Mapping) and block.get("type") in THOUGHTS
     ]
     fields = message if isinstance(message, Mapping) else {}
     return blocks + [fields[name] for name in THOUGHTS if fields.get(name)]

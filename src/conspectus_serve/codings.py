@@ -1,98 +1,223 @@
-"""Decompress answers as they come, in every coding that the endpoint reads of requests."""
+"""Decompress bodies as they come, in every coding that the endpoint reads.
+
+A few bytes can stand for gigabytes. So no body grows past a limit, and none is decompressed further
+than that.
+"""
 
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import brotli  # type: ignore[import-untyped]
 import zstandard
 
-CODINGS = ("gzip", "x-gzip", "deflate", "zstd", "br")  # of bodies that are read
-GZIP = zlib.MAX_WBITS | 16  # what zlib takes for gzip
+GZIP_WINDOW = zlib.MAX_WBITS | 16  # what zlib takes for gzip
+RAW_DEFLATE_WINDOW = -zlib.MAX_WBITS  # what zlib takes for deflate without its own header
 ZSTD_WINDOW = 2**27  # maximum bytes that a reader of zstd keeps
+
+GZIP_SLICE = 16_384  # bytes read at once: zlib copies what stands behind each member of them
+ZSTD_SLICE = 1_024  # bytes read at once: each four may grow to 128 KB, and zstd takes no limit
+
+GROWTH_ALWAYS_ALLOWED = 64_000_000  # bytes of a decompressed answer
+LARGEST_GROWTH = 200  # times its own size that a larger answer may have; JSON has some 5 to 20
 
 
 class CodingError(Exception):
-    """A body is not in the coding that its header names."""
+    """A body is not in the coding that its header names; the text is the name of the coding."""
+
+
+class GrowthError(Exception):
+    """A body is larger than it may be, once it is decompressed."""
+
+
+class _Coding(Protocol):
+    """Read one coding."""
+
+    def decode(self, piece: bytes, room: int) -> bytes:
+        """Return what a piece holds; raise `GrowthError` if that is more than `room` bytes."""
+
+    def is_complete(self) -> bool:
+        """Return whether a body may end here."""
+
+
+class _Gzip:
+    """Gzip of one or several members; padding behind them is left out."""
+
+    def __init__(self, most_members: int | None = None) -> None:
+        self._member = zlib.decompressobj(GZIP_WINDOW)
+        self._members = 1
+        self._most_members = most_members
+
+    def decode(self, piece: bytes, room: int) -> bytes:
+        text = bytearray()
+        for slice_ in _slices(piece, GZIP_SLICE):
+            unread = slice_
+            while unread:
+                if self._member.eof:
+                    if unread[:1] != b"\x1f":  # padding
+                        return bytes(text)
+                    self._begin_member()
+                text += self._member.decompress(unread, room + 1 - len(text))
+                _check_room(text, room)
+                unread = self._member.unconsumed_tail or self._member.unused_data
+        return bytes(text)
+
+    def is_complete(self) -> bool:
+        return self._member.eof
+
+    def _begin_member(self) -> None:
+        self._members += 1
+        if self._most_members is not None and self._members > self._most_members:
+            raise ValueError("the body has too many members")
+        self._member = zlib.decompressobj(GZIP_WINDOW)
+
+
+class _Deflate:
+    """Deflate with the header of zlib or, as some programs send it, without."""
+
+    def __init__(self) -> None:
+        self._reader = zlib.decompressobj()
+        self._has_begun = False
+
+    def decode(self, piece: bytes, room: int) -> bytes:
+        try:
+            text = self._reader.decompress(piece, room + 1)
+        except zlib.error:
+            if self._has_begun:
+                raise
+            self._reader = zlib.decompressobj(RAW_DEFLATE_WINDOW)
+            text = self._reader.decompress(piece, room + 1)
+        self._has_begun |= bool(piece)
+        _check_room(text, room)
+        return text
+
+    def is_complete(self) -> bool:
+        return self._reader.eof
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._reader: Any = brotli.Decompressor()
+
+    def decode(self, piece: bytes, room: int) -> bytes:
+        text = bytes(self._reader.process(piece, output_buffer_limit=room + 1))
+        _check_room(text, room)
+        return text
+
+    def is_complete(self) -> bool:
+        return bool(self._reader.is_finished())
+
+
+class _Zstd:
+    """Zstandard of one or several frames."""
+
+    def __init__(self) -> None:
+        self._frame = _new_zstd_frame()
+
+    def decode(self, piece: bytes, room: int) -> bytes:
+        text = bytearray()
+        for slice_ in _slices(piece, ZSTD_SLICE):
+            unread = slice_
+            while unread:
+                if self._frame.eof:
+                    self._frame = _new_zstd_frame()
+                text += self._frame.decompress(unread)
+                _check_room(text, room)
+                unread = self._frame.unused_data
+        return bytes(text)
+
+    def is_complete(self) -> bool:
+        return bool(self._frame.eof)
+
+
+def _new_zstd_frame() -> Any:
+    return zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW).decompressobj()
+
+
+def _slices(piece: bytes, size: int) -> Iterator[bytes]:
+    for start in range(0, len(piece), size):
+        yield piece[start : start + size]
+
+
+def _check_room(text: bytes | bytearray, room: int) -> None:
+    if len(text) > room:
+        raise GrowthError
+
+
+_READERS: dict[str, Callable[[], _Coding]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    "zstd": _Zstd,
+    "br": _Brotli,
+}
+
+CODINGS = tuple(_READERS)
+"""The codings of bodies that are read."""
+
+
+def codings_in(header: str) -> list[str]:
+    """Return the codings that a `Content-Encoding` names, in the order of writing."""
+    names = [name.strip() for name in header.lower().split(",")]
+    return [name for name in names if name not in ("", "identity")]
 
 
 class Decoder:
-    """Decompress one body, piece by piece.
+    """Decompress one body piece by piece, through all of its codings.
 
     Args:
-        coding: one of `CODINGS`.
+        codings: what `codings_in` gives, each of them one of `CODINGS`.
+        largest: bytes that the body may have, decompressed. Default: as an answer may have, by
+            `GROWTH_ALWAYS_ALLOWED` and `LARGEST_GROWTH`.
+        most_gzip_members: compressed files that may stand in one body. Default: any number.
     """
 
-    def __init__(self, coding: str) -> None:
-        self.coding, self._begun = coding, False
-        if coding == "br":
-            self._reading: Any = brotli.Decompressor()
-        elif coding == "zstd":
-            reader = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW)
-            self._reading = reader.decompressobj(read_across_frames=True)
-        else:
-            self._reading = zlib.decompressobj(zlib.MAX_WBITS if coding == "deflate" else GZIP)
+    def __init__(
+        self,
+        codings: Sequence[str],
+        *,
+        largest: int | None = None,
+        most_gzip_members: int | None = None,
+    ) -> None:
+        self._codings = list(reversed(codings))  # in the order of reading
+        self._readers = [
+            _Gzip(most_gzip_members) if _READERS[coding] is _Gzip else _READERS[coding]()
+            for coding in self._codings
+        ]
+        self._largest = largest
+        self._received = 0
+        self._decoded = 0
 
     def decode(self, piece: bytes) -> bytes:
-        """Return what a piece of the body holds. Raises CodingError."""
-        try:
-            return self._decoded(piece)
-        except Exception as error:  # each library has errors of its own
-            raise CodingError(self.coding) from error
-        finally:
-            self._begun |= bool(piece)
+        """Return what a piece of the body holds.
+
+        Raises:
+            CodingError: the body is not in its codings.
+            GrowthError: it is larger than it may be.
+        """
+        self._received += len(piece)
+        for coding, reader in zip(self._codings, self._readers, strict=True):
+            try:
+                piece = reader.decode(piece, self._room())
+            except GrowthError:
+                raise
+            except Exception as error:  # each library has errors of its own
+                raise CodingError(coding) from error
+        self._decoded += len(piece)
+        return piece
 
     def end(self) -> None:
-        """Notice a body that breaks off. Raises CodingError."""
-        if self._begun and not self._has_ended():
-            raise CodingError(self.coding)
+        """Notice a body whose end is missing. Raises CodingError."""
+        if not self._received:  # as in an answer to HEAD
+            return
+        for coding, reader in zip(self._codings, self._readers, strict=True):
+            if not reader.is_complete():
+                raise CodingError(coding)
 
-    def _decoded(self, piece: bytes) -> bytes:
-        if self.coding == "br":
-            return bytes(self._reading.process(piece))
-        if self.coding == "zstd":
-            return bytes(self._reading.decompress(piece))
-        if self.coding == "deflate":
-            return self._inflated(piece)
-        text = b""
-        while piece:
-            if self._reading.eof:  # several files in one, or padding
-                if piece[:1] != b"\x1f":
-                    return text
-                self._reading = zlib.decompressobj(GZIP)
-            text += self._reading.decompress(piece)
-            piece = self._reading.unused_data
-        return text
-
-    def _inflated(self, piece: bytes) -> bytes:
-        """Read `deflate`, with the header of zlib or, as some servers send it, without."""
-        try:
-            return bytes(self._reading.decompress(piece))
-        except zlib.error:
-            if self._begun:
-                raise
-            self._reading = zlib.decompressobj(-zlib.MAX_WBITS)
-            return bytes(self._reading.decompress(piece))
-
-    def _has_ended(self) -> bool:
-        if self.coding == "br":
-            return bool(self._reading.is_finished())
-        # Across frames zstd never ends: the next one may come.
-        return self.coding == "zstd" or bool(self._reading.eof)
-
-
-def decoders_of(header: str) -> list[Decoder] | None:
-    """Return the decoders for a `Content-Encoding`, in the order of reading; None for others."""
-    names = [name.strip() for name in header.lower().split(",")]
-    names = [name for name in names if name not in ("", "identity")]
-    if not all(name in CODINGS for name in names):
-        return None
-    return [Decoder(name) for name in reversed(names)]
-
-
-def decode_with(decoders: list[Decoder], piece: bytes) -> bytes:
-    """Return what a piece holds behind all of its codings. Raises CodingError."""
-    for decoder in decoders:
-        piece = decoder.decode(piece)
-    return piece
+    def _room(self) -> int:
+        largest = self._largest
+        if largest is None:
+            largest = max(GROWTH_ALWAYS_ALLOWED, LARGEST_GROWTH * self._received)
+        return max(0, largest - self._decoded)

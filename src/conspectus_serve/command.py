@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from conspectus.config.schema import SummarizationConfig
     from conspectus_serve.settings import ServeSettings
 
-SWITCH = 0.0005
-"""Seconds after which a thread that computes lets another one go on; Python's own 0.005 add up, as
-a request that passes changes threads several times."""
+SWITCH_SECONDS = 0.0005
+"""After these a thread that computes lets another one go on; Python's own 0.005 add up, as a
+request that passes changes threads several times."""
 
-TOKEN = "What clients must send as x-conspectus-token; needed where others can reach it."
+BACKLOG = 2_048  # connections that wait to be accepted
+UNUSED_SECONDS = 75  # that an unused connection is kept: longer than clients keep theirs
+
+TOKEN_HELP = "What clients must send as x-conspectus-token; needed where others can reach it."
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
 
 
@@ -40,7 +43,7 @@ def serve(
         str | None,
         Option(metavar="HOST:PORT", help="Where to listen. Default: 127.0.0.1:8377."),
     ] = None,
-    token: Annotated[str | None, Option(envvar="CONSPECTUS_SERVE_TOKEN", help=TOKEN)] = None,
+    token: Annotated[str | None, Option(envvar="CONSPECTUS_SERVE_TOKEN", help=TOKEN_HELP)] = None,
     archive: ArchiveOption = None,
     secret_file: Annotated[
         Path | None, Option(metavar="FILE", help="The secret that names tenants; made if missing.")
@@ -68,27 +71,31 @@ def serve(
         from conspectus_serve import make_app
     except ImportError as error:
         need = f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
-        said = need + install_command("serve") if error.name else str(error)
-        raise InputError(said) from error
+        reason = need + install_command("serve") if error.name else str(error)
+        raise InputError(reason) from error
     from conspectus_serve.app import SWITCHED_OFF
     from conspectus_serve.http import Http
     from conspectus_serve.protocols import target_of
     from conspectus_serve.settings import load_settings
-    from conspectus_serve.work import LOG
+    from conspectus_serve.work import LOG_FORMAT
 
     settings, summarization = load_settings(config, options)
-    with _listening(settings.host, settings.port) as listening:
-        app = make_app(settings, summarization, beside=True)
-        logging.basicConfig(level=logging.WARNING, format=LOG)
+    with _open_port(settings.host, settings.port) as listening:
+        app = make_app(settings, summarization, worker_process=True)
+        logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)
         logging.getLogger("conspectus.serve").setLevel(logging.INFO)
-        host, port = settings.listen.rpartition(":")[0], listening.getsockname()[1]
-        theirs = urljoin(settings.upstream, target_of(settings.upstream, "/v1/"))
-        typer.echo(f"http://{host}:{port}/v1/ -> {theirs}", err=True)
-        windows = f"Windows in tokens: {_windows(settings, summarization)}"
-        typer.echo(windows if summarization.enabled else f"Note: {SWITCHED_OFF}", err=True)
+        host = settings.listen.rpartition(":")[0]
+        port = listening.getsockname()[1]
+        upstream_address = urljoin(settings.upstream, target_of(settings.upstream, "/v1/"))
+        typer.echo(f"http://{host}:{port}/v1/ -> {upstream_address}", err=True)
+        if summarization.enabled:
+            windows = _windows_line(settings, summarization)
+            typer.echo(f"Windows in tokens: {windows}", err=True)
+        else:
+            typer.echo(f"Note: {SWITCHED_OFF}", err=True)
         if not settings.token:
             typer.echo(f"What is compacted: http://{host}:{port}/conspectus/", err=True)
-        about = uvicorn.Config(
+        uvicorn_config = uvicorn.Config(
             app,
             log_config=None,
             log_level="warning",
@@ -98,55 +105,63 @@ def serve(
             proxy_headers=False,
             http=Http,
             ws="none",
-            timeout_keep_alive=75,  # longer than clients keep an unused connection
+            timeout_keep_alive=UNUSED_SECONDS,
         )
         # Of a WebSocket that is refused uvicorn says that a library is missing.
         logging.getLogger("uvicorn.error").addFilter(
-            lambda one: "WebSocket" not in one.getMessage()
+            lambda record: "WebSocket" not in record.getMessage()
         )
-        sys.setswitchinterval(SWITCH)
+        sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is loaded for good need not be looked through again and again
-        uvicorn.Server(about).run(sockets=[listening])
+        uvicorn.Server(uvicorn_config).run(sockets=[listening])
 
 
 def check_section(file: Path) -> tuple[SummarizationConfig, str]:
     """Check a file's section for `config check`; return by what it compacts, and its windows.
 
-    What its options can add may be missing.
+    What the command's options can add may be missing.
+
+    Raises:
+        ConfigError: the section is invalid.
     """
     from conspectus_serve.settings import SECTION, SHORTEST_TOKEN, load_settings
 
     section, _ = read_section(file, SECTION)
-    added = {"upstream": "http://upstream", "token": "-" * SHORTEST_TOKEN}
-    there = section if isinstance(section, dict) else {}
-    given = {key: one for key, one in added.items() if key not in there}
-    settings, config = load_settings(file, given)
-    return config, _windows(settings, config)
+    keys = section.keys() if isinstance(section, dict) else set[str]()
+    stand_ins = {"upstream": "http://upstream", "token": "-" * SHORTEST_TOKEN}
+    missing = {key: value for key, value in stand_ins.items() if key not in keys}
+    settings, config = load_settings(file, missing)
+    return config, _windows_line(settings, config)
 
 
-def _windows(settings: ServeSettings, config: SummarizationConfig) -> str:
+def _windows_line(settings: ServeSettings, config: SummarizationConfig) -> str:
     """Name the windows that are set, and say how to set the others."""
     from conspectus.config.building import declared_window
 
-    limits = dict[str, int | None](settings.windows)
-    if (others := settings.window or config.window) is None:
-        declared = {name: declared_window(entry) for name, entry in config.source.models.items()}
-        limits = declared | limits
-    known = [f"{name} {limit:,}" for name, limit in limits.items() if limit]
-    rest = f"{others:,}" if others else "not known before the first request; --window sets it"
-    return ", ".join([*known, f"{'other' if known else 'all'} models {rest}"])
+    windows: dict[str, int | None] = dict(settings.windows)
+    default = settings.window or config.window
+    if default is None:
+        models = config.source.models
+        declared = {name: declared_window(entry) for name, entry in models.items()}
+        windows = declared | windows
+    named = [f"{name} {window:,}" for name, window in windows.items() if window]
+    default_text = (
+        f"{default:,}" if default else "not known before the first request; --window sets it"
+    )
+    return ", ".join([*named, f"{'other' if named else 'all'} models {default_text}"])
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _open_port(host: str, port: int) -> socket.socket:
     """Open the port before anything is said, or end with a status of its own."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listening = socket.create_server((host, port), family=family, backlog=2_048)
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
         # asyncio sets this only on sockets that it has made: an answer would wait 40 ms for an ACK.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as error:
-        cure = "if another program listens there, end it; else choose another with --listen"
-        typer.echo(f"conspectus: error: cannot listen on {host}:{port} ({error}); {cure}", err=True)
+        problem = f"cannot listen on {host}:{port} ({error})"
+        remedy = "if another program listens there, end it; else choose another with --listen"
+        typer.echo(f"conspectus: error: {problem}; {remedy}", err=True)
         raise typer.Exit(CANNOT_LISTEN) from None

@@ -1,4 +1,7 @@
-"""One exchange: a request with a history, all that is found out about it, and what is sent."""
+"""One exchange: a request with a history, what was read of it, and what is sent in its place.
+
+Each step of an exchange is a value that is made once. `Exchange` says which of them there are.
+"""
 
 from __future__ import annotations
 
@@ -13,84 +16,183 @@ from conspectus.core.items import Window
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import Engine
 from conspectus.langchain.overflow import Refused
-from conspectus_serve.bodies import Body
+from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory
 from conspectus_serve.held import Held
-from conspectus_serve.models import Learned, Sizes
+from conspectus_serve.models import EngineKey, Learned
+from conspectus_serve.originals import Dropped
 from conspectus_serve.protocols import Route
-from conspectus_serve.threads import Dropped, Match, scope_of
-from conspectus_serve.trails import Mark, Trail
-from conspectus_serve.upstream import Raw, own_headers
+from conspectus_serve.threads import ThreadMatch
+from conspectus_serve.upstream import RawHeaders, own_headers
 
 
-@dataclass(slots=True)
-class Exchange:
-    """A request with a history while it is answered, and what is sent in its place."""
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A request with a history, as it came."""
 
     tenant: str
     route: Route
     raw: bytes
     headers: Headers
-    body: Body = field(default_factory=lambda: Body({}))
-    given: dict[str, Any] = field(default_factory=dict)  # the rest of it, for the upstream
-    compacts: bool = False  # a compaction is all of the answer
-    model: str = ""  # its name, at most so much of it as is kept and logged
-    streamed: bool = False
-    note: str = ""  # for the client
-    large: bool = False  # it is read in a worker thread
-    # the history
-    history: Sequence[Any] = ()  # whole
-    held: Held = field(default_factory=Held)  # the part up to the response that the client names
-    pending: str = ""  # the response that the client names, if its output is not there yet
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredHistory:
+    """The size of a history, and what its model takes."""
+
+    tokens: int  # of the history as it came
+    engine_key: EngineKey
+    engine: Engine
+    learned: Learned  # of its model
+    room: Window | None  # what instructions and tools leave of the window; None if unknown
+    fixed_tokens: int  # of instructions and tools
+    reserved_tokens: int  # of the window, that the history cannot have
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A history with its thread, its originals and its size."""
+
+    fingerprinted: FingerprintedHistory  # the history as the client sent it
+    sent: Sequence[Any]
+    """The client's messages; whole where calls are known again that belong to known results."""
+
+    # Its thread.
+    match: ThreadMatch
+    scope: Scope
+    is_named: bool  # by the client, an item or a response
+    hint: str  # the client's name of its session
+    copied_from: tuple[Scope, str] | None  # a thread that it has left, and the record to copy
+
+    # The history as it is archived.
+    originals: list[Any]  # whole where the client has cleared
+    shortened: Sequence[Any]  # whole only where the record in force needs it
+    fingerprints: list[Fingerprint]  # of `originals`
+    dropped: Dropped
+
+    measured: MeasuredHistory
+    is_due: bool  # it does not fit, or a compaction is in force
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """What a request asks for."""
+
+    fields: dict[str, Any]  # of its body for the upstream, without what the endpoint resolves
+    model: str  # its name, cut where it is too long to be kept and logged
+    is_streamed: bool
+    has_odd_numbers: bool
+    asks_for_compaction: bool  # which is all of the answer
+    thread: str = ""  # that the client, an item or a response names
     state: str = ""  # which server holds the history, if the client leaves it to one
-    named: str = ""  # the thread that the client, an item or a response names
-    hint: str = ""  # the client's name of its session
-    trail: Trail | None = None  # None for a history that is not read
-    match: Match = field(default_factory=lambda: Match(""))
-    left: tuple[Scope, str] | None = None  # the thread that it leaves, with the record to copy
-    # the history as it is archived, whole where the client has cleared
-    plain: list[Any] = field(default_factory=list)
-    short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
-    marks: list[Mark] = field(default_factory=list)  # of the messages of `plain`
-    # what the client has dropped at its beginning, and no record covers
-    dropped: Dropped = field(default_factory=Dropped)
-    # its size
-    sizes: Sizes = ("", None, None)  # for which its engine is made
-    engine: Engine | None = None
-    learned: Learned = field(default_factory=Learned)  # of its model
-    room: Window | None = None  # what instructions and tools leave of the window
-    fixed: int = 0  # tokens of these
-    beside: int = 0  # tokens of the window that the history cannot have
-    tokens: int = 0  # of the history as it came
-    due: bool = False  # it does not fit, or a compaction is in force
-    fitting: bool = False  # just now
-    refused: Refused = field(default_factory=Refused)
-    # what is sent
-    result: CompactionResult | None = None  # of the engine
-    view: list[Any] | None = None  # the messages sent in its place; None if it is sent as it came
-    sent: int = 0  # tokens of what is sent, beside the recalled ones
-    answered: bool = False  # the upstream has taken what was sent, and answered
-    recalled: int = 0
-    spare: int | None = None  # free tokens of the window
-    head: str = ""  # id of the record in force
-    compactions: int = 0  # that were made for this request
-    retries: int = 0  # further requests to the upstream
-    content: bytes = b""
-    answer: bytes = b""  # the endpoint's own; empty if the upstream answers
-    filled: bool = False  # the body for the upstream is not the client's own in any case
-    betas: Sequence[str] = ()  # more of Anthropic's beta headers
+    held: Held = field(default_factory=Held)  # the history up to the response that is named
+    pending_response: str = ""  # the response that is named, if its output is not there yet
+    history: Sequence[Any] = ()  # whole
+    is_rewritten: bool = False  # the upstream gets another body than the client's in any case
+    note: str = ""  # for the client
+    conversation: Conversation | None = None  # None for a history that is not read
 
     @property
-    def scope(self) -> Scope:
-        return scope_of(self.tenant, self.match.thread)
+    def needs_fitting(self) -> bool:
+        """Whether the body for the upstream may differ from the client's."""
+        return self.is_rewritten or (self.conversation is not None and self.conversation.is_due)
 
-    def own_headers(self) -> Raw:
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What is sent to the upstream, or the endpoint's own answer."""
+
+    content: bytes
+    tokens: int = 0  # of the history, without what was recalled
+    note: str = ""  # for the client
+    is_understood: bool = True  # else the request is sent as it came
+
+    # The compaction in force, if the history is sent compacted.
+    view: list[Any] | None = None  # the messages that are sent; None for the history as it came
+    result: CompactionResult | None = None  # its messages are those of the view, as they were read
+    head: str = ""  # id of the record in force
+    dropped: Dropped = field(default_factory=Dropped)  # as far as no record covers it
+    free_tokens: int | None = None  # of the window; None if unknown
+    stuck_reason: str = ""  # why it is not sent: nothing makes it fit
+    compactions: int = 0  # that were made for this request
+    refusals: Refused = field(default_factory=Refused)  # of the upstream, as too long
+
+    # As it was written.
+    recalled_tokens: int = 0
+    own_answer: bytes = b""  # empty if the upstream answers
+    betas: Sequence[str] = ()  # more of Anthropic's beta headers
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request with a history while it is answered."""
+
+    request: ClientRequest
+    read: ReadRequest | None = None
+    sending: Sending | None = None
+    is_fitting: bool = False  # just now
+    was_answered: bool = False  # the upstream has taken what was sent, and answered
+    retries: int = 0  # further requests to the upstream
+
+    @property
+    def conversation(self) -> Conversation | None:
+        """The history, if it is read and understood."""
+        if self.read is None or (self.sending is not None and not self.sending.is_understood):
+            return None
+        return self.read.conversation
+
+    @property
+    def model(self) -> str:
+        return self.read.model if self.read is not None else ""
+
+    @property
+    def thread(self) -> str:
+        conversation = self.read.conversation if self.read is not None else None
+        return conversation.match.thread if conversation is not None else ""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the history as it came."""
+        conversation = self.read.conversation if self.read is not None else None
+        return conversation.measured.tokens if conversation is not None else 0
+
+    @property
+    def sent_tokens(self) -> int:
+        """Tokens of the history as it is sent, with what was recalled."""
+        if self.sending is None:
+            return self.tokens
+        return self.sending.tokens + self.sending.recalled_tokens
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.sending is not None and self.sending.view is not None
+
+    @property
+    def compactions(self) -> int:
+        return self.sending.compactions if self.sending is not None else 0
+
+    @property
+    def note(self) -> str:
+        if self.sending is not None:
+            return self.sending.note
+        return self.read.note if self.read is not None else ""
+
+    def own_headers(self) -> RawHeaders:
         """Write the endpoint's own headers."""
-        about = dict[str, object]()
-        if self.trail is not None:
-            left = self.result.dropped + self.result.evicted if self.result else 0
-            session = None if self.scope.session == "main" else self.scope.session
-            about |= {"thread": self.scope.thread, "session": session}
-            about |= {"compacted": self.view is not None, "messages_archived": left}
-            about |= {"tokens_before": self.tokens, "tokens_after": self.sent + self.recalled}
-            about |= {"record": self.head, "recalled_tokens": self.recalled or None}
-        return own_headers(**about, state=self.state, note=self.note)
+        state = self.read.state if self.read is not None else ""
+        values: dict[str, object] = {}
+        conversation = self.conversation
+        if conversation is not None:
+            scope = conversation.scope
+            sending = self.sending
+            result = sending.result if sending is not None else None
+            values = {
+                "thread": scope.thread,
+                "session": None if scope.session == "main" else scope.session,
+                "compacted": self.is_compacted,
+                "messages_archived": result.dropped + result.evicted if result else 0,
+                "tokens_before": self.tokens,
+                "tokens_after": self.sent_tokens,
+                "record": sending.head if sending is not None else "",
+                "recalled_tokens": (sending.recalled_tokens or None) if sending else None,
+            }
+        return own_headers(**values, state=state, note=self.note)

@@ -1,7 +1,7 @@
 """Turn the bytes of a request into the bytes to send, or into the endpoint's own answer.
 
-Each public method of `Fitter` is a step of an exchange; those that are no coroutines are for worker
-threads.
+Each public method of `RequestFitter` is a step of an exchange; those that are no coroutines are for
+worker threads.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import is_
-from typing import Any
+from typing import Any, TypeVar
+
+from starlette.datastructures import Headers
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
@@ -23,43 +25,65 @@ from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.engine.folding import fold
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.sliding import LEAST_SHARED
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES
 from conspectus.messages import read_messages
 from conspectus.model.provider_errors import is_overflow
-from conspectus_serve.bodies import Bodies
+from conspectus_serve.bodies import Bodies, ParsedBody
 from conspectus_serve.entrance import add_tenant
-from conspectus_serve.exchange import Exchange
+from conspectus_serve.exchange import (
+    ClientRequest,
+    Conversation,
+    MeasuredHistory,
+    ReadRequest,
+    Sending,
+)
+from conspectus_serve.fingerprints import (
+    Fingerprint,
+    FingerprintedHistory,
+    fingerprint_history,
+)
 from conspectus_serve.health import ArchiveHealth
-from conspectus_serve.held import Held, HeldHistories, answer_of, asked_of
-from conspectus_serve.models import CUT, LEAST, NO_WINDOW, Models, form_of, formed
-from conspectus_serve.numbers import written
+from conspectus_serve.held import Held, HeldHistories, compaction_answer, without_trigger
+from conspectus_serve.models import (
+    LEAST_WINDOW,
+    NO_WINDOW,
+    SILENT_CUT_SHARE,
+    EngineKey,
+    Models,
+    form_asked_for,
+    in_forms,
+)
+from conspectus_serve.numbers import to_json
+from conspectus_serve.originals import Dropped, Joined, OriginalMessages, Restored
 from conspectus_serve.protocols import RESPONSES, TOO_LONG, Refusal
-from conspectus_serve.recall import Recall
+from conspectus_serve.recall import RecallForRequests
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import TAIL, Originals, Places, hint_of, scope_of
-from conspectus_serve.trails import trail_of
+from conspectus_serve.threads import TAIL_LENGTH, ThreadIndex, hint_of, scope_of
 from conspectus_serve.upstream import RefusedByUpstream
-from conspectus_serve.work import UNREADABLE, Compacted, Work
+from conspectus_serve.work import UNREADABLE, CompactedView, Work
 
 logger = logging.getLogger("conspectus.serve")
 
-THREAD = "x-conspectus-thread"
-LARGE = 50_000  # bytes of what takes longer to read than small requests shall wait
-LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
+T = TypeVar("T")
 
-LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
-"""Maximum tokens of notes that a client asked for: a share of its history; at least the first."""
+THREAD_HEADER = "x-conspectus-thread"
+LARGE_BODY = 50_000  # bytes that take longer to read than small requests shall wait
+LONGEST_NAME = 200  # characters of a thread's name in a header, and of a model's name
+REMEMBERED_LOCKS = 256  # of threads, each of which is compacted once at a time
+
+LEAST_NOTES = 1_024  # tokens that notes may always have, if a client asks for a compaction
+NOTES_SHARE = 0.25  # of the history's tokens, that such notes may have of a longer history
 
 NOT_UNDERSTOOD = "a message was not understood; the request is sent on as it came"
 
 
-def _is_reference(item: Any) -> bool:
-    """Return whether an item only names one that its server holds."""
-    return isinstance(item, dict) and item.get("type") == "item_reference"
+class MessageNotUnderstood(Exception):
+    """A message of a request cannot be read; the text says why."""
 
 
-class Fitter:
+class RequestFitter:
     """Read requests, make them fit, write what is sent, and keep the progress of each thread."""
 
     def __init__(
@@ -69,364 +93,689 @@ class Fitter:
         config: SummarizationConfig,
         work: Work | None = None,
     ) -> None:
-        self._archive, self._settings = archive, settings
+        self._archive = archive
+        self._settings = settings
         self.health = ArchiveHealth(archive)
+        self.threads = ThreadIndex(archive, self.health)
         self._bodies = Bodies()
         self._models = Models(settings, config, archive)
         self._work = work or Work(archive, self._models)
-        self.places, self._originals = Places(archive, self.health), Originals(archive)
+        self._originals = OriginalMessages(archive)
         self._held = HeldHistories(archive)
-        self._holds = not config.redact  # what is held is kept as it was sent
-        self.compacts = self._holds and settings.compaction == "here"  # for those who ask for it
-        self._recall = Recall(settings.recall_tokens)
-        self._locks, self._turn = BoundedCache[Scope, asyncio.Lock](256), asyncio.Semaphore(1)
+        # What is held is kept as it was sent, which nobody wants who redacts.
+        self._holds_histories = not config.redact
+        self.compacts_on_request = self._holds_histories and settings.compaction == "here"
+        self._recall = RecallForRequests(settings.recall_tokens)
+        self._locks = BoundedCache[Scope, asyncio.Lock](REMEMBERED_LOCKS)
+        self._one_computation = asyncio.Semaphore(1)
 
-    async def in_turn(self, call: Callable[..., None], *args: Any) -> None:
+    async def in_turn(self, call: Callable[..., T], *args: Any) -> T:
         """Make a call that computes for long in a thread, and no other one at the same time.
 
         Beside many of them the event loop, and small requests with it, would get no turn.
         """
-        async with self._turn:
+        async with self._one_computation:
             thread = asyncio.ensure_future(asyncio.to_thread(call, *args))
             try:
-                await asyncio.shield(thread)
+                return await asyncio.shield(thread)
             finally:  # if its client goes, it computes on all the same
                 await asyncio.wait({thread})
 
     @contextmanager
-    def _refusing(self, x: Exchange) -> Iterator[None]:
-        """Turn errors of the engine into refusals; a message that is not understood goes on."""
+    def _explaining_errors(self) -> Iterator[None]:
+        """Turn errors of the engine into a `Refusal`, or into `MessageNotUnderstood`."""
         try:
             yield
         except ArchiveError as error:
             self.health.note_failure()
-            why = f"the archive is not there just now: {error}"
-            raise Refusal(503, why, reason="archive") from None
+            reason = f"the archive is not there just now: {error}"
+            raise Refusal(503, reason, reason="archive") from None
         except RecursionError:
             raise Refusal(400, "the request is nested too deeply; send less of it") from None
         except UNREADABLE as error:
-            if x.filled or x.compacts:
-                raise Refusal(400, f"a message is not understood: {error}") from None
-            x.note = NOT_UNDERSTOOD
-            x.trail, x.view, x.due = None, None, False
+            raise MessageNotUnderstood(str(error)) from None
 
     # Read
 
-    def is_soon_read(self, x: Exchange) -> bool:
+    def is_soon_read(self, request: ClientRequest) -> bool:
         """Return whether little is new since a request for which nothing was due."""
-        known = self._bodies.known(x.tenant, x.raw, x.route.protocol.field)
-        return bool(known and known.quiet and len(x.raw) - len(known.raw) + known.start < LARGE)
+        field = request.route.protocol.field
+        earlier = self._bodies.remembered(request.tenant, request.raw, field)
+        if earlier is None or not earlier.was_quiet:
+            return False
+        new_bytes = len(request.raw) - len(earlier.history.prefix)
+        return new_bytes + earlier.history.start < LARGE_BODY
 
-    def read(self, x: Exchange) -> None:
-        """Read a request, measure it, and find its thread. Raises Refusal."""
-        x.named, x.note, x.content = x.headers.get(THREAD, ""), "", x.raw
-        if THREAD in x.headers and not 0 < len(x.named) <= LONGEST_NAME:
-            raise Refusal(400, f"{THREAD} is a name of up to {LONGEST_NAME} characters")
-        protocol = x.route.protocol
-        x.body = self._bodies.read(x.tenant, x.raw, protocol.field)
-        body, x.body.fields = x.body.fields, {}  # what is remembered of a body is its history
-        x.streamed = body.get("stream") is True and not x.route.counts
-        x.model = str(body.get("model") or x.route.model)[:LONGEST_NAME]
-        x.given, x.compacts = asked_of(x.route.name, body) if self.compacts else (body, False)
-        items = protocol.history(body) if protocol is RESPONSES else ()
-        if body.get("conversation") or any(map(_is_reference, items)):
-            x.state = "upstream"
-            return
-        with self._refusing(x):
-            parent, of_item = body.get("previous_response_id"), ""
-            if isinstance(parent, str) and parent and protocol is RESPONSES:
-                held = self._held.find(x.tenant, parent) if self._holds else None
-                x.pending = ""
-                if held is None:
-                    x.state = "upstream"
-                    if self._holds and self._held.is_pending(x.tenant, parent):
-                        x.pending = parent
-                    return
-                x.state, x.held, x.named = "held", held, held.thread
-                x.given = {k: v for k, v in x.given.items() if k != "previous_response_id"}
-            x.history = [*x.held.messages, *protocol.history(x.given)]
-            if protocol is RESPONSES:
-                x.history, of_item = self._held.expanded(x.tenant, x.history)
-            x.named, x.filled = x.named or of_item, x.given is not body or bool(of_item)
-            if x.history:
-                self._measure(x)
-            elif body.get(protocol.field):
-                x.note = NOT_UNDERSTOOD
+    def read(self, request: ClientRequest) -> ReadRequest:
+        """Read a request, measure it, and find its thread.
 
-    def _measure(self, x: Exchange) -> None:
-        """Find the thread of a history; `due` says that it must be compacted."""
-        protocol = x.route.protocol
-        x.learned = self._models.learned(x.tenant, x.model)
-        betas = x.headers.getlist("anthropic-beta")
-        window = self._models.window(x.model, x.learned, betas)
-        x.sizes, meter = (x.model, window, None), self._models.meter(x.model)
-        read_marks = partial(self._work.marks, x.model, protocol.name) if x.large else None
-        x.trail = trail_of(x.history, protocol.name, meter, x.body.trail, read_marks)
-        x.body.trail = x.trail
-        x.tokens = x.sent = x.trail.tokens
-        if meter.counts_lists:
-            x.tokens = x.sent = meter.whole(x.history)
-        if x.compacts:
-            most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE))
-            x.sizes = (x.model, window, most)
-        x.engine = engine = self._models.engine(*x.sizes)
-        x.fixed = self._models.beside(protocol, x.given, meter)
-        x.room = self._models.room(x.given, window, x.fixed)
-        x.beside = x.fixed if window is None or x.room is None else window - x.room.budget
-        x.hint = hint_of(x.headers, x.given)
-        if x.named:
-            x.match = self.places.named(x.tenant, x.named, x.trail)
+        Raises:
+            Refusal: it cannot be read, or the archive cannot.
+        """
+        return self._read(request, is_large=False)
+
+    def read_large(self, request: ClientRequest) -> ReadRequest:
+        """Read a request whose messages take long to read: where the summaries are written."""
+        return self._read(request, is_large=True)
+
+    def _read(self, request: ClientRequest, *, is_large: bool) -> ReadRequest:
+        header_thread = _named_thread(request.headers)
+        field = request.route.protocol.field
+        body = self._bodies.read(request.tenant, request.raw, field)
+        read = self._first_look(request, body, header_thread)
+        try:
+            with self._explaining_errors():
+                read = self._with_history(request, read)
+            if read.history:
+                with self._explaining_errors():
+                    conversation = self._conversation(request, read, body, is_large)
+                note = NO_WINDOW if _lacks_a_window(conversation) else read.note
+                read = replace(read, conversation=conversation, note=note)
+            elif read.state != "upstream" and body.fields.get(field):
+                read = replace(read, note=NOT_UNDERSTOOD)
+        except MessageNotUnderstood as error:
+            _check_may_go_on(read, error)
+            read = replace(read, conversation=None, note=NOT_UNDERSTOOD)
+        fingerprinted = read.conversation.fingerprinted if read.conversation else None
+        was_quiet = read.conversation is not None and not read.conversation.is_due
+        self._bodies.remember(request.tenant, field, body, fingerprinted, was_quiet=was_quiet)
+        return read
+
+    def _first_look(self, request: ClientRequest, body: ParsedBody, thread: str) -> ReadRequest:
+        """Return what a body's fields say, its history apart."""
+        fields = body.fields
+        asks_for_compaction = False
+        if self.compacts_on_request:
+            fields, asks_for_compaction = without_trigger(request.route.name, fields)
+        return ReadRequest(
+            fields=fields,
+            model=str(body.fields.get("model") or request.route.model)[:LONGEST_NAME],
+            is_streamed=body.fields.get("stream") is True and not request.route.counts,
+            has_odd_numbers=body.has_odd_numbers,
+            asks_for_compaction=asks_for_compaction,
+            thread=thread,
+            is_rewritten=fields is not body.fields,
+        )
+
+    def _with_history(self, request: ClientRequest, read: ReadRequest) -> ReadRequest:
+        """Return a request with its whole history, also of what the client leaves to a server."""
+        protocol = request.route.protocol
+        sent = protocol.history(read.fields)
+        if protocol is not RESPONSES:
+            is_elsewhere = bool(read.fields.get("conversation"))
+            return replace(read, state="upstream") if is_elsewhere else replace(read, history=sent)
+        if read.fields.get("conversation") or any(map(_is_reference, sent)):
+            return replace(read, state="upstream")
+        parent = read.fields.get("previous_response_id")
+        if isinstance(parent, str) and parent:
+            held = self._held.find(request.tenant, parent) if self._holds_histories else None
+            if held is None:
+                is_pending = self._holds_histories and self._held.is_pending(request.tenant, parent)
+                return replace(
+                    read, state="upstream", pending_response=parent if is_pending else ""
+                )
+            fields = {k: v for k, v in read.fields.items() if k != "previous_response_id"}
+            read = replace(
+                read,
+                fields=fields,
+                state="held",
+                held=held,
+                thread=held.thread,
+                is_rewritten=True,
+            )
+        history, item_thread = self._held.expand_items(request.tenant, [*read.held.messages, *sent])
+        return replace(
+            read,
+            history=history,
+            thread=read.thread or item_thread,
+            is_rewritten=read.is_rewritten or bool(item_thread),
+        )
+
+    def _conversation(
+        self, request: ClientRequest, read: ReadRequest, body: ParsedBody, is_large: bool
+    ) -> Conversation:
+        """Measure a history, and find its thread and what its client has cleared or dropped."""
+        protocol = request.route.protocol.name
+        fingerprinted = fingerprint_history(
+            read.history,
+            protocol,
+            self._models.meter(read.model),
+            previous=body.continued.fingerprinted if body.continued else None,
+            read=partial(self._work.fingerprints, read.model, protocol) if is_large else None,
+        )
+        measured = self._measured(request, read, fingerprinted)
+        hint = hint_of(request.headers, read.fields)
+        if read.thread:
+            match = self.threads.find_named(request.tenant, read.thread, fingerprinted)
         else:
-            x.match = self.places.find(x.tenant, x.trail, x.hint)
-        self._restore(x)
-        history = HistoryContext(engine, x.scope, budget_of(engine.policy, x.room))
-        count = len(x.history) + len(x.dropped.messages)
-        quiet = history.is_quiet(Size(x.tokens + x.dropped.tokens, count), None)
-        x.due = bool(x.match.head or x.compacts or not quiet)
-        x.body.quiet = not x.due
-        if not x.room and all(clause.fraction for clause in engine.policy.trigger):
-            x.note = NO_WINDOW
-
-    def _restore(self, x: Exchange) -> None:
-        """Find what the client has cleared, and what the former thread has compacted."""
-        assert x.trail is not None
-        source, head = x.scope, x.match.head
-        if x.match.left:
-            source = scope_of(x.tenant, x.match.left)
+            match = self.threads.find(request.tenant, fingerprinted, hint)
+        scope = scope_of(request.tenant, match.thread)
+        joined = Joined(fingerprinted.fingerprints)
+        if not read.asks_for_compaction and not read.state:
+            # A client that names its thread says that the history goes on from what was there.
+            least_shared = 1 if read.thread else LEAST_SHARED
+            joined = self._originals.join(
+                scope, fingerprinted.fingerprints, least_shared=least_shared
+            )
+            if read.thread and joined.continues:
+                match = replace(match, continues=True)
+        # A thread that was left is where the originals are, until its compactions are copied.
+        source = scope
+        head = match.head
+        if match.left_thread:
+            source = scope_of(request.tenant, match.left_thread)
             head = self._archive.pointer(source) or ""
-        marks = x.trail.marks
-        if not x.compacts and not x.state:
-            marks, x.dropped = self._originals.slid(x.scope, marks)
-        x.plain, x.short, x.marks = self._originals.restored(source, head, x.trail, marks)
-        if x.marks is not marks:  # calls that are known again are sent with their results
-            pairs = zip(marks, x.marks, x.history, x.plain, strict=True)
-            x.history = [whole if was.name != now.name else came for now, was, came, whole in pairs]
-        if not x.route.counts:
-            self._remember(x)
-        if x.match.left:
-            fitting = fold(self._archive.chain(source), read_messages(x.plain)).chain
-            if fitting:
-                x.left, x.match = (source, fitting[-1].id), replace(x.match, head="copied")
+        restored = self._originals.restore(source, head, fingerprinted, joined.fingerprints)
+        copied_from = None
+        if match.left_thread:
+            chain = fold(self._archive.chain(source), read_messages(restored.messages)).chain
+            if chain:
+                copied_from = (source, chain[-1].id)
+                match = replace(match, head="copied")
+        conversation = Conversation(
+            fingerprinted=fingerprinted,
+            sent=_with_results_known_again(read.history, joined.fingerprints, restored),
+            match=match,
+            scope=scope,
+            is_named=bool(read.thread),
+            hint=hint,
+            copied_from=copied_from,
+            originals=restored.messages,
+            shortened=restored.shortened,
+            fingerprints=restored.fingerprints,
+            dropped=joined.dropped,
+            measured=measured,
+            is_due=(
+                bool(match.head)
+                or read.asks_for_compaction
+                or not _is_quiet(read.history, measured, scope, joined.dropped)
+            ),
+        )
+        if not request.route.counts:
+            missing = joined.suspected if joined.suspected.messages else joined.dropped
+            self._remember(conversation, missing)
+        return conversation
 
-    def _remember(self, x: Exchange) -> None:
-        """Remember what the client has sent, and has dropped."""
-        marks = x.dropped.put_back(x.marks, x.dropped.marks)
-        plain = x.dropped.put_back(x.plain, x.dropped.messages)
-        self._originals.remember(x.scope, marks, plain, x.dropped.own)
+    def _measured(
+        self, request: ClientRequest, read: ReadRequest, fingerprinted: FingerprintedHistory
+    ) -> MeasuredHistory:
+        """Measure a history beside the window of its model."""
+        learned = self._models.learned(request.tenant, read.model)
+        betas = request.headers.getlist("anthropic-beta")
+        window = self._models.window(read.model, learned, betas)
+        meter = self._models.meter(read.model)
+        tokens = meter.whole(read.history) if meter.counts_lists else fingerprinted.tokens
+        max_notes = max(LEAST_NOTES, int(tokens * NOTES_SHARE))
+        engine_key = EngineKey(read.model, window, max_notes if read.asks_for_compaction else None)
+        fixed_tokens = self._models.fixed_tokens(request.route.protocol, read.fields, meter)
+        room = self._models.room(read.fields, window, fixed_tokens)
+        reserved_tokens = fixed_tokens
+        if window is not None and room is not None:
+            reserved_tokens = window - room.budget
+        return MeasuredHistory(
+            tokens=tokens,
+            engine_key=engine_key,
+            engine=self._models.engine(*engine_key),
+            learned=learned,
+            room=room,
+            fixed_tokens=fixed_tokens,
+            reserved_tokens=reserved_tokens,
+        )
+
+    def _remember(self, conversation: Conversation, dropped: Dropped) -> None:
+        """Remember what a client has sent, and has dropped."""
+        self._originals.remember(
+            conversation.scope,
+            dropped.put_back(conversation.fingerprints, dropped.fingerprints),
+            dropped.put_back(conversation.originals, dropped.messages),
+            dropped.substitutes,
+        )
 
     # Fit
 
-    async def fit(self, x: Exchange) -> None:
-        """Compact a history for which that is due, and write what is sent. Raises Refusal.
+    def unchanged(self, request: ClientRequest, read: ReadRequest) -> Sending:
+        """Return a request as it is sent if nothing need be done with it."""
+        conversation = read.conversation
+        return Sending(
+            content=request.raw,
+            tokens=conversation.measured.tokens if conversation is not None else 0,
+            dropped=conversation.dropped if conversation is not None else Dropped(),
+            note=read.note,
+        )
+
+    async def fit(self, request: ClientRequest, read: ReadRequest) -> Sending:
+        """Compact a history for which that is due, and write what is sent.
 
         On an event loop one compaction computes at a time, and none while it waits for its model.
-        """
-        x.fitting = True
-        with self._refusing(x):
-            if x.left is not None:
-                await asyncio.to_thread(self._originals.copy, x.left[0], x.scope, x.left[1])
-            if x.due:
-                await self._compact(x)
-            await self.in_turn(self._write, x)
-        x.fitting = False
 
-    async def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
-        """Put the thread's compactions in force, and compact what does not fit."""
-        assert x.engine is not None
-        assert x.trail is not None
-        room = smaller or budget_of(x.engine.policy, x.room)
-        now = smaller is None and x.compacts
+        Raises:
+            Refusal: the archive fails, or a request that must be rewritten is not understood.
+        """
+        sending = self.unchanged(request, read)
+        conversation = read.conversation
+        if conversation is None:
+            return sending
+        try:
+            with self._explaining_errors():
+                if conversation.copied_from is not None:
+                    source, head = conversation.copied_from
+                    await asyncio.to_thread(self._originals.copy, source, conversation.scope, head)
+                if conversation.is_due:
+                    room = budget_of(
+                        conversation.measured.engine.policy, conversation.measured.room
+                    )
+                    sending = await self._compact(
+                        request, conversation, sending, room, is_forced=read.asks_for_compaction
+                    )
+                if sending.stuck_reason:
+                    return sending
+                return await self.in_turn(self._written, request, read, conversation, sending)
+        except MessageNotUnderstood as error:
+            _check_may_go_on(read, error)
+            as_it_came = self.unchanged(request, read)
+            return replace(as_it_came, note=NOT_UNDERSTOOD, is_understood=False)
+
+    async def _compact(
+        self,
+        request: ClientRequest,
+        conversation: Conversation,
+        sending: Sending,
+        room: Window | None,
+        *,
+        is_forced: bool = False,
+    ) -> Sending:
+        """Put the thread's compactions in force, and compact what does not fit the room.
+
+        What is returned is not written yet.
+        """
+        dropped = sending.dropped
         # A client that gives up and sends its request again waits for the compaction under way.
-        gone, goes_on = x.dropped.messages, x.match.goes_on
-        plain, short = (x.dropped.put_back(one, gone) for one in (x.plain, x.short))
-        async with self._locks.get_or_make(x.scope, asyncio.Lock):
-            made = await self._work.compact(x.sizes, x.scope, room, plain, short, now, goes_on)
-        result = made.result
-        over = room is not None and result.tokens_after > room.budget
+        async with self._locks.get_or_make(conversation.scope, asyncio.Lock):
+            compacted = await self._work.compact(
+                conversation.measured.engine_key,
+                conversation.scope,
+                room,
+                dropped.put_back(conversation.originals, dropped.messages),
+                dropped.put_back(conversation.shortened, dropped.messages),
+                is_forced,
+                conversation.match.continues,
+            )
+        result = compacted.result
+        exceeds_room = room is not None and result.tokens_after > room.budget
+        note = sending.note
+        if exceeds_room and result.failed == "archive":
+            raise ArchiveError(f"{result.reason}; send the request again")
         if result.record is not None:
             self.health.note_success()
-        elif result.failed == "archive" and not over:  # else the error below is noted
+        elif result.failed == "archive":
             self.health.note_failure()
-            x.note = x.note or f"nothing was compacted: {result.reason}"
-        if over and result.failed == "archive":
-            raise ArchiveError(f"{result.reason}; send the request again")
-        shown = self._shown(x, made)
-        read = x.dropped.put_back(x.trail.messages, gone)
-        came = x.dropped.put_back(x.history, gone)
-        result.messages[:] = [read[one] if isinstance(one, int) else one for one in shown]
-        view = [came[one] if isinstance(one, int) else one for one in shown]
-        same = len(view) == len(x.history) and all(map(is_, view, x.history))
-        x.view, x.result = None if same else view, result
-        x.head = made.head
-        x.spare = None if room is None else room.budget - x.sent
-        x.compactions += result.record is not None
-        if x.head and (x.named or x.head != x.match.head):
-            await self.in_turn(self._noted, x)
-        self._forget_covered(x, made)
-        # What may leave has left, and is known for it when the client comes back.
-        if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
-            beside = f" (instructions, tools and room for the answer take {x.beside:,})"
-            said = f"{result.reason}{beside if x.beside else ''}"
-            raise Refusal(400, said, TOO_LONG)
+            note = note or f"nothing was compacted: {result.reason}"
 
-    def _shown(self, x: Exchange, made: Compacted) -> list[Any]:
-        """Return what is sent of a view: of what the client has dropped no more than it sends.
+        if compacted.head and (conversation.is_named or compacted.head != conversation.match.head):
+            await self.in_turn(
+                self._note_compaction, request, conversation, dropped, compacted.head
+            )
+        still_dropped = _not_covered(dropped, compacted)
+        if len(still_dropped.messages) < len(dropped.messages):
+            self._remember(conversation, still_dropped)
+        # Even where it is stuck, what may leave has left, and is known when the client comes back.
+        is_stuck = exceeds_room or result.outcome == "stuck"
+        refuses = is_stuck and self._settings.on_stuck == "refuse"
+        view = _view_to_send(conversation, dropped, compacted)
+        return replace(
+            sending,
+            tokens=view.tokens,
+            note=note,
+            view=view.messages,
+            result=replace(result, messages=view.messages_as_read),
+            head=compacted.head,
+            dropped=still_dropped,
+            free_tokens=None if room is None else room.budget - view.tokens,
+            stuck_reason=_stuck_reason(result.reason, conversation) if refuses else "",
+            compactions=sending.compactions + (result.record is not None),
+        )
 
-        Before anything is covered, that is nothing: who sends little is to pay for little.
+    async def again(
+        self,
+        request: ClientRequest,
+        read: ReadRequest,
+        sending: Sending,
+        refusal: RefusedByUpstream,
+    ) -> Sending | None:
+        """Return a refused request in a form that the upstream may take; None for none."""
+        conversation = read.conversation
+        if conversation is None or not sending.is_understood:
+            return None
+        if is_overflow(refusal, read.fields):
+            try:
+                smaller = await self._shrink(request, conversation, sending, refusal)
+            except (Refusal, ConspectusError) as error:
+                logger.warning("a refused request could not be made smaller: %s", error)
+                return None
+            if smaller is None:
+                return None
+            return await self.in_turn(self._written, request, read, conversation, smaller)
+        if sending.view is None:
+            return None
+        learned = conversation.measured.learned
+        form = form_asked_for(
+            str(refusal), learned.forms, read.fields.get("thinking"), self._models.alternate_roles
+        )
+        if not form:
+            return None
+        learned.forms.add(form)
+        return await self.in_turn(self._written, request, read, conversation, sending)
+
+    async def _shrink(
+        self,
+        request: ClientRequest,
+        conversation: Conversation,
+        sending: Sending,
+        refusal: RefusedByUpstream,
+    ) -> Sending | None:
+        """Make a request smaller that was refused as too long; None if that is impossible.
+
+        What is returned is not written yet.
+
+        Raises:
+            Refusal: nothing makes it fit.
+            ArchiveError: the archive cannot be read or written.
         """
-        start, count = x.dropped.start, len(x.dropped.messages)
-        again = [one for one in made.view if isinstance(one, int) and 0 <= one - start < count]
-        tokens = sum(x.dropped.marks[one - start].tokens for one in again)
-        x.sent = made.result.tokens_after
-        if not again or (made.head and tokens <= x.tokens):
-            return made.view
-        x.sent -= tokens
-        left_out = {*again}
-        return [one for one in made.view if not (isinstance(one, int) and one in left_out)]
-
-    def _forget_covered(self, x: Exchange, made: Compacted) -> None:
-        """Forget what the client has dropped, as far as records cover it."""
-        start, there = x.dropped.start, {one for one in made.view if isinstance(one, int)}
-        rows = zip(x.dropped.marks, x.dropped.messages, strict=True)
-        left = [row for at, row in enumerate(rows, start) if at in there]
-        if len(left) < len(x.dropped.messages):
-            marks, messages = [row[0] for row in left], [row[1] for row in left]
-            x.dropped = replace(x.dropped, marks=marks, messages=messages)
-            self._remember(x)
+        reserved = conversation.measured.reserved_tokens
+        learned = conversation.measured.learned
+        sent_tokens = sending.tokens + sending.recalled_tokens
+        refusals = sending.refusals.and_again(sent_tokens, reserved, refusal)
+        if refusals.tries > TRIES:
+            return None
+        # That a proxy takes no more bytes says nothing of the model.
+        is_of_bytes = refusal.status_code == 413 and "token" not in str(refusal).lower()
+        if not is_of_bytes and (refusals.named or conversation.measured.room is None):
+            largest_history = refusals.having_tried(refusals.budget, sent_tokens).most
+            learned.refused = largest_history + reserved
+        smaller = await self._compact(
+            request,
+            conversation,
+            replace(sending, refusals=refusals),
+            Window(refusals.budget + reserved, reserved),
+        )
+        if smaller.stuck_reason:
+            raise Refusal(400, smaller.stuck_reason, TOO_LONG)
+        if smaller.tokens >= sent_tokens:
+            return None
+        note = f"the upstream refused {sent_tokens + reserved:,} tokens, so fewer were sent again"
+        if learned.refused:
+            note += f"; the window of this model counts as {learned.refused:,} from now on"
+        return replace(smaller, note=note)
 
     # Keep
 
-    def _noted(self, x: Exchange) -> None:
+    def _note_compaction(
+        self, request: ClientRequest, conversation: Conversation, dropped: Dropped, head: str
+    ) -> None:
         """Note what a new record covers; its client may have gone, and sends the same again.
 
         The process that has made it may have ended before it said so.
         """
-        marks = x.dropped.put_back(x.marks, x.dropped.marks)
-        plain = x.dropped.put_back(x.plain, x.dropped.messages)
-        self._originals.cover(x.scope, x.head, marks, plain)
-        self.settle(x)
-        self.places.write()
-        add_tenant(self._archive, x.tenant)
+        self._originals.note_covered(
+            conversation.scope,
+            head,
+            dropped.put_back(conversation.fingerprints, dropped.fingerprints),
+            dropped.put_back(conversation.originals, dropped.messages),
+        )
+        self.note_progress(request, conversation, head)
+        self.threads.write()
+        add_tenant(self._archive, request.tenant)
 
-    def settle(self, x: Exchange) -> bool:
-        """Note how far the thread has come; False if that need not be written."""
-        if x.trail is None or (x.named and not x.head):
+    def note_progress(self, request: ClientRequest, conversation: Conversation, head: str) -> bool:
+        """Note how far the thread has come; False if that need not be written.
+
+        `head` is the id of the record in force; empty for none.
+        """
+        match = conversation.match
+        fingerprinted = conversation.fingerprinted
+        if conversation.is_named and not head:
             return False
-        if (x.match.tail, x.match.head) == (x.trail.answered[-TAIL:], x.head):
+        if head == match.head and match.tail == fingerprinted.answered_names[-TAIL_LENGTH:]:
             return False
-        if x.named:
-            self.places.keep_named(x.tenant, x.match, x.trail, x.head)
+        if conversation.is_named:
+            self.threads.note_named(request.tenant, match.thread, fingerprinted, head)
         else:
-            self.places.keep(x.tenant, x.match, x.trail, x.head, x.hint)
+            hint = conversation.hint
+            self.threads.note(request.tenant, match.thread, fingerprinted, head, hint)
         return True
 
-    def see_usage(self, x: Exchange, reported: int) -> None:
-        """Learn from the input tokens that an upstream reports for an answered request."""
-        sent = x.sent + x.recalled + x.fixed
-        if LEAST <= reported < CUT * sent and x.trail is not None and x.engine is not None:
-            entries = read_messages(x.result.messages if x.result else x.trail.messages)
-            texts = (one.text for one in entries if one.role != "assistant")
-            sent = x.fixed + sum(map(x.engine.meter.text, texts))  # which no upstream leaves out
-        x.learned.see_usage(sent, reported, x.model)
-
-    def keeps(self, x: Exchange) -> bool:
-        """Return whether a later request may name the response."""
-        stored = x.given.get("store") is not False and not x.route.counts
-        return self._holds and stored and x.route.protocol is RESPONSES
-
-    def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
-        """Keep a response that a later request may name."""
-        self._keep(x, response, [*x.route.protocol.history(x.given), *output])
-
-    def keep_pending(self, x: Exchange, response: str) -> None:
-        """Keep a response that its upstream makes in the background, without its output."""
-        self._keep(x, response, x.route.protocol.history(x.given), pending=True)
-
-    def _keep(
-        self, x: Exchange, response: str, new: Sequence[Any], *, pending: bool = False
+    def see_usage(
+        self, conversation: Conversation, sending: Sending, model: str, reported: int
     ) -> None:
-        held = replace(x.held, thread=x.match.thread)
-        with self._logging("a response could not be kept"):
-            self._held.keep(x.tenant, held, response, new, pending=pending)
+        """Learn from the input tokens that an upstream reports for an answered request."""
+        fixed = conversation.measured.fixed_tokens
+        sent = sending.tokens + sending.recalled_tokens + fixed
+        if LEAST_WINDOW <= reported < SILENT_CUT_SHARE * sent:
+            result = sending.result
+            messages = result.messages if result else conversation.fingerprinted.messages
+            entries = read_messages(messages)
+            texts = [entry.text for entry in entries if entry.role != "assistant"]
+            # This much no upstream leaves out.
+            sent = fixed + sum(map(conversation.measured.engine.meter.text, texts))
+        conversation.measured.learned.see_usage(sent, reported, model)
+
+    def keeps(self, request: ClientRequest, read: ReadRequest) -> bool:
+        """Return whether a later request may name the response."""
+        is_stored = read.fields.get("store") is not False and not request.route.counts
+        return self._holds_histories and is_stored and request.route.protocol is RESPONSES
+
+    def keep_response(
+        self, request: ClientRequest, read: ReadRequest, response: str, output: list[Any]
+    ) -> None:
+        """Keep a response that a later request may name."""
+        new_messages = [*request.route.protocol.history(read.fields), *output]
+        with self._logging_failure("a response could not be kept"):
+            self._held.keep(request.tenant, _held_in_thread(read), response, new_messages)
+
+    def keep_pending(self, request: ClientRequest, read: ReadRequest, response: str) -> None:
+        """Keep a response that its upstream makes in the background, without its output."""
+        new_messages = request.route.protocol.history(read.fields)
+        with self._logging_failure("a response could not be kept"):
+            self._held.keep(
+                request.tenant, _held_in_thread(read), response, new_messages, pending=True
+            )
 
     def complete_response(self, tenant: str, response: str, output: list[Any]) -> None:
         """Keep the output of a response that was made in the background."""
-        with self._logging("a response could not be kept"):
+        with self._logging_failure("a response could not be kept"):
             self._held.complete(tenant, response, output)
 
     def delete_response(self, tenant: str, response: str) -> None:
         """Drop what is held of a response that its upstream holds no more."""
-        with self._logging("a deleted response could not be dropped"):
+        with self._logging_failure("a deleted response could not be dropped"):
             self._held.delete(tenant, response)
 
     @contextmanager
-    def _logging(self, what: str) -> Iterator[None]:
+    def _logging_failure(self, what_failed: str) -> Iterator[None]:
         """Log a failure of the archive: the answer of the upstream stands all the same."""
         try:
             yield
         except ArchiveError as error:
             self.health.note_failure()
-            logger.warning("%s: %s", what, error)
+            logger.warning("%s: %s", what_failed, error)
 
     # Write
 
-    def _write(self, x: Exchange) -> None:
+    def _written(
+        self,
+        request: ClientRequest,
+        read: ReadRequest,
+        conversation: Conversation,
+        sending: Sending,
+    ) -> Sending:
         """Write the bytes to send, or the endpoint's own answer."""
-        if x.trail is None or x.engine is None:
-            return
-        protocol, view, body = x.route.protocol, x.view, x.given
-        if x.compacts and x.result is not None:
-            name = f"cmp_{secrets.token_hex(12)}"
-            self._held.keep(x.tenant, Held(x.match.thread), name, view or x.plain)
-            x.answer = answer_of(x.route.name, x.model, name, x.result.cost, stream=x.streamed)
-            return
+        if read.asks_for_compaction and sending.result is not None:
+            return self._with_compaction_answer(request, read, conversation, sending)
+        protocol = request.route.protocol
+        fields = read.fields
+        view = sending.view
+        if view is None and not read.is_rewritten:
+            return sending
+        messages: Sequence[Any] = conversation.sent
         if view is not None:
-            x.recalled = 0
-            if self._settings.recall != "off" and x.head:
-                search = partial(self._work.search, x.model)
-                view, x.recalled = self._recall.shown(
-                    x.scope, x.head, x.plain, view, x.engine.meter, x.spare, search
-                )
-            alternates = x.result is not None and x.result.alternates
-            forms = self._models.forms(x.model, x.learned, alternates)
-            view, body, x.betas = formed(protocol.name, view, body, forms)
-        if view is not None or x.filled:
-            whole = {**body, protocol.field: x.history if view is None else view}
-            x.content = written(whole, odd=x.body.odd)
+            messages, recalled_tokens = self._with_recalled(read.model, conversation, sending)
+            alternates = sending.result is not None and sending.result.alternates
+            forms = self._models.forms(read.model, conversation.measured.learned, alternates)
+            messages, fields, betas = in_forms(protocol.name, messages, fields, forms)
+            sending = replace(sending, recalled_tokens=recalled_tokens, betas=betas)
+        body = {**fields, protocol.field: messages}
+        return replace(sending, content=to_json(body, has_odd_numbers=read.has_odd_numbers))
 
-    async def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
-        """Write a refused request in a form that the upstream may take; False for none."""
-        if x.trail is None:
-            return False
-        if is_overflow(refusal, x.given):
-            try:
-                smaller = await self._shrink(x, refusal)
-            except (Refusal, ConspectusError) as error:
-                logger.warning("a refused request could not be made smaller: %s", error)
-                return False
-        else:
-            thinking, alternate = x.given.get("thinking"), self._models.alternate_roles
-            known = x.learned.forms
-            form = form_of(str(refusal), known, thinking, alternate) if x.view is not None else ""
-            smaller = bool(form)
-            known |= {form} if form else set()
-        if smaller:
-            await self.in_turn(self._write, x)
-        return smaller
+    def _with_compaction_answer(
+        self,
+        request: ClientRequest,
+        read: ReadRequest,
+        conversation: Conversation,
+        sending: Sending,
+    ) -> Sending:
+        """Answer with one item, and keep what it stands for."""
+        assert sending.result is not None
+        name = f"cmp_{secrets.token_hex(12)}"
+        messages = sending.view or conversation.originals
+        self._held.keep(request.tenant, Held(conversation.match.thread), name, messages)
+        answer = compaction_answer(
+            request.route.name, read.model, name, sending.result.cost, stream=read.is_streamed
+        )
+        return replace(sending, own_answer=answer)
 
-    async def _shrink(self, x: Exchange, error: Exception) -> bool:
-        """Make a refused request smaller; False if that is impossible."""
-        sent = x.sent + x.recalled
-        x.refused = x.refused.and_again(sent, x.beside, error)
-        if x.refused.tries > TRIES:
-            return False
-        # That a proxy takes no more bytes says nothing of the model.
-        of_bytes = getattr(error, "status_code", None) == 413 and "token" not in str(error).lower()
-        if not of_bytes and (x.refused.named or x.room is None):
-            most = x.refused.having_tried(x.refused.budget, sent).most
-            x.learned.refused = most + x.beside
-        await self._compact(x, Window(x.refused.budget + x.beside, x.beside))
-        x.note = f"the upstream refused {sent + x.beside:,} tokens, so fewer were sent again"
-        if x.learned.refused:
-            x.note += f"; the window of this model counts as {x.learned.refused:,} from now on"
-        return x.sent < sent
+    def _with_recalled(
+        self, model: str, conversation: Conversation, sending: Sending
+    ) -> tuple[list[Any], int]:
+        """Return a view with originals that the user's newest message needs, and their tokens."""
+        assert sending.view is not None
+        if self._settings.recall == "off" or not sending.head:
+            return sending.view, 0
+        return self._recall.add_to(
+            sending.view,
+            conversation.scope,
+            sending.head,
+            history=conversation.originals,
+            meter=conversation.measured.engine.meter,
+            free_tokens=sending.free_tokens,
+            search=partial(self._work.search, model),
+        )
+
+
+def _named_thread(headers: Headers) -> str:
+    """Return the thread that a client names; empty for none. Raises Refusal."""
+    thread = headers.get(THREAD_HEADER, "")
+    if THREAD_HEADER in headers and not 0 < len(thread) <= LONGEST_NAME:
+        raise Refusal(400, f"{THREAD_HEADER} is a name of up to {LONGEST_NAME} characters")
+    return thread
+
+
+def _is_reference(item: Any) -> bool:
+    """Return whether an item only names one that its server holds."""
+    return isinstance(item, dict) and item.get("type") == "item_reference"
+
+
+def _check_may_go_on(read: ReadRequest, error: MessageNotUnderstood) -> None:
+    """Refuse a request that is not understood, if it cannot be sent on as it came."""
+    if read.is_rewritten or read.asks_for_compaction:
+        raise Refusal(400, f"a message is not understood: {error}") from None
+
+
+def _is_quiet(
+    history: Sequence[Any], measured: MeasuredHistory, scope: Scope, dropped: Dropped
+) -> bool:
+    """Return whether nothing is due for a history, with what its client has dropped."""
+    room = budget_of(measured.engine.policy, measured.room)
+    size = Size(measured.tokens + dropped.tokens, len(history) + len(dropped.messages))
+    return HistoryContext(measured.engine, scope, room).is_quiet(size, None)
+
+
+def _with_results_known_again(
+    history: Sequence[Any], fingerprints: Sequence[Fingerprint], restored: Restored
+) -> Sequence[Any]:
+    """Return a history with calls in the place of what is left of them.
+
+    Their results are known again, and would be sent without them.
+    """
+    if restored.fingerprints is fingerprints:
+        return history
+    return [
+        original if whole.name != sent.name else message
+        for message, original, whole, sent in zip(
+            history, restored.messages, restored.fingerprints, fingerprints, strict=True
+        )
+    ]
+
+
+def _lacks_a_window(conversation: Conversation) -> bool:
+    """Return whether nothing is compacted before the upstream refuses, as no window is known."""
+    triggers = conversation.measured.engine.policy.trigger
+    return conversation.measured.room is None and all(trigger.fraction for trigger in triggers)
+
+
+def _held_in_thread(read: ReadRequest) -> Held:
+    """Return the history that is held of a request, with the thread that the request has."""
+    thread = read.conversation.match.thread if read.conversation is not None else ""
+    return replace(read.held, thread=thread)
+
+
+@dataclass(frozen=True, slots=True)
+class _ViewToSend:
+    messages: list[Any] | None  # None if they are those of the client
+    messages_as_read: list[Any]  # the same in the form that the engine reads
+    tokens: int
+
+
+def _view_to_send(
+    conversation: Conversation, dropped: Dropped, compacted: CompactedView
+) -> _ViewToSend:
+    """Return what is sent of a view.
+
+    Of what the client has dropped it is no more than the client sends itself: who sends little is
+    to pay for little. Before anything is covered, it is nothing.
+    """
+    entries = compacted.view
+    tokens = compacted.result.tokens_after
+    dropped_indexes = range(dropped.start, dropped.start + len(dropped.messages))
+    sent_again = [index for index in entries if _is_index_in(index, dropped_indexes)]
+    tokens_again = sum(dropped.fingerprints[index - dropped.start].tokens for index in sent_again)
+    is_affordable = bool(compacted.head) and tokens_again <= conversation.measured.tokens
+    if sent_again and not is_affordable:
+        entries = [entry for entry in entries if not _is_index_in(entry, dropped_indexes)]
+        tokens -= tokens_again
+    sent = dropped.put_back(conversation.sent, dropped.messages)
+    as_read = dropped.put_back(conversation.fingerprinted.messages, dropped.messages)
+    messages = _resolved(entries, sent)
+    has_as_many = len(messages) == len(conversation.sent)
+    is_as_it_came = has_as_many and all(map(is_, messages, conversation.sent))
+    return _ViewToSend(
+        None if is_as_it_came else messages,
+        _resolved(entries, as_read),
+        tokens,
+    )
+
+
+def _is_index_in(entry: Any, indexes: range) -> bool:
+    return isinstance(entry, int) and entry in indexes
+
+
+def _not_covered(dropped: Dropped, compacted: CompactedView) -> Dropped:
+    """Return what the client has dropped and no record covers: it is in view."""
+    in_view = {entry for entry in compacted.view if isinstance(entry, int)}
+    positions = [at for at in range(len(dropped.messages)) if dropped.start + at in in_view]
+    return replace(
+        dropped,
+        fingerprints=[dropped.fingerprints[at] for at in positions],
+        messages=[dropped.messages[at] for at in positions],
+    )
+
+
+def _resolved(view: Sequence[Any], history: Sequence[Any]) -> list[Any]:
+    """Return a view with the messages of a history in the place of their indexes."""
+    return [history[entry] if isinstance(entry, int) else entry for entry in view]
+
+
+def _stuck_reason(reason: str, conversation: Conversation) -> str:
+    reserved = conversation.measured.reserved_tokens
+    if not reserved:
+        return reason
+    return f"{reason} (instructions, tools and room for the answer take {reserved:,})"

@@ -18,13 +18,19 @@ PROBES_APART = 1.0  # seconds for which the answer of one counts: anybody may as
 
 
 class ArchiveHealth:
-    """Whether the archive answers and takes what is written. Its methods are for worker threads."""
+    """Whether the archive answers and takes what is written. Its methods are for worker threads.
+
+    Attributes:
+        failures: of the archive, since the start.
+    """
 
     def __init__(self, archive: Archive) -> None:
-        self._archive, self._turn = archive, threading.Lock()
+        self.failures = 0
+        self._archive = archive
+        self._one_probe = threading.Lock()
         self._has_failed = False
-        self._probed_at, self._probed = float("-inf"), ""
-        self.failures = 0  # since the start
+        self._probed_at = float("-inf")  # by `monotonic`
+        self._last_problem = ""  # that a probe has found; empty for none
 
     def note_failure(self) -> None:
         """Note that the archive has failed a request."""
@@ -47,16 +53,16 @@ class ArchiveHealth:
 
     def problem_of_writing(self) -> str:
         """Write a value, remove it, and return what is wrong; empty for nothing."""
-        with self._turn:
-            if monotonic() - self._probed_at < PROBES_APART and not (
-                self._has_failed and not self._probed
-            ):
-                return self._probed
+        with self._one_probe:
+            is_recent = monotonic() - self._probed_at < PROBES_APART
+            has_failed_since = self._has_failed and not self._last_problem
+            if is_recent and not has_failed_since:
+                return self._last_problem
             try:
                 self._archive.probe(PROBE_BYTES)
-                self._probed = ""
+                self._last_problem = ""
             except ArchiveError as error:
-                self._probed = str(error)
+                self._last_problem = str(error)
             self._probed_at = monotonic()
-            self._has_failed = bool(self._probed)
-            return self._probed
+            self._has_failed = bool(self._last_problem)
+            return self._last_problem

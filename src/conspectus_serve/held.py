@@ -14,21 +14,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conspectus._bounded_cache import BoundedCache
-from conspectus.archive import Archive
+from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
 from conspectus_serve.protocols import COMPACT, Refusal
 from conspectus_serve.threads import scope_of
 
-MARK = "conspectus.v1."  # before the name in an item of ours; a provider's own begins otherwise
-CONTENT = "encrypted_content"  # the field of an item that clients send back untouched
+OUR_MARK = "conspectus.v1."  # before the name in an item of ours; a provider's own begins otherwise
+ITEM_CONTENT = "encrypted_content"  # the field of an item that clients send back untouched
 TRIGGER = {"type": "compaction_trigger"}  # the item with which Codex asks, as the last one
 
-RUN = 64  # most names that one row has; the first of these has the name before it
-REMEMBERED = 16  # histories that are remembered, beside the archive
+NAMES_PER_ROW = 64
+"""Names of responses that one row lists. So a long chain is found without a look-up for each
+response, and no row grows with the chain."""
 
-HELD_FOR = 30 * 86_400  # seconds for which providers keep a response
-DELETED = " deleted"  # the note of a thread with the names of deleted responses
-DELETED_NAMES = 4_096  # names of them that a process remembers
+REMEMBERED_HISTORIES = 16  # that need not be read from the archive
+
+HELD_SECONDS = 30 * 86_400  # for which providers keep a response
+DELETED_ROW = " deleted"  # the note of a thread with the names of deleted responses
+REMEMBERED_DELETIONS = 4_096
 
 NOT_HELD = (
     "this endpoint holds no such compaction item for this key; leave it out, or send the history "
@@ -38,123 +41,180 @@ NOT_HELD = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A history that is held: its thread, the names of its parts, and their messages."""
+    """A history that is held."""
 
     thread: str = ""
-    names: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # of its responses, the oldest first
     messages: list[Any] = field(default_factory=list)
 
 
 class HeldHistories:
-    """Keep parts of histories, and find a history by the name of its last part."""
+    """Keep parts of histories, and find a history by the name of its last part.
+
+    Under its name a part is kept in the scope of its thread, as a *row*: its messages, and the
+    names of the parts before it. Where a row lists no more, its field `before` names the part whose
+    row lists on. A *pointer*, a note of the tenant, says in which thread a name is found.
+    """
 
     def __init__(self, archive: Archive) -> None:
-        self._archive, self._newest = archive, BoundedCache[tuple[str, str], Held](REMEMBERED)
-        self._deleted = BoundedCache[tuple[str, str], bool](DELETED_NAMES)
+        self._archive = archive
+        self._newest = BoundedCache[tuple[str, str], Held](REMEMBERED_HISTORIES)
+        # By tenant and name: the thread that has kept another response of that name since.
+        self._deleted = BoundedCache[tuple[str, str], str](REMEMBERED_DELETIONS)
 
     def find(self, tenant: str, name: str) -> Held | None:
         """Return the history up to a response, or behind an item; None if it is not all held.
 
         As at its provider, nothing is held behind a response that was deleted or has expired.
+
+        Raises:
+            ArchiveError: the archive cannot be read.
         """
-        slip = self._archive.notes(tenant, "response", [name]).get(name)
-        if slip is None or slip.get("at", 0.0) + HELD_FOR < time.time():
+        pointer = self._notes(tenant, name)
+        if pointer is None or pointer.get("at", 0.0) + HELD_SECONDS < time.time():
             return None
-        thread, names, before = slip["thread"], list[str](), name
+        thread = pointer["thread"]
         scope = scope_of(tenant, thread)
-        held = self._newest.get((tenant, name))
-        if held is not None:
-            known = self._archive.notes(scope, "response", [name, DELETED])
-            gone = known.get(DELETED, {}).get("names", ())  # by any process
-            if name not in known:
-                return None  # its thread was forgotten
-            if set(gone).isdisjoint(held.names):
-                return held
-        while before and before not in names:  # an upstream may give one id twice
-            row = self._archive.notes(scope, "response", [before]).get(before)
+        remembered = self._newest.get((tenant, name))
+        if remembered is not None:
+            rows = self._archive.notes(scope, "response", [name, DELETED_ROW])
+            if name not in rows:  # its thread was forgotten
+                return None
+            deleted_names = rows.get(DELETED_ROW, {}).get("names", ())  # by any process
+            if set(deleted_names).isdisjoint(remembered.names):
+                return remembered
+        return self._read(tenant, thread, name)
+
+    def _read(self, tenant: str, thread: str, name: str) -> Held | None:
+        """Read a history from the archive; None if a part of it is missing."""
+        scope = scope_of(tenant, thread)
+        names: list[str] = []
+        last_name = name
+        while last_name and last_name not in names:  # an upstream may give one name twice
+            row = self._notes(scope, last_name)
             if row is None or not _is_whole(row):
                 return None
-            before, names = row["before"], [*row["ids"], *names]
+            names = [*row["ids"], *names]
+            last_name = row["before"]
         rows = self._archive.notes(scope, "response", names)
-        if not (rows.keys() >= set(names) and all(map(_is_whole, rows.values()))):
-            return None  # expired or forgotten: the rest is not the whole history
-        if any(self._deleted.get((tenant, one)) for one in names):
-            return None
-        messages = [one for name in dict.fromkeys(names) for one in rows[name]["items"]]
+        are_all_there = rows.keys() >= set(names) and all(map(_is_whole, rows.values()))
+        if not are_all_there or any(self._is_deleted(tenant, thread, part) for part in names):
+            return None  # what is left is not the whole history
+        messages: list[Any] = []
+        for part in dict.fromkeys(names):
+            messages += rows[part]["items"]
         return Held(thread, names, messages)
 
     def keep(
-        self, tenant: str, held: Held, name: str, new: Sequence[Any], *, pending: bool = False
+        self,
+        tenant: str,
+        held: Held,
+        name: str,
+        new_messages: Sequence[Any],
+        *,
+        pending: bool = False,
     ) -> None:
-        """Keep new messages under a name, behind those that are held. Raises ArchiveError.
+        """Keep new messages under a name, behind those that are held.
 
         Of a response that is `pending`, the output is not there yet; see `complete`.
+
+        Raises:
+            ArchiveError: the archive cannot be read or written.
         """
-        start = len(held.names) - len(held.names) % RUN
-        names, before = [*held.names, name], held.names[start - 1] if start else ""
-        row = {"ids": names[start:], "before": before, "items": [*new], "pending": pending}
+        listed_from = len(held.names) - len(held.names) % NAMES_PER_ROW
+        names = [*held.names, name]
+        row = {
+            "ids": names[listed_from:],
+            "before": held.names[listed_from - 1] if listed_from else "",
+            "items": list(new_messages),
+            "pending": pending,
+        }
         self._archive.note(scope_of(tenant, held.thread), "response", {name: row})
-        slip = {name: {"thread": held.thread, "at": time.time()}}
-        self._archive.note(tenant, "response", slip, durable=True)  # and the row before it
-        self._deleted.drop((tenant, name))
+        pointer = {"thread": held.thread, "at": time.time()}
+        # With it the row before it is on the disk, too.
+        self._archive.note(tenant, "response", {name: pointer}, durable=True)
+        if self._deleted.get((tenant, name)) is not None:
+            self._deleted.put((tenant, name), held.thread)
         if not pending:
-            self._newest.put((tenant, name), Held(held.thread, names, [*held.messages, *new]))
+            messages = [*held.messages, *new_messages]
+            self._newest.put((tenant, name), Held(held.thread, names, messages))
 
     def is_pending(self, tenant: str, name: str) -> bool:
         """Return whether a response is held whose output is not there yet."""
-        return self._row(tenant, name).get("pending") is True
+        return self._find_row(tenant, name)[1].get("pending") is True
 
     def complete(self, tenant: str, name: str, output: Sequence[Any]) -> None:
-        """Keep the output of a response that was pending. Raises ArchiveError."""
-        row = self._row(tenant, name)
-        if row.get("pending") is True:
+        """Keep the output of a response that was pending.
+
+        Raises:
+            ArchiveError: the archive cannot be read or written.
+        """
+        scope, row = self._find_row(tenant, name)
+        if scope is not None and row.get("pending") is True:
             whole = {**row, "items": [*row["items"], *output], "pending": False}
-            self._archive.note(row["scope"], "response", {name: _stored(whole)}, durable=True)
+            self._archive.note(scope, "response", {name: whole}, durable=True)
 
     def delete(self, tenant: str, name: str) -> None:
-        """Drop a response, so that nothing is held behind it. Raises ArchiveError.
+        """Drop a response, so that nothing is held behind it.
 
         Where the archive fails, this process at least holds it no more.
+
+        Raises:
+            ArchiveError: the archive cannot be read or written.
         """
-        self._deleted.put((tenant, name), True)
+        self._deleted.put((tenant, name), "")
         for held in self._newest.values():
             if name in held.names:
                 self._newest.drop((tenant, held.names[-1]))
-        if not (row := self._row(tenant, name)):
+        scope, row = self._find_row(tenant, name)
+        if scope is None or not row:
             return
-        scope = row["scope"]
-        gone = self._archive.notes(scope, "response", [DELETED]).get(DELETED, {}).get("names", [])
-        rows = {name: {}, DELETED: {"names": [*gone, name]}}
+        deleted_row = self._notes(scope, DELETED_ROW) or {}
+        deleted_names = deleted_row.get("names", [])
+        rows = {name: {}, DELETED_ROW: {"names": [*deleted_names, name]}}
         self._archive.note(scope, "response", rows, durable=True)
 
-    def _row(self, tenant: str, name: str) -> dict[str, Any]:
-        """Return what is kept under a name, with its scope; empty for nothing."""
-        slip = self._archive.notes(tenant, "response", [name]).get(name)
-        if slip is None:
-            return {}
-        scope = scope_of(tenant, slip["thread"])
-        row = self._archive.notes(scope, "response", [name]).get(name)
-        return {**row, "scope": scope} if row else {}
+    def _is_deleted(self, tenant: str, thread: str, name: str) -> bool:
+        """Return whether a response was deleted here, and its thread has kept none such since."""
+        kept_again_in = self._deleted.get((tenant, name))
+        return kept_again_in is not None and kept_again_in != thread
 
-    def expanded(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str]:
+    def _find_row(self, tenant: str, name: str) -> tuple[Scope | None, dict[str, Any]]:
+        """Return the scope in which a name is kept, and its row; None and an empty one for none."""
+        pointer = self._notes(tenant, name)
+        if pointer is None:
+            return None, {}
+        scope = scope_of(tenant, pointer["thread"])
+        return scope, self._notes(scope, name) or {}
+
+    def _notes(self, namespace: str | Scope, name: str) -> dict[str, Any] | None:
+        return self._archive.notes(namespace, "response", [name]).get(name)
+
+    def expand_items(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str]:
         """Put the messages behind our items in their place; return the history and its thread.
 
-        Raises Refusal for an item that is not held, which may be another tenant's.
+        The thread is empty for a history without such items.
+
+        Raises:
+            Refusal: an item is not held; it may be another tenant's.
+            ArchiveError: the archive cannot be read.
         """
-        named = [
-            (at, name) for at, one in enumerate(history) if (name := _name_of(one)) is not None
-        ]
-        if not named:
-            return [*history], ""
-        at, name = named[-1]  # the earlier ones stand in it
-        held = self.find(tenant, name) if name.isascii() and name.startswith("cmp_") else None
+        last_item = _last_item(history)
+        if last_item is None:
+            return list(history), ""
+        index, name = last_item
+        may_be_ours = name.isascii() and name.startswith("cmp_")
+        held = self.find(tenant, name) if may_be_ours else None
         if held is None:
             raise Refusal(400, NOT_HELD, "invalid_compaction_item")
         # Some messages before the item are held once more; Codex gives its own new ids.
-        said = [_said(one) for one in held.messages]
-        before = (one for one in history[:at] if _name_of(one) is None)
-        made = [one for one in before if _said(one) not in said]
-        return [*made, *held.messages, *history[at + 1 :]], held.thread
+        held_contents = [_content(message) for message in held.messages]
+        not_held = [
+            item
+            for item in history[:index]
+            if _name_in(item) is None and _content(item) not in held_contents
+        ]
+        return [*not_held, *held.messages, *history[index + 1 :]], held.thread
 
 
 def _is_whole(row: Mapping[str, Any]) -> bool:
@@ -162,38 +222,40 @@ def _is_whole(row: Mapping[str, Any]) -> bool:
     return "items" in row and row.get("pending") is not True
 
 
-def _stored(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in row.items() if name != "scope"}
-
-
-def _said(item: Any) -> Any:
+def _content(item: Any) -> Any:
     """Return who says what in a message; anything else as it is."""
     is_message = isinstance(item, Mapping) and "role" in item
     return (item["role"], item.get("content")) if is_message else item
 
 
-def _name_of(item: Any) -> str | None:
+def _last_item(history: Sequence[Any]) -> tuple[int, str] | None:
+    """Return the place and the name of the last item of ours: the earlier ones stand in it."""
+    for index in range(len(history) - 1, -1, -1):
+        name = _name_in(history[index])
+        if name is not None:
+            return index, name
+    return None
+
+
+def _name_in(item: Any) -> str | None:
     """Return the name in a compaction item of ours; None for anything else."""
     if not isinstance(item, Mapping) or item.get("type") != "compaction":
         return None
-    before, mark, name = str(item.get(CONTENT)).partition(MARK)
-    return name if mark and not before else None
+    content = str(item.get(ITEM_CONTENT))
+    return content.removeprefix(OUR_MARK) if content.startswith(OUR_MARK) else None
 
 
-def asked_of(name: str, body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the body of a request without its trigger, and whether it asks for a compaction.
-
-    `name` is that of its route.
-    """
+def without_trigger(route_name: str, body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return a request's body without its trigger, and whether it asks for a compaction."""
     items = body.get("input")
-    if name == "responses" and isinstance(items, list) and items[-1:] == [TRIGGER]:
+    if route_name == "responses" and isinstance(items, list) and items[-1:] == [TRIGGER]:
         return {**body, "input": items[:-1]}, True
-    return body, name == COMPACT
+    return body, route_name == COMPACT
 
 
-def answer_of(route: str, model: str, name: str, cost: Cost, *, stream: bool) -> bytes:
-    """Write an answer that is one compaction item with a name, as its route has it."""
-    item = {"type": "compaction", "id": name, CONTENT: MARK + name}
+def compaction_answer(route_name: str, model: str, name: str, cost: Cost, *, stream: bool) -> bytes:
+    """Write an answer that is one compaction item with a name, in the form of its route."""
+    item = {"type": "compaction", "id": name, ITEM_CONTENT: OUR_MARK + name}
     usage = {
         "input_tokens": cost.input_tokens,
         "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
@@ -201,20 +263,30 @@ def answer_of(route: str, model: str, name: str, cost: Cost, *, stream: bool) ->
         "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
         "total_tokens": cost.tokens,
     }
-    kind = "response.compaction" if route == COMPACT else "response"
-    whole: dict[str, Any] = {"id": f"resp_{secrets.token_hex(16)}", "object": kind, "model": model}
-    whole |= {"created_at": int(time.time()), "status": "completed", "output": [item]}
-    whole |= {"usage": usage, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    response: dict[str, Any] = {
+        "id": f"resp_{secrets.token_hex(16)}",
+        "object": "response.compaction" if route_name == COMPACT else "response",
+        "model": model,
+        "created_at": int(time.time()),
+        "status": "completed",
+        "output": [item],
+        "usage": usage,
+        "tools": [],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+    }
     if not stream:
-        return json.dumps(whole).encode()
-    begun = {**whole, "status": "in_progress", "output": [], "usage": None}
+        return json.dumps(response).encode()
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": begun},
         {"type": "response.output_item.added", "output_index": 0, "item": item},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": whole},
+        {"type": "response.completed", "response": response},
     ]
-    return b"".join(
-        f"event: {one['type']}\ndata: {json.dumps({**one, 'sequence_number': number})}\n\n".encode()
-        for number, one in enumerate(events)
-    )
+    return b"".join(_event(number, event) for number, event in enumerate(events))
+
+
+def _event(number: int, event: Mapping[str, Any]) -> bytes:
+    data = json.dumps({**event, "sequence_number": number})
+    return f"event: {event['type']}\ndata: {data}\n\n".encode()

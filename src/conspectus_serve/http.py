@@ -3,7 +3,7 @@
 - Trailer fields of a chunked request are dropped. As headers, a client could send what the checks
   of the entrance have not seen.
 - A client of HTTP/1.0 gets its answer without chunks; the end of the connection ends it.
-- A client that closes its own half of the connection behind a whole request gets its answer.
+- A client that closes its own half of the connection behind a whole request gets its whole answer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-FIRST_PROBE = 1.0  # seconds after which it is looked whether a client that closed its half is there
-LONGEST_PROBE = 30.0  # seconds between two such looks; each waits twice as long as the one before
-INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+FIRST_PROBE_SECONDS = 1.0  # after which is looked whether a client that closed its half is there
+LONGEST_PROBE_SECONDS = 30.0  # between two such looks; each waits twice as long as the one before
+MOST_ZEROS = 8  # before the size of one chunk or another: RFC 9112, 7.1 allows any number
+
+INTERIM_ANSWER = b"HTTP/1.1 100 Continue\r\n\r\n"
 """What every client of HTTP/1.1 skips before the answer. One that is gone resets the connection."""
 
 
@@ -28,8 +30,9 @@ class Http(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.app: Any = _unframed(self.app)
+        self.app: Any = _without_chunks(self.app)
         self._in_body = False
+        self._zeros = 0  # written before the size of the next chunk
         self._probe: asyncio.TimerHandle | None = None
 
     def on_message_begin(self) -> None:
@@ -50,17 +53,16 @@ class Http(HttpToolsProtocol):
             self.cycle.waiting_for_100_continue = False  # which HTTP/1.0 does not know
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Keep the connection while a whole request waits for its answer; else it is closed.
+        """Keep the connection while a whole request is answered; else it is closed.
 
-        Clients that close their half do so right behind the request. One that does so later, in the
-        middle of the answer, has gone: the connection looks alike, and nothing may follow for long.
+        A client may close its half behind its request, and one that has gone looks alike.
         """
         cycle = self.cycle
-        if cycle is None or cycle.response_started or cycle.more_body:
+        if cycle is None or cycle.more_body or cycle.response_complete:
             return None
         cycle.keep_alive = False
         if cycle.scope["http_version"] != "1.0":
-            self._probe_later(FIRST_PROBE)
+            self._probe_later(FIRST_PROBE_SECONDS)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -73,14 +75,23 @@ class Http(HttpToolsProtocol):
         self._probe = self.loop.call_later(seconds, self._look_for_client, seconds)
 
     def _look_for_client(self, waited: float) -> None:
-        """Write what a client skips: only so it shows whether one that closed its half has gone."""
-        if self.transport.is_closing() or self.cycle.response_started:
+        """Write what changes nothing: only so it shows whether the client has gone.
+
+        Before the answer that is an interim one. Between two chunks of an answer it is a zero
+        before the size of the next chunk.
+        """
+        cycle = self.cycle
+        if self.transport.is_closing() or cycle.response_complete:
             return
-        self.transport.write(INTERIM)
-        self._probe_later(min(2 * waited, LONGEST_PROBE))
+        if not cycle.response_started:
+            self.transport.write(INTERIM_ANSWER)
+        elif cycle.chunked_encoding and self._zeros < MOST_ZEROS:
+            self._zeros += 1
+            self.transport.write(b"0")
+        self._probe_later(min(2 * waited, LONGEST_PROBE_SECONDS))
 
 
-def _unframed(app: Any) -> ASGIApp:
+def _without_chunks(app: Any) -> ASGIApp:
     """Answer clients of HTTP/1.0 without chunks; uvicorn sends them chunks, which they cannot read.
 
     uvicorn counts what a body may still hold. So it gets a number that is never reached, and at the
@@ -93,16 +104,16 @@ def _unframed(app: Any) -> ASGIApp:
             await app(scope, receive, send)
             return
 
-        async def send_unframed(message: Message) -> None:
+        async def send_without_chunks(message: Message) -> None:
             if message["type"] == "http.response.start":
-                named = (name.lower() for name, _ in message.get("headers", ()))
-                if b"content-length" not in named:
+                names = [name.lower() for name, _ in message.get("headers", ())]
+                if b"content-length" not in names:
                     cycle.chunked_encoding = False
                     cycle.expected_content_length = sys.maxsize
             elif cycle.expected_content_length > sys.maxsize // 2 and not message.get("more_body"):
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 
-        await app(scope, receive, send_unframed)
+        await app(scope, receive, send_without_chunks)
 
     return answer

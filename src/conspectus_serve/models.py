@@ -8,7 +8,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive
@@ -29,56 +29,77 @@ from conspectus.messages.requests import REFUSED, without_stale_thoughts
 from conspectus.model.chat_model import chat_model_named
 from conspectus.model.windows import profile_of, reserved_for_answer
 from conspectus.tokens import TokenMeter
+from conspectus_serve.fingerprints import UnknownMessage
 from conspectus_serve.protocols import Protocol, printable
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.trails import Odd
 
 logger = logging.getLogger("conspectus.serve")
 
-Sizes = tuple[str, int | None, int | None]
-"""What an engine is made for: a model, its window, and the most tokens of notes."""
 
-KNOWN = 32  # models whose engine is remembered: clients choose the names of models
-SCHEMAS = 512  # sets of tools whose size is remembered
-LEARNED = 1_024  # models, by tenant, of which something is remembered that their upstream has said
-FREE = 0.05  # share of a window that stays free, also for the answer: sizes are estimates
+class EngineKey(NamedTuple):
+    """What an engine is made for."""
+
+    model: str
+    window: int | None  # input limit in tokens; None if unknown
+    max_notes: int | None  # most tokens of notes that a client has asked for; None if it has not
+
+
+REMEMBERED_ENGINES = 32  # clients choose the names of models
+REMEMBERED_SCHEMAS = 512  # sets of tools whose size is remembered
+REMEMBERED_MODELS = 1_024  # by tenant, of which is remembered what their upstream has shown
+
+FREE_SHARE = 0.05
+"""Share of a window that stays free, also for the answer: sizes are estimates."""
+
 MILLION = 1_000_000  # the window that Anthropic's beta `context-1m` gives a model
 MILLION_BETA = "context-1m"  # beginning of its name
 
-FIELDS = (
-    "loaded_context_length max_model_len context_length context_window max_context_length"
-    " max_input_tokens inputTokenLimit n_ctx max_context_window_tokens"
-).split()
-"""Fields of a model with its window: LM Studio, vLLM, OpenRouter, Groq, Mistral, Anthropic and
-LiteLLM, Gemini, llama.cpp, GitHub Copilot. The first one counts."""
+WINDOW_FIELDS = (
+    "loaded_context_length",  # LM Studio
+    "max_model_len",  # vLLM
+    "context_length",  # OpenRouter
+    "context_window",  # Groq
+    "max_context_length",  # Mistral
+    "max_input_tokens",  # Anthropic, LiteLLM
+    "inputTokenLimit",  # Gemini
+    "n_ctx",  # llama.cpp
+    "max_context_window_tokens",  # GitHub Copilot
+)
+"""Fields of a model, in an upstream's list, with its window. The first one counts."""
 
-CUT, SAME, GROWN, LEAST = 0.7, 0.03, 1.1, 1_000
-"""An upstream cuts requests silently if it reports less than this share of two requests, about the
-same number of tokens for both, although the second is so much larger. A window has at least so many
-tokens; upstreams that report fewer count something else."""
+# An upstream that cuts long requests without a word reports about the same number of tokens for two
+# requests, of which the second is larger, and much less than both have.
+SILENT_CUT_SHARE = 0.7  # share of a request's tokens below which a report may show a cut
+SAME_REPORT = 0.03  # share by which two reports of a cut window may differ
+LARGER_REQUEST = 1.1  # times the size of the first request that the second one has
+LEAST_WINDOW = 1_000  # tokens; upstreams that report fewer count something else
 
-CUTS = (
+SILENT_CUT = (
     "the upstream counts no more than %s tokens of requests that are larger, which is taken as the "
     "window of the model %s from now on; --window or serve.windows overrules that"
 )
-
 
 NO_WINDOW = (
     "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
     "or serve.windows in the file of --config"
 )
 
+Form = Literal["", "roles", "thoughtless", "switch"]
+"""A form that an upstream asks for: consecutive messages of the user joined, all thoughts left out,
+or its own switch that drops thoughts. Empty for none."""
+
 
 @dataclass(slots=True)
 class Learned:
-    """What an upstream has shown of a model to one tenant."""
+    """What an upstream has shown of a model to one tenant. It changes with each answer."""
 
     listed: int | None = None  # its window, by the list of models
     refused: int | None = None  # its window, by what was refused
     cut: int | None = None  # its window, by what was counted of larger requests
-    counted: int = 0  # most tokens of a request that were reported as they were estimated
-    asked: bool = False  # for that list
-    report: tuple[int, int] = (0, 0)  # the last request's tokens, by the estimate and as reported
+    most_counted: int = 0  # tokens of a request that were reported as they were estimated
+    has_asked_for_list: bool = False
+    last_sent: int = 0  # tokens of the last request, by the estimate
+    last_reported: int = 0  # tokens of the last request, as they were reported
     forms: set[str] = field(default_factory=set)  # without which requests were refused
 
     def see_usage(self, sent: int, reported: int, model: str = "") -> None:
@@ -87,54 +108,71 @@ class Learned:
         `sent` is the least that it must count: some leave out thoughts, pictures, or what is in
         their cache. A larger report shows that it does not cut there.
         """
-        (before, reported_before), self.report = self.report, (sent, reported)
-        if reported > GROWN * (self.cut or reported):
+        sent_before = self.last_sent
+        reported_before = self.last_reported
+        self.last_sent = sent
+        self.last_reported = reported
+        if reported > LARGER_REQUEST * (self.cut or reported):
             self.cut = None
-        if reported >= CUT * sent:
-            self.counted = max(self.counted, reported)
+        if reported >= SILENT_CUT_SHARE * sent:
+            self.most_counted = max(self.most_counted, reported)
             return
-        same = abs(reported - reported_before) <= SAME * reported
-        most, grown = max(reported, reported_before), sent >= GROWN * before > 0
-        cut = same and grown and reported_before < CUT * before and reported >= LEAST
-        if cut and most >= (1 - SAME) * self.counted and self.cut != most:
-            self.cut = most
-            logger.warning(CUTS, f"{most:,}", printable(model))
+        shows_cut = (
+            abs(reported - reported_before) <= SAME_REPORT * reported
+            and sent >= LARGER_REQUEST * sent_before > 0
+            and reported_before < SILENT_CUT_SHARE * sent_before
+            and reported >= LEAST_WINDOW
+        )
+        window = max(reported, reported_before)
+        has_counted_more = window < (1 - SAME_REPORT) * self.most_counted
+        if shows_cut and not has_counted_more and self.cut != window:
+            self.cut = window
+            logger.warning(SILENT_CUT, f"{window:,}", printable(model))
 
 
 class Models:
-    """Know models by their names. Raises ConfigError for a function that cannot be loaded."""
+    """Know models by their names.
+
+    Raises:
+        ConfigError: a function of the configuration cannot be loaded.
+    """
 
     def __init__(
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
     ) -> None:
-        self._settings, self._config, self._archive = settings, config, archive
-        self.engine, self.meter = lru_cache(KNOWN)(self._engine), lru_cache(KNOWN)(self._meter)
-        self._set_window = lru_cache(KNOWN)(self._window_that_is_set)
-        self._schemas = BoundedCache[tuple[str, str], int](SCHEMAS)
-        self._learned = BoundedCache[tuple[str, str], Learned](LEARNED)
-        arguments = settings_of(config)
-        self._counter = arguments["token_counter"] if config.token_counter else None
-        # That of the endpoint's own section goes before that of `summarization:`.
-        own = settings.alternate_roles
-        self.alternate_roles: AlternateRoles = config.alternate_roles if own == "auto" else own
-        self._pin = predicate(arguments["pin"])
-        names = {field.name for field in fields(Settings)}
-        self._file_settings = Settings(
-            **{name: value for name, value in arguments.items() if name in names}
+        self._settings = settings
+        self._config = config
+        self._archive = archive
+        self.engine = lru_cache(REMEMBERED_ENGINES)(self._make_engine)
+        self.meter = lru_cache(REMEMBERED_ENGINES)(self._make_meter)
+        self._configured_window = lru_cache(REMEMBERED_ENGINES)(self._find_configured_window)
+        self._schema_tokens = BoundedCache[tuple[str, str], int](REMEMBERED_SCHEMAS)
+        self._learned = BoundedCache[tuple[str, str], Learned](REMEMBERED_MODELS)
+        options = settings_of(config)
+        engine_options = {field.name for field in fields(Settings)}
+        self._engine_settings = Settings(
+            **{name: value for name, value in options.items() if name in engine_options}
         )
+        self._token_counter = options["token_counter"] if config.token_counter else None
+        # That of the endpoint's own section goes before that of `summarization:`.
+        self.alternate_roles: AlternateRoles = settings.alternate_roles
+        if settings.alternate_roles == "auto":
+            self.alternate_roles = config.alternate_roles
+        self._is_pinned_by_user = predicate(options["pin"])
         if config.model_name and not names_embedded(config.model_name):
             # Its library takes seconds to load, which no request shall wait for.
             chat_model_named(config.model_name)
 
     def learned(self, tenant: str, model: str) -> Learned:
         """Return what is to be remembered of a model."""
-        joined = alternates(self.alternate_roles, model)
-        forms = {"roles"} if joined else set[str]()
+        joins = alternates(self.alternate_roles, model)
+        forms = {"roles"} if joins else set[str]()
         return self._learned.get_or_make((tenant, model), lambda: Learned(forms=forms))
 
     def forms(self, model: str, learned: Learned, history_alternates: bool) -> set[str]:
         """Return the forms of a compacted request: what was learned, and what a history shows."""
-        if history_alternates and alternates(self.alternate_roles, model) is None:
+        is_undecided = alternates(self.alternate_roles, model) is None
+        if history_alternates and is_undecided:
             return {*learned.forms, "roles"}
         return learned.forms
 
@@ -145,130 +183,160 @@ class Models:
         of the model's name; one of a client's `betas` widens the latter two, and what the upstream
         has counted limits them. What it has refused counts against all of them.
         """
-        known = self._set_window(model)
-        if known is None:
-            known = learned.listed or profile_of(model)
-            known = max(known or 0, MILLION) if MILLION_BETA in ",".join(betas) else known
-            known = min(filter(None, (known, learned.cut)), default=None)
-        return min(filter(None, (known, learned.refused)), default=None)
+        window = self._configured_window(model)
+        if window is None:
+            window = learned.listed or profile_of(model)
+            if MILLION_BETA in ",".join(betas):
+                window = max(window or 0, MILLION)
+            window = _smallest(window, learned.cut)
+        return _smallest(window, learned.refused)
 
-    def beside(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
+    def fixed_tokens(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
         """Return the tokens of what stands beside the history: instructions and tools."""
-        size = 0
-        for text in filter(None, map(body.get, protocol.beside)):
-            size += meter.message(without_cache_marks({"role": "system", "content": text}))
-        for schemas in filter(None, map(body.get, protocol.schemas)):
-            text = json.dumps(schemas, separators=(",", ":"))
-            key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
-            if (known := self._schemas.get(key)) is None:
-                try:
-                    known = meter.tools(schemas)
-                except PolicyError:  # the upstream decides whether it is a tool
-                    known = meter.text(text)
-                self._schemas.put(key, known)
-            size += known
-        return size
+        tokens = 0
+        for name in protocol.instruction_fields:
+            text = body.get(name)
+            if text:
+                tokens += meter.message(without_cache_marks({"role": "system", "content": text}))
+        for name in protocol.schema_fields:
+            schemas = body.get(name)
+            if schemas:
+                tokens += self._tokens_of_schemas(schemas, meter)
+        return tokens
 
-    def room(self, body: Mapping[str, Any], window: int | None, beside: int) -> Window | None:
+    def _tokens_of_schemas(self, schemas: Any, meter: TokenMeter) -> int:
+        text = json.dumps(schemas, separators=(",", ":"))
+        key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
+        tokens = self._schema_tokens.get(key)
+        if tokens is None:
+            try:
+                tokens = meter.tools(schemas)
+            except PolicyError:  # the upstream decides whether it is a tool
+                tokens = meter.text(text)
+            self._schema_tokens.put(key, tokens)
+        return tokens
+
+    def room(self, body: Mapping[str, Any], window: int | None, fixed_tokens: int) -> Window | None:
         """Return the window that is left for a history and its answer; None if it is unknown.
 
-        Shares of the settings are of this: beside many tools, one of the whole would mean that
+        Shares of the settings are of this: beside many tools, a share of the whole would mean that
         nothing is compacted before the window is full.
         """
         if window is None:
             return None
-        if (left := window - beside) <= 0:
-            return Window(window, beside)
-        free = min(int(window * FREE), left // 2)
+        left = window - fixed_tokens
+        if left <= 0:
+            return Window(window, fixed_tokens)
+        free = min(int(window * FREE_SHARE), left // 2)
         answer = reserved_for_answer((body,), left)
         return Window(left, max(self._config.reserved_tokens, answer, free))
 
-    def _window_that_is_set(self, model: str) -> int | None:
-        known = self._settings.window_of(model) or self._config.window
-        return known or declared_window(self._config.source.models.get(model, {}))
+    def _find_configured_window(self, model: str) -> int | None:
+        window = self._settings.window_of(model) or self._config.window
+        return window or declared_window(self._config.source.models.get(model, {}))
 
-    def _meter(self, model: str) -> TokenMeter:
-        return TokenMeter(self._counter, model=model or None)
+    def _make_meter(self, model: str) -> TokenMeter:
+        return TokenMeter(self._token_counter, model=model or None)
 
-    def _engine(self, model: str, window: int | None, max_notes: int | None = None) -> Engine:
-        """Return the engine that compacts histories for a model.
+    def _make_engine(self, model: str, window: int | None, max_notes: int | None = None) -> Engine:
+        """Return the engine that compacts histories for a model; see `EngineKey`.
 
         Where a client asks for a compaction, all leaves that may, for at most `max_notes` tokens.
         """
-        config = self._config
         settings = replace(
-            self._file_settings,
-            summarizer=config.model_name or EMBEDDED,
-            fallbacks=config.fallback_models,
+            self._engine_settings,
+            summarizer=self._config.model_name or EMBEDDED,
+            fallbacks=self._config.fallback_models,
             skills=None,
             archive=self._archive,
-            pin=lambda message: isinstance(message, Odd) or bool(self._pin and self._pin(message)),
+            pin=self._is_pinned,
             background=False,
             summary_request="smallest",
         )
         if max_notes is not None:
-            most = config.max_summary_tokens or max_notes
-            settings = replace(settings, keep=("messages", 1), max_summary_tokens=most)
+            max_tokens = self._config.max_summary_tokens or max_notes
+            settings = replace(settings, keep=("messages", 1), max_summary_tokens=max_tokens)
         engine = Engine.build(settings, settings.policy(), self.meter(model))
-        # Messages are joined where the request is written.
-        engine = Engine.build(settings, settings.policy(), self.meter(model))
-        return replace(engine, alternate=False)
+        return replace(engine, alternate=False)  # messages are joined where the request is written
+
+    def _is_pinned(self, message: Any) -> bool:
+        if isinstance(message, UnknownMessage):
+            return True
+        return self._is_pinned_by_user is not None and bool(self._is_pinned_by_user(message))
+
+
+def _smallest(*limits: int | None) -> int | None:
+    return min(filter(None, limits), default=None)
 
 
 def window_in(listed: Any, model: str) -> int | None:
-    """Return the window of a model in a list of models.
+    """Return the window of a model in a list of models, as an upstream gives it.
 
     Example:
         >>> window_in({"data": [{"id": "m", "max_model_len": 8192}]}, "m")
         8192
     """
-    listed = listed.get("data", listed.get("models")) if isinstance(listed, Mapping) else listed
-    rows = [one for one in listed or () if isinstance(one, Mapping)]
-    keys, names = ("id", "name", "key"), (model, f"models/{model}")
-    named = [one for one in rows if any(one.get(key) in names for key in keys)]
-    limits = map(_limits, named or (rows if len(rows) == 1 else []))
-    return next((limit for found in limits for limit in found), None)
+    if isinstance(listed, Mapping):
+        listed = listed.get("data", listed.get("models"))
+    entries = [entry for entry in listed or () if isinstance(entry, Mapping)]
+    named = [entry for entry in entries if _is_entry_of(entry, model)]
+    if not named and len(entries) == 1:
+        named = entries
+    for entry in named:
+        for limit in _limits_in(entry):
+            return limit
+    return None
 
 
-def _limits(entry: Mapping[str, Any]) -> Iterator[int]:
+def _is_entry_of(entry: Mapping[str, Any], model: str) -> bool:
+    return any(entry.get(key) in (model, f"models/{model}") for key in ("id", "name", "key"))
+
+
+def _limits_in(entry: Mapping[str, Any]) -> Iterator[int]:
     """Yield the windows that an entry names, also in its parts, such as `meta`."""
-    for value in map(entry.get, FIELDS):
+    for value in map(entry.get, WINDOW_FIELDS):
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             yield value
     for part in entry.values():
         if isinstance(part, Mapping):
-            yield from _limits(part)
+            yield from _limits_in(part)
 
 
-SWITCH = "drop_block"
-BETA = "thinking-binding-controls-2026-08-01"
+DROP_THOUGHTS = "drop_block"
+DROP_THOUGHTS_BETA = "thinking-binding-controls-2026-08-01"
 """The provider's own switch for thoughts behind another beginning, and the beta header that it
 needs (its page on preserved thinking)."""
 
 
-def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str) -> str:
+def form_asked_for(refusal: str, forms: Collection[str], thinking: Any, alternate: str) -> Form:
     """Return the form that a refusal of a compacted request asks for; empty for none.
 
-    `forms` has those that are in use, `thinking` is the request's, `alternate` the setting.
+    Args:
+        refusal: the upstream's words.
+        forms: those that are in use.
+        thinking: the field of that name of the request.
+        alternate: the setting `alternate_roles`.
     """
     if alternate != "off" and refuses_roles(refusal):
         return "" if "roles" in forms else "roles"
     if not REFUSED.search(refusal) or "thoughtless" in forms:
         return ""
-    off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
-    return "thoughtless" if SWITCH not in refusal or off or "switch" in forms else "switch"
+    is_off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
+    may_switch = DROP_THOUGHTS in refusal and not is_off and "switch" not in forms
+    return "switch" if may_switch else "thoughtless"
 
 
-def formed(
+def in_forms(
     protocol: str, view: list[Any], body: dict[str, Any], forms: Collection[str]
 ) -> tuple[list[Any], dict[str, Any], Sequence[str]]:
-    """Give a compacted request the form that its upstream takes: view, body, further betas."""
+    """Give a compacted request the forms that its upstream takes: view, body, further betas."""
     view = without_stale_thoughts(view, all_of_them="thoughtless" in forms)
     if "roles" in forms:
         view = alternating(view)
     if "switch" not in forms or protocol != "messages":
         return view, body, ()
     thinking = body.get("thinking")
-    thinking = thinking if isinstance(thinking, Mapping) else {"type": "adaptive"}
-    binding = {"block_binding": {"prefix_mismatch_behavior": SWITCH}}
-    return view, {**body, "thinking": {**thinking, **binding}}, (BETA,)
+    if not isinstance(thinking, Mapping):
+        thinking = {"type": "adaptive"}
+    binding = {"block_binding": {"prefix_mismatch_behavior": DROP_THOUGHTS}}
+    return view, {**body, "thinking": {**thinking, **binding}}, (DROP_THOUGHTS_BETA,)

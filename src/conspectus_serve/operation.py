@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,31 +15,33 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.bridge import run
+from conspectus.core.records import Chain
 from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError, InputError
 from conspectus.recall.for_agents import answer_flow
 from conspectus.tokens import TokenMeter
 from conspectus_serve.entrance import Entrance, tenants_in
+from conspectus_serve.exchange import Exchange
 from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.protocols import Refusal, printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from conspectus_serve.app import Reply
-    from conspectus_serve.exchange import Exchange
-
 logger = logging.getLogger("conspectus.serve")
 
-HEALTH, READY, METRICS, PAGE = "/healthz", "/readyz", "/metrics", "/conspectus"
-LEFT = "client_left"  # the reason of a request whose client has gone before its answer ended
-REFUSED = "upstream_status"  # the reason where the upstream itself has answered with an error
+HEALTH_PATH = "/healthz"
+READINESS_PATH = "/readyz"
+METRICS_PATH = "/metrics"
+PAGE_PATH = "/conspectus"
+OWN_PATHS = (HEALTH_PATH, READINESS_PATH, METRICS_PATH, PAGE_PATH, f"{PAGE_PATH}/")
 
-BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram of seconds
+CLIENT_LEFT = "client_left"  # the reason of a request whose client has gone before its answer ended
+UPSTREAM_STATUS = "upstream_status"  # the reason where the upstream has answered with an error
 
-TOTALS = ("tokens_in", "tokens_sent", "compactions", "retries")
+SECONDS_BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram
 
-HEADERS = {
+PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
     "base-uri 'none'",  # the page needs no script and loads nothing
     "cache-control": "no-store",
@@ -45,121 +49,194 @@ HEADERS = {
     "x-content-type-options": "nosniff",
 }
 
-THREADS, ORIGINALS, LETTERS, FOUND = 200, 300, 4_000, 3_000
-"""At most so many threads and originals on a page, characters of one, tokens of a search."""
+MOST_THREADS = 200  # on a page
+MOST_ORIGINALS = 300  # on a page
+MOST_CHARACTERS = 4_000  # of an original on a page
+SEARCH_TOKENS = 3_000  # of the answer to a search
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A request that has ended."""
+
+    request: Request
+    exchange: Exchange | None  # None for a request without a history
+    status: int  # 0 if nothing was sent
+    reason: str  # why it has failed, in a word; empty if it has not
+    note: str
+    seconds: float
+
+
+class Metrics:
+    """The figures of the endpoint, for Prometheus."""
+
+    def __init__(self, health: ArchiveHealth) -> None:
+        self._registry = CollectorRegistry()
+        labels: Any = {"namespace": "conspectus_serve", "registry": self._registry}
+        self._requests = Counter("requests", "Requests", ("kind", "outcome"), **labels)
+        self._failures = Counter("failures", "Requests that failed", ("reason",), **labels)
+        self._tokens_in = Counter("tokens_in", "tokens in", **labels)
+        self._tokens_sent = Counter("tokens_sent", "tokens sent", **labels)
+        self._compactions = Counter("compactions", "compactions", **labels)
+        self._retries = Counter("retries", "retries", **labels)
+        self._seconds = Histogram(
+            "seconds", "Seconds of requests", buckets=SECONDS_BOUNDS, **labels
+        )
+        self.in_flight = Gauge("in_flight", "Requests under way", **labels)
+        self._health = health
+        about_archive = "Whether the archive takes what is written"
+        self._archive_up = Gauge("archive_up", about_archive, **labels)
+        archive_failures = Gauge("archive_failures", "Failures of the archive", **labels)
+        archive_failures.set_function(lambda: health.failures)
+
+    def count(self, ended: Ended, outcome: str, reason: str) -> None:
+        """Count a request that has ended."""
+        route_name = "other"
+        exchange = ended.exchange
+        if exchange is not None:
+            route_name = exchange.request.route.name
+            self._tokens_in.inc(exchange.tokens)
+            self._tokens_sent.inc(_tokens_sent(exchange))
+            self._compactions.inc(exchange.compactions)
+            self._retries.inc(exchange.retries)
+        if reason:
+            self._failures.labels(reason).inc()
+        self._requests.labels(route_name, outcome).inc()
+        self._seconds.observe(ended.seconds)
+
+    def text(self) -> bytes:
+        """Return the figures in Prometheus' form; this asks the archive."""
+        self._archive_up.set(not self._health.problem())
+        return generate_latest(self._registry)
 
 
 class Operation:
     """Count and log requests, and answer those for the endpoint's own pages."""
 
     def __init__(self, archive: Archive, entrance: Entrance, health: ArchiveHealth) -> None:
-        self._archive, self._entrance, self._health = archive, entrance, health
-        self._figures = CollectorRegistry()
-        own: Any = {"namespace": "conspectus_serve", "registry": self._figures}
-        self._requests = Counter("requests", "Requests", ("kind", "outcome"), **own)
-        self._failures = Counter("failures", "Requests that failed", ("reason",), **own)
-        self._totals = [Counter(name, name.replace("_", " "), **own) for name in TOTALS]
-        self._seconds = Histogram("seconds", "Seconds of requests", buckets=BOUNDS, **own)
-        self.in_flight = Gauge("in_flight", "Requests under way", **own)
-        self._archive_up = Gauge("archive_up", "Whether the archive takes what is written", **own)
-        archive_failures = Gauge("archive_failures", "Failures of the archive", **own)
-        archive_failures.set_function(lambda: health.failures)
+        self._archive = archive
+        self._entrance = entrance
+        self._health = health
+        self._metrics = Metrics(health)
+        self.in_flight = self._metrics.in_flight
 
-    def done(self, request: Request, x: Exchange | None, reply: Reply, took: float) -> None:
-        """Log and count a request that has ended, with what is known of its history."""
-        compacted = x is not None and x.view is not None
-        reason = reply.reason or (REFUSED if reply.status >= 400 else "")
-        outcome = "compacted" if compacted else "passed"
+    def note_end(self, ended: Ended) -> None:
+        """Log and count a request that has ended."""
+        exchange = ended.exchange
+        reason = ended.reason or (UPSTREAM_STATUS if ended.status >= 400 else "")
+        outcome = _outcome(exchange, reason)
+        about = "model=- tenant=- thread=- tokens=0 sent=0"
+        if exchange is not None:
+            model = printable(exchange.model)
+            tenant = exchange.request.tenant
+            thread = printable(exchange.thread)
+            tokens = f"tokens={exchange.tokens} sent={_tokens_sent(exchange)}"
+            about = f"model={model} tenant={tenant} thread={thread} {tokens}"
+        user_agent = ended.request.headers.get("user-agent", "")
+        client = printable(user_agent.partition(" ")[0])
+        line = f"{client} {printable(ended.request.scope['path'])} {about} {outcome}"
         if reason:
-            outcome = "left" if reason == LEFT else "failed"
-            self._failures.labels(reason).inc()
-        kind, about = "other", "model=- tenant=- thread=- tokens=0 sent=0"
-        if x is not None:
-            kind, sent = x.route.name, x.sent + x.recalled if x.answered else 0
-            model, thread = printable(x.model), printable(x.match.thread)
-            about = f"model={model} tenant={x.tenant} thread={thread} tokens={x.tokens} sent={sent}"
-            amounts = (x.tokens, sent, x.compactions, x.retries)
-            for total, amount in zip(self._totals, amounts, strict=True):
-                total.inc(amount)
-        client = printable(request.headers.get("user-agent", "").partition(" ")[0])
-        said = f"{client} {printable(request.scope['path'])} {about} {outcome}"
-        if reason:
-            said += f" reason={reason}"
-        note = f"; {reply.note}" if reply.note else ""
-        logger.info("%s status=%d %.2fs%s", said, reply.status, took, note)
-        self._requests.labels(kind, outcome).inc()
-        self._seconds.observe(took)
+            line += f" reason={reason}"
+        note = f"; {ended.note}" if ended.note else ""
+        logger.info("%s status=%d %.2fs%s", line, ended.status, ended.seconds, note)
+        self._metrics.count(ended, outcome, reason)
 
-    def is_ours(self, request: Request) -> bool:
+    def is_own_page(self, request: Request) -> bool:
         """Return whether a request is for one of the endpoint's own pages."""
-        paths = (HEALTH, READY, METRICS, PAGE, f"{PAGE}/")
-        return request.method in ("GET", "HEAD") and request.scope["path"] in paths
+        return request.method in ("GET", "HEAD") and request.scope["path"] in OWN_PATHS
 
     def page(self, request: Request) -> Response:
         """Answer a request for a page; this reads the archive."""
-        path, given = request.scope["path"], request.query_params
+        path = request.scope["path"]
         try:
-            if path in (HEALTH, READY):
+            if path in (HEALTH_PATH, READINESS_PATH):
                 return self._health_page(path)
             self._entrance.check_page(request)
-            if path == METRICS:
-                self._archive_up.set(not self._health.problem())
-                figures = generate_latest(self._figures)
+            if path == METRICS_PATH:
+                figures = self._metrics.text()
                 return PlainTextResponse(figures, media_type="text/plain; version=0.0.4")
-            names = ("tenant", "thread", "session", "q")
-            return HTMLResponse(self._page(*(given.get(one, "") for one in names)), 200, HEADERS)
+            return HTMLResponse(self._html(request.query_params), 200, PAGE_HEADERS)
         except ArchiveError as error:
             return PlainTextResponse(f"the archive cannot be read: {error}\n", 503)
         except Refusal as error:
-            ask = {"www-authenticate": 'Basic realm="Conspectus"'} if error.status == 401 else {}
-            return PlainTextResponse(f"{error}\n", error.status, ask)
+            headers = {}
+            if error.status == 401:
+                headers = {"www-authenticate": 'Basic realm="Conspectus"'}
+            return PlainTextResponse(f"{error}\n", error.status, headers)
 
     def _health_page(self, path: str) -> Response:
         """Say whether the archive is there; anybody may ask, so nothing more is said of it."""
-        problem = self._health.problem() if path == HEALTH else self._health.problem_of_writing()
+        is_live = path == HEALTH_PATH
+        problem = self._health.problem() if is_live else self._health.problem_of_writing()
         if not problem:
             return PlainTextResponse("ok\n")
         logger.warning("%s: %s", path, problem)
         return PlainTextResponse("the archive is not there, or takes nothing\n", 503)
 
-    def _page(self, tenant: str, thread: str, session: str, query: str) -> str:
-        archive, tenants = self._archive, tenants_in(self._archive) or [LOCAL]
-        about: dict[str, Any] = {"tenants": tenants, "tenant": tenant or tenants[0], "q": query}
-        about |= {"thread": thread, "session": session or "main"}
+    def _html(self, query: Mapping[str, str]) -> str:
+        """Write the page of a tenant, or that of a thread which a query names."""
+        tenants = tenants_in(self._archive) or (LOCAL,)
+        tenant = query.get("tenant") or tenants[0]
+        thread = query.get("thread", "")
+        session = query.get("session") or "main"
+        search = query.get("q", "")
+        about: dict[str, Any] = {"tenants": tenants, "tenant": tenant, "q": search}
+        about |= {"thread": thread, "session": session}
         if not thread:
-            scopes = archive.scopes(about["tenant"])
-            rows = [self._row(one) for one in scopes[:THREADS]]
+            scopes = self._archive.scopes(tenant)
+            rows = [self._thread_row(scope) for scope in scopes[:MOST_THREADS]]
             return self._template.render(**about, rows=rows, more=len(scopes) - len(rows))
-        scope = Scope(about["tenant"], thread, about["session"])
-        chain = archive.in_force(scope)
-        rows, found = archive.export(scope, chain), ""
-        if query:
-            count = TokenMeter(model="gpt-4o").text
-            flow = answer_flow(archive, scope, chain, query=query, tokens=FOUND, count=count)
-            try:
-                found = run(flow)
-            except InputError as error:
-                found = str(error)
+        scope = Scope(tenant, thread, session)
+        chain = self._archive.in_force(scope)
+        originals = self._archive.export(scope, chain)
+        summaries = [record.summary for record in chain if record.summary]
         return self._template.render(
             **about,
             chain=chain,
-            summary=next((one.summary for one in reversed(chain) if one.summary), ""),
-            count=len(rows),
-            originals=rows[-ORIGINALS:],
-            most=LETTERS,
-            found=found,
+            summary=summaries[-1] if summaries else "",
+            count=len(originals),
+            originals=originals[-MOST_ORIGINALS:],
+            most_characters=MOST_CHARACTERS,
+            found=self._search(scope, chain, search) if search else "",
         )
 
-    def _row(self, scope: Scope) -> dict[str, Any]:
+    def _search(self, scope: Scope, chain: Chain, query: str) -> str:
+        """Return what the archive has of a thread about a query."""
+        count = TokenMeter(model="gpt-4o").text
+        flow = answer_flow(
+            self._archive, scope, chain, query=query, tokens=SEARCH_TOKENS, count=count
+        )
+        try:
+            return run(flow)
+        except InputError as error:
+            return str(error)
+
+    def _thread_row(self, scope: Scope) -> dict[str, Any]:
         chain = self._archive.chain(scope)
-        saved = sum(max(0, one.tokens_before - one.tokens_after) for one in chain)
-        row = {"scope": scope, "messages": len(manifest(chain)), "saved": saved}
-        return {**row, "compactions": len(chain), "bytes": self._archive.size(scope)}
+        saved = sum(max(0, record.tokens_before - record.tokens_after) for record in chain)
+        return {
+            "scope": scope,
+            "messages": len(manifest(chain)),
+            "saved": saved,
+            "compactions": len(chain),
+            "bytes": self._archive.size(scope),
+        }
 
     @cached_property
     def _template(self) -> Template:
         from jinja2 import Environment, PackageLoader, StrictUndefined
 
         loader = PackageLoader("conspectus_serve", "")
-        made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-        return made.get_template("page.html")
+        environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+        return environment.get_template("page.html")
+
+
+def _tokens_sent(exchange: Exchange) -> int:
+    """Return the tokens that the upstream has taken: none before it has answered."""
+    return exchange.sent_tokens if exchange.was_answered else 0
+
+
+def _outcome(exchange: Exchange | None, reason: str) -> str:
+    if reason:
+        return "left" if reason == CLIENT_LEFT else "failed"
+    return "compacted" if exchange is not None and exchange.is_compacted else "passed"

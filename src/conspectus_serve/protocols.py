@@ -10,12 +10,16 @@ from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-ANTHROPIC_KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large"}
+ANTHROPIC_ERROR_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    413: "request_too_large",
+}
 """Types of Anthropic's errors by status, as far as the endpoint has some of its own."""
 
-PATHS = 64  # of which is remembered what they are; clients use few
+REMEMBERED_PATHS = 64  # of which is remembered what they are; clients use few
 TOO_LONG = "context_length_exceeded"  # the code of an error by which clients know a full window
-LONGEST = 80  # maximum characters of a client's text in the log
+LONGEST_LOGGED = 80  # characters of a client's text in the log
 
 
 REASONS = {
@@ -40,13 +44,15 @@ class Refusal(Exception):
         self, status: int, message: str, code: str | None = None, *, reason: str = ""
     ) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
-        self.reason = reason or ("too_long" if code == TOO_LONG else REASONS.get(status, "request"))
+        self.status = status
+        self.code = code
+        default_reason = "too_long" if code == TOO_LONG else REASONS.get(status, "request")
+        self.reason = reason or default_reason
 
 
 def printable(text: str) -> str:
     """Return a client's text as it may stand in one line of the log; `-` for none."""
-    short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    short = text if len(text) <= LONGEST_LOGGED else f"{text[:LONGEST_LOGGED]}…"
     return "".join(letter if letter.isprintable() else "?" for letter in short) or "-"
 
 
@@ -56,11 +62,13 @@ class Protocol:
 
     name: Literal["chat", "responses", "messages"]
     field: str  # of the body, with the history
-    beside: tuple[str, ...]  # fields with text before the history
-    schemas: tuple[str, ...]  # fields with schemas, which take tokens too
-    begins: re.Pattern[bytes]  # parts of a stream's first events, before which an error may come
-    ends: re.Pattern[bytes]  # the events behind which a stream holds nothing more
-    alive: bytes = b": waiting\n\n"  # what a stream may hold while its client waits
+    instruction_fields: tuple[str, ...]  # with text that stands before the history
+    schema_fields: tuple[str, ...]  # with schemas, which take tokens, too
+    opening_events: re.Pattern[bytes]
+    """In a stream's first events, which say nothing yet: an error may come behind them."""
+
+    closing_events: re.Pattern[bytes]  # in the events behind which a stream holds nothing more
+    keep_alive: bytes = b": waiting\n\n"  # what a stream may hold while its client waits
 
     def history(self, body: Mapping[str, Any]) -> list[Any]:
         """Return the history of a request; nothing if it is malformed."""
@@ -70,57 +78,61 @@ class Protocol:
         return history if isinstance(history, list) else []
 
 
-# In JSON a line ends a text nowhere, and quotes in a text are escaped: these are events alone.
+# In JSON a line ends a text nowhere, and quotes in a text are escaped: these match events alone.
 CHAT = Protocol(
-    "chat",
-    "messages",
-    (),
-    ("tools", "functions", "response_format"),
-    re.compile(rb'^:|"delta": ?\{"role": ?"assistant"(?:, ?"[a-z_]+": ?(?:""|null))*+\}'),
-    re.compile(rb"(?:^|\n)data: ?\[DONE\]"),
+    name="chat",
+    field="messages",
+    instruction_fields=(),
+    schema_fields=("tools", "functions", "response_format"),
+    opening_events=re.compile(
+        rb'^:|"delta": ?\{"role": ?"assistant"(?:, ?"[a-z_]+": ?(?:""|null))*+\}'
+    ),
+    closing_events=re.compile(rb"(?:^|\n)data: ?\[DONE\]"),
 )
 RESPONSES = Protocol(
-    "responses",
-    "input",
-    ("instructions",),
-    ("tools", "text"),
-    re.compile(rb'^:|"type": ?"response\.(?:created|in_progress|queued)"'),
-    re.compile(rb'[{,] ?"type": ?"response\.(?:completed|incomplete|failed)"'),
+    name="responses",
+    field="input",
+    instruction_fields=("instructions",),
+    schema_fields=("tools", "text"),
+    opening_events=re.compile(rb'^:|"type": ?"response\.(?:created|in_progress|queued)"'),
+    closing_events=re.compile(rb'[{,] ?"type": ?"response\.(?:completed|incomplete|failed)"'),
 )
 MESSAGES = Protocol(
-    "messages",
-    "messages",
-    ("system",),
-    ("tools", "output_format"),
-    re.compile(rb'^:|"type": ?"(?:message_start|ping)"'),
-    re.compile(rb'[{,] ?"type": ?"message_stop"'),
-    b'event: ping\ndata: {"type": "ping"}\n\n',
+    name="messages",
+    field="messages",
+    instruction_fields=("system",),
+    schema_fields=("tools", "output_format"),
+    opening_events=re.compile(rb'^:|"type": ?"(?:message_start|ping)"'),
+    closing_events=re.compile(rb'[{,] ?"type": ?"message_stop"'),
+    keep_alive=b'event: ping\ndata: {"type": "ping"}\n\n',
 )
 
-_RESPONSE = re.compile(r"/responses/([^/]+)\Z")
-"""End of the path of one response."""
+_RESPONSE_PATH = re.compile(r"/responses/([^/]+)\Z")
+"""The end of the path of one response."""
 
 PROTOCOLS = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 COMPACT = "responses/compact"
 
-_HISTORY = re.compile(
+_HISTORY_PATH = re.compile(
     r"/(chat/completions|responses(?:/compact|/input_tokens)?|messages(?:/count_tokens)?)\Z"
 )
 """Ends of the paths whose requests hold a history, wherever a provider has put them."""
 
-BARE = re.compile(r"/(?:chat/completions|responses|messages|models|embeddings|completions)(?:/|$)")
+_UNVERSIONED_PATH = re.compile(
+    r"/(?:chat/completions|responses|messages|models|embeddings|completions)(?:/|$)"
+)
 """Paths of a client that leaves `/v1` out."""
 
-HISTORIES = (b'"messages"', b'"contents"', b'"prompt"')
+HISTORY_FIELDS = (b'"messages"', b'"contents"', b'"prompt"')
 """Fields of bodies with a history, at whatever path."""
 
-NO_HISTORY = re.compile(r"/(?:images|audio|videos|moderations|embeddings)(?:/|$)")
+PATH_WITHOUT_HISTORY = re.compile(r"/(?:images|audio|videos|moderations|embeddings)(?:/|$)")
 """Paths of requests that have no history, whatever their fields are called."""
 
-_VERSIONED = re.compile(r"/(?:v\d\w*+|openai|openapi|inference|compat\w*+)$")
+_VERSIONED_BASE = re.compile(r"/(?:v\d\w*+|openai|openapi|inference|compat\w*+)$")
 """The end of an upstream's path behind which OpenAI's paths follow without `/v1`."""
 
-_DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
+_AZURE_DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +149,7 @@ class Route:
         return self.name.endswith("_tokens")
 
 
-@lru_cache(PATHS)
+@lru_cache(REMEMBERED_PATHS)
 def route_of(path: str) -> Route | None:
     """Return what is asked for at a path; None for a path without a history.
 
@@ -147,20 +159,25 @@ def route_of(path: str) -> Route | None:
         >>> route_of("/v1/models") is None
         True
     """
-    plain = cleaned(path)
-    if (end := _HISTORY.search(plain)) is None or "/threads/" in plain:
+    path = without_extra_slashes(path)
+    history_path = _HISTORY_PATH.search(path)
+    if history_path is None or "/threads/" in path:
         return None
-    model = _DEPLOYMENT.search(plain)
-    return Route(end[1], PROTOCOLS[end[1].partition("/")[0]], model[1] if model else "")
+    name = history_path[1]
+    deployment = _AZURE_DEPLOYMENT.search(path)
+    protocol = PROTOCOLS[name.partition("/")[0]]
+    return Route(name, protocol, deployment[1] if deployment else "")
 
 
 def response_at(path: str) -> str:
     """Return the id of the response at a path; empty for another path."""
-    named = _RESPONSE.search(cleaned(path))
-    return named[1] if named and named[1] not in ("compact", "input_tokens") else ""
+    response_path = _RESPONSE_PATH.search(without_extra_slashes(path))
+    if response_path is None or response_path[1] in ("compact", "input_tokens"):
+        return ""
+    return response_path[1]
 
 
-def cleaned(path: str) -> str:
+def without_extra_slashes(path: str) -> str:
     """Return a path without a slash at its end, and without two in a row."""
     return re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
 
@@ -180,39 +197,46 @@ def target_of(upstream: str, path: str) -> str:
     base = urlsplit(upstream).path.rstrip("/")
     if base and (path == base or path.startswith(f"{base}/")):
         return path
-    bare = path.removeprefix("/v1") if path.startswith("/v1/") else path
-    known = bare != path or BARE.match(path) is not None
-    if _VERSIONED.search(base):
-        return base + bare
-    if known and (not base or bare.startswith("/messages")):
-        return f"{base}/v1{bare}"
+    unversioned = path.removeprefix("/v1") if path.startswith("/v1/") else path
+    if _VERSIONED_BASE.search(base):
+        return base + unversioned
+    is_providers_path = unversioned != path or _UNVERSIONED_PATH.match(path) is not None
+    if is_providers_path and (not base or unversioned.startswith("/messages")):
+        return f"{base}/v1{unversioned}"
     return base + path
 
 
 def error_body(path: str, status: int, message: str, code: str | None = None) -> bytes:
     """Write an error in the form of the protocol of a path."""
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    made: dict[str, Any] = {
-        "error": {"message": message, "type": kind, "param": None, "code": code}
-    }
+    body: dict[str, Any]
     if re.search(r"/messages(?:/|$)", path):
-        kind = ANTHROPIC_KINDS.get(status, kind if status < 500 else "api_error")
-        made = {"type": "error", "error": {"type": kind, "message": message}}
-    return json.dumps(made).encode()
+        default_type = "invalid_request_error" if status < 500 else "api_error"
+        error_type = ANTHROPIC_ERROR_TYPES.get(status, default_type)
+        body = {"type": "error", "error": {"type": error_type, "message": message}}
+    else:
+        error_type = "invalid_request_error" if status < 500 else "server_error"
+        body = {"error": {"message": message, "type": error_type, "param": None, "code": code}}
+    return json.dumps(body).encode()
 
 
 def error_event(protocol: Protocol, body: bytes) -> bytes:
     """Write an error's body, or a text that is none, as the event with which a stream ends."""
-    try:
-        error = json.loads(body)
-        error = error.get("error", error) if isinstance(error, dict) else error
-    except ValueError:
-        error = body[:1_000].decode("utf-8", "replace")
-    error = error if isinstance(error, dict) else {"message": str(error)}
+    error = _error_in(body)
     if protocol is CHAT:
         return f"data: {json.dumps({'error': error})}\n\ndata: [DONE]\n\n".encode()
     event: dict[str, Any] = {"type": "error", "error": error}
     if protocol is RESPONSES:
-        told = {key: error.get(key) for key in ("code", "message", "param")}
-        event = {"type": "error", **told, "sequence_number": 0}
+        fields = {key: error.get(key) for key in ("code", "message", "param")}
+        event = {"type": "error", **fields, "sequence_number": 0}
     return f"event: error\ndata: {json.dumps(event)}\n\n".encode()
+
+
+def _error_in(body: bytes) -> dict[str, Any]:
+    """Return the error of an error's body, or one with a text as its message."""
+    try:
+        error = json.loads(body)
+    except ValueError:
+        return {"message": body[:1_000].decode("utf-8", "replace")}
+    if isinstance(error, dict):
+        error = error.get("error", error)
+    return error if isinstance(error, dict) else {"message": str(error)}

@@ -23,80 +23,114 @@ from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus.serve")
 
-TURNS = 256  # turns whose recalled originals are remembered
+REMEMBERED_TURNS = 256  # whose recalled originals are remembered
 
 
-class Recall:
-    """Show models what the user's newest messages need, in at most so many tokens."""
+class RecallForRequests:
+    """Show models originals that the user's newest messages need.
 
-    def __init__(self, tokens: int) -> None:
-        self._tokens = tokens
-        self._chosen = BoundedCache[tuple[Scope, str, str], str](TURNS)
+    Args:
+        most_tokens: that they may take in a request.
+    """
 
-    def shown(
+    def __init__(self, most_tokens: int) -> None:
+        self._most_tokens = most_tokens
+        self._chosen = BoundedCache[tuple[Scope, str, str], str](REMEMBERED_TURNS)
+
+    def add_to(
         self,
+        view: Sequence[Any],
         scope: Scope,
         head: str,
+        *,
         history: Sequence[Any],
-        view: Sequence[Any],
         meter: TokenMeter,
-        spare: int | None,
+        free_tokens: int | None,
         search: Callable[..., str],
     ) -> tuple[list[Any], int]:
-        """Put the originals directly before the user's newest message; return their tokens, too.
+        """Put originals directly before the user's newest message; return their tokens, too.
 
-        `head` is the record in force, `history` is whole, `view` is to be sent and leaves `spare`
-        tokens of the window free; None if unknown. `search` does what `searched` does.
+        Args:
+            view: the messages to send.
+            scope: the thread from which is recalled.
+            head: id of the record in force.
+            history: the whole history.
+            meter: counts tokens.
+            free_tokens: of the window, that the view leaves; None if unknown.
+            search: does what `search_originals` does, after its first two arguments.
         """
-        most = self._tokens if spare is None else min(self._tokens, spare)
-        last = newest_user(history)
-        if last is None:
-            return [*view], 0
-        first = last
-        while first and is_users(history[first - 1]):  # clients add messages of their own
-            first -= 1
-        asked = read_messages(history[first : last + 1])
-        said, own = "\n".join(one.own for one in asked), frozenset(one.id for one in asked)
-        name = "\n".join([*sorted(own), said]).encode("utf-8", "replace")
-        key = (scope, head, hashlib.sha256(name).hexdigest())
-        if (text := self._chosen.get(key)) is None and most >= LEAST_RECALL:
+        newest = _newest_user_messages(history)
+        if not newest:
+            return list(view), 0
+        entries = read_messages(newest)
+        words = "\n".join(entry.own for entry in entries)
+        ids = frozenset(entry.id for entry in entries)
+        key = self._key(scope, head, words, ids)
+        most_tokens = self._most_tokens
+        if free_tokens is not None:
+            most_tokens = min(most_tokens, free_tokens)
+        text = self._chosen.get(key)
+        if text is None and most_tokens >= LEAST_RECALL:
             try:
-                text = search(scope, head, said, own, most)
+                text = search(scope, head, words, ids, most_tokens)
                 self._chosen.put(key, text)
             except ArchiveError as error:
                 logger.warning("nothing could be recalled for a request: %s", error)
-        size = meter.message(_message(text)) if text else 0
-        if not text or (spare is not None and size > spare):
-            return [*view], 0
-        made: list[Any] = with_recalled(view, _message(text))
-        return made, size if len(made) > len(view) else 0
+        if not text:
+            return list(view), 0
+        message = _user_message(text)
+        tokens = meter.message(message)
+        if free_tokens is not None and tokens > free_tokens:
+            return list(view), 0
+        with_originals: list[Any] = with_recalled(view, message)
+        was_added = len(with_originals) > len(view)
+        return with_originals, tokens if was_added else 0
+
+    def _key(self, scope: Scope, head: str, words: str, ids: Set[str]) -> tuple[Scope, str, str]:
+        """Return by what a choice is remembered: the record in force and the question."""
+        question = "\n".join([*sorted(ids), words]).encode("utf-8", "replace")
+        return scope, head, hashlib.sha256(question).hexdigest()
 
 
-def searched(
+def _newest_user_messages(history: Sequence[Any]) -> Sequence[Any]:
+    """Return the user's newest message, and those of the user directly before it."""
+    last = newest_user(history)
+    if last is None:
+        return []
+    first = last
+    while first and is_users(history[first - 1]):  # clients add messages of their own
+        first -= 1
+    return history[first : last + 1]
+
+
+def search_originals(
     archive: Archive,
     meter: TokenMeter,
     scope: Scope,
     head: str,
-    said: str,
-    own: Set[str],
-    most: int,
+    words: str,
+    word_ids: Set[str],
+    most_tokens: int,
 ) -> str:
-    """Return originals that a user's words need, framed; empty for none. Raises ArchiveError.
+    """Return originals that a user's words need, framed; empty for none.
 
-    `own` are the ids of the messages with these words.
+    `word_ids` are the ids of the messages with these words.
+
+    Raises:
+        ArchiveError: the archive cannot be read.
     """
     flow = unasked_flow(
         archive,
         scope,
         archive.chain_at(scope, head),
-        query=said,
-        own=own,
-        tokens=most,
-        count=lambda text: meter.message(_message(recalled_text(text))),
+        query=words,
+        own=word_ids,
+        tokens=most_tokens,
+        count=lambda text: meter.message(_user_message(recalled_text(text))),
     )
-    found = run(flow)
-    return recalled_text(found.text) if found is not None else ""
+    originals = run(flow)
+    return recalled_text(originals.text) if originals is not None else ""
 
 
-def _message(text: str) -> Any:
+def _user_message(text: str) -> Any:
     return {"role": "user", "content": text}

@@ -29,7 +29,7 @@ from conspectus.model.windows import limit_of
 SECTION = "serve"
 LARGEST_BODY = 64_000_000  # bytes of a request by default, twice what Anthropic takes
 
-PLAINLY = {
+DEFAULT_SUMMARIZATION = {
     "enabled": True,
     "trigger": {"type": "fraction", "value": 0.85},
     "keep": {"type": "fraction", "value": 0.35},
@@ -37,7 +37,7 @@ PLAINLY = {
 """Summarization settings where the file names no trigger: compactions are few, as each makes the
 provider's cache of the history invalid."""
 
-PROVIDER = "the provider, such as https://api.openai.com; also as --upstream"
+UPSTREAM_DESCRIPTION = "the provider, such as https://api.openai.com; also as --upstream"
 SHORTEST_TOKEN = 16  # characters: a shorter one can be guessed
 
 CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal", "gateway.docker.internal")
@@ -69,7 +69,7 @@ class ServeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    upstream: Annotated[str, Field(description=PROVIDER)]
+    upstream: Annotated[str, Field(description=UPSTREAM_DESCRIPTION)]
     listen: str = "127.0.0.1:8377"
     token: Annotated[str | None, Field(min_length=SHORTEST_TOKEN)] = Field(None, repr=False)
     tenants: str | None = None
@@ -93,9 +93,9 @@ class ServeSettings(BaseModel):
     @field_validator(*FORMS)
     @classmethod
     def _has_its_form(cls, text: str | None, about: ValidationInfo) -> str | None:
-        pattern, otherwise = FORMS[str(about.field_name)]
+        pattern, description = FORMS[str(about.field_name)]
         if text is not None and not re.fullmatch(pattern, text):
-            raise ValueError(f"write {otherwise}")
+            raise ValueError(f"write {description}")
         return text.rstrip("/") if text and about.field_name == "upstream" else text
 
     @field_validator("alternate_roles", "recall", mode="before")
@@ -106,38 +106,38 @@ class ServeSettings(BaseModel):
     @model_validator(mode="after")
     def _needs_a_token(self) -> Self:
         if self.token is None and not is_loopback(self.host, private=self.containers):
-            cure = "set a token (--token, or $VARIABLE in the file), or listen on 127.0.0.1"
-            raise ValueError(f"{self.host} can be reached by others: {cure}")
+            remedy = "set a token (--token, or $VARIABLE in the file), or listen on 127.0.0.1"
+            raise ValueError(f"{self.host} can be reached by others: {remedy}")
         if self.token is None and (self.tenants or "").startswith(("header:", "claim:")):
-            cure = "set a token, which only clients have that may say it"
-            raise ValueError(f"tenants: {self.tenants} believes what clients say: {cure}")
+            remedy = "set a token, which only clients have that may say it"
+            raise ValueError(f"tenants: {self.tenants} believes what clients say: {remedy}")
         return self
 
     @property
-    def by(self) -> str:
-        """Return how tenants are named: `one`, `key`, `header:NAME` or `claim:NAME`."""
-        alone = is_loopback(self.host) and self.token is None and not self.hosts
-        return self.tenants or ("one" if alone else "key")
+    def tenant_rule(self) -> str:
+        """How tenants are named: `one`, `key`, `header:NAME` or `claim:NAME`."""
+        has_one_user = is_loopback(self.host) and self.token is None and not self.hosts
+        return self.tenants or ("one" if has_one_user else "key")
 
     @property
-    def place(self) -> str:
-        """Return the address of the archive."""
+    def archive_address(self) -> str:
+        """The path or URL of the archive."""
         return self.archive or str(default_archive_path())
 
     @property
-    def names(self) -> frozenset[str]:
-        """Return the names of this machine beside those of loopback, in small letters."""
+    def own_hosts(self) -> frozenset[str]:
+        """The names of this machine beside those of loopback, in small letters."""
         names = (*self.hosts, *(CONTAINER_HOSTS if self.containers else ()))
         return frozenset(map(str.lower, names))
 
     @property
     def host(self) -> str:
-        """Return the host to listen on."""
+        """The host to listen on."""
         return self.listen.rpartition(":")[0].strip("[]")
 
     @property
     def port(self) -> int:
-        """Return the port to listen on; 0 for any that is free."""
+        """The port to listen on; 0 for any that is free."""
         return int(self.listen.rpartition(":")[2])
 
     def window_of(self, model: str) -> int | None:
@@ -158,46 +158,48 @@ def is_loopback(host: str, *, private: bool = False) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host == "localhost"
-    own = private and address.is_private and not address.is_unspecified
-    return address.is_loopback or own
+    is_own_network = private and address.is_private and not address.is_unspecified
+    return address.is_loopback or is_own_network
 
 
 def load_settings(
-    path: str | Path | None = None, given: Mapping[str, Any] | None = None
+    path: str | Path | None = None, overrides: Mapping[str, Any] | None = None
 ) -> tuple[ServeSettings, SummarizationConfig]:
     """Read the settings of the endpoint, and those of summarization.
 
     Args:
         path: a YAML file with sections `serve:` and `summarization:`; None for neither. Without a
             trigger in the second, requests are compacted at 85 % of their window.
-        given: settings that count before those of the file; None values are left out.
+        overrides: settings that count before those of the file; None values are left out.
 
     Raises:
         ConfigError: the file cannot be read, or a setting is invalid; each with its line.
 
     Example:
-        >>> settings, config = load_settings(given={"upstream": "http://127.0.0.1:8000"})
+        >>> settings, config = load_settings(overrides={"upstream": "http://127.0.0.1:8000"})
         >>> settings.port, config.enabled
         (8377, True)
     """
-    options = {name: value for name, value in (given or {}).items() if value is not None}
+    options = {name: value for name, value in (overrides or {}).items() if value is not None}
     section: Any = {}
-    config, source = SummarizationConfig.model_validate(PLAINLY), Source(section=SECTION)
+    config = SummarizationConfig.model_validate(DEFAULT_SUMMARIZATION)
+    source = Source(section=SECTION)
     if path is not None:
         file = Path(path).expanduser()
-        named, _ = read_section(file)
-        triggered = isinstance(named, Mapping) and "trigger" in named
-        config = load_config(file, usual={"enabled": True} if triggered else PLAINLY)
+        summarization, _ = read_section(file)
+        has_trigger = isinstance(summarization, Mapping) and "trigger" in summarization
+        usual = {"enabled": True} if has_trigger else DEFAULT_SUMMARIZATION
+        config = load_config(file, usual=usual)
         section, source = read_section(file, SECTION)
         if not isinstance(section, Mapping | None):
             raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")
-    wanted = {**(section or {}), **options}
-    if wanted.get("archive") is None:
-        wanted["archive"] = config.archive
+    values = {**(section or {}), **options}
+    if values.get("archive") is None:
+        values["archive"] = config.archive
     try:
-        return ServeSettings.model_validate(wanted), config
+        return ServeSettings.model_validate(values), config
     except ValidationError as error:
-        found = source.mistakes(error, ServeSettings)
-        options_wrong = {at: found.pop(at) for at in list(found) if at and at[0] in options}
-        said = [Source().problem((), f"--{at[0]}: {text}") for at, text in options_wrong.items()]
-        raise ConfigError((*said, *source.problems(found))) from None
+        mistakes = source.mistakes(error, ServeSettings)
+    mistaken_options = [at for at in mistakes if at and at[0] in options]
+    of_options = [Source().problem((), f"--{at[0]}: {mistakes.pop(at)}") for at in mistaken_options]
+    raise ConfigError((*of_options, *source.problems(mistakes)))

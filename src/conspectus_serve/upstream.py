@@ -7,12 +7,11 @@ import json
 import os
 import re
 import ssl
-import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -21,16 +20,27 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from conspectus.errors import ConfigError
-from conspectus_serve.codings import CodingError, decode_with, decoders_of
-from conspectus_serve.protocols import CHAT, MESSAGES, PATHS, Protocol, Refusal, target_of
+from conspectus_serve.codings import CODINGS, CodingError, Decoder, GrowthError, codings_in
+from conspectus_serve.protocols import (
+    CHAT,
+    MESSAGES,
+    REMEMBERED_PATHS,
+    Protocol,
+    Refusal,
+    target_of,
+)
 from conspectus_serve.settings import ServeSettings
 
-Raw = list[tuple[bytes, bytes]]
+RawHeaders = list[tuple[bytes, bytes]]
 
-OURS = b"x-conspectus-"  # before own headers: none goes to the upstream or comes from it
-IDLE = 4.0  # seconds that an unused connection is kept: less than by servers, which close it
-LONGEST_LINE = 65_536  # bytes of a header of an answer
-OWN_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")  # not the client's: none
+OWN_PREFIX = b"x-conspectus-"  # of own headers: none goes to the upstream or comes from it
+UNUSED_SECONDS = 4.0  # that an unused connection is kept: less than by servers, which close it
+CONNECTING_SECONDS = 15.0  # that the upstream has to accept a connection
+LONGEST_HEADER = 65_536  # bytes of a header of an answer
+LONGEST_OWN_HEADER = 500  # characters
+
+HEADERS_OF_AIOHTTP = ("accept", "accept-encoding", "content-type", "user-agent")
+"""Headers that aiohttp would add where a client sends none."""
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
@@ -39,59 +49,68 @@ HOP_BY_HOP = frozenset(
 """Headers of one connection alone (RFC 9110, 7.6.1), and the old `proxy-connection`."""
 
 REPLACED = frozenset((b"host", b"content-length", b"expect", b"accept-encoding"))
-"""Headers of a client that are written anew; answers are read on the way, so they come plain."""
+"""Headers of a client that are replaced; answers are read on the way, so they come plain."""
 
-REFUSALS = frozenset((400, 413, 422, 429, *range(500, 600)))
+REFUSING_STATUSES = frozenset((400, 413, 422, 429, *range(500, 600)))
 """Statuses with which upstreams refuse a request that is too long."""
 
 LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
-LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
-DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
-ENDED = ("completed", "incomplete", None)  # statuses of a response; in the background it has others
-UNDER_WAY = ("queued", "in_progress")
-ITEM_DONE = b'"response.output_item.done"'
-HEAD, TAIL = 8_192, 16_384  # bytes at both ends of an answer in which usage is looked for
+LARGEST_OPENING = 64_000  # bytes of an answer of 200 in which an error is looked for
+OPENING_SECONDS = 2.0  # for which these are held back
+DRAINING_SECONDS = 0.2  # to end an answer after its last event, so that its connection is kept
 
-_NO_HEADER = re.compile(r"[^ -~]")  # letters that may stand in no header
+ENDED_STATUSES = ("completed", "incomplete", None)  # of a response; in the background it has others
+UNDER_WAY_STATUSES = ("queued", "in_progress")
+ITEM_DONE = b'"response.output_item.done"'
+
+USAGE_HEAD = 8_192  # bytes at the beginning of an answer in which usage is looked for
+USAGE_TAIL = 16_384  # and at its end
+LONGEST_CLOSING_EVENT = 64  # bytes that `Protocol.closing_events` matches, at most
+
+_NOT_IN_HEADERS = re.compile(r"[^ -~]")
 _LINE_END = re.compile(rb"[\r\n]")
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _ERROR_EVENT = re.compile(rb"(?m)^(?:event: ?)?error(?::|$|\r)")
-_SAYS = re.compile(rb'"content": ?"[^"]')  # OpenRouter's errors come beside an empty delta
-_COUNTS = re.compile(
+_HAS_CONTENT = re.compile(rb'"content": ?"[^"]')  # OpenRouter's errors come beside an empty delta
+_INPUT_TOKENS = re.compile(
     rb'"(prompt_tokens|input_tokens|cache_read_input_tokens|cache_creation_input_tokens)": ?(\d+)'
 )
 
 
-def to_upstream(headers: Iterable[tuple[bytes, bytes]], without: Iterable[bytes] = ()) -> Raw:
+def to_upstream(
+    headers: Iterable[tuple[bytes, bytes]], without: Iterable[bytes] = ()
+) -> RawHeaders:
     """Return the headers of a request that go on to the upstream, `without` some of them."""
     kept = _without(list(headers), HOP_BY_HOP | REPLACED | set(without))
     return [*kept, (b"accept-encoding", b"identity")]
 
 
-def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
+def to_client(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
     """Return the headers of an answer that go on to the client."""
     return _without([(name.lower(), value) for name, value in headers], HOP_BY_HOP)
 
 
-def _without(headers: Raw, names: frozenset[bytes]) -> Raw:
+def _without(headers: RawHeaders, names: frozenset[bytes]) -> RawHeaders:
+    """Return headers without some, without those of this connection, and without our own."""
     listed = b",".join(value for name, value in headers if name.lower() == b"connection")
-    gone = names | {one.strip().lower() for one in listed.split(b",")}
+    left_out = names | {name.strip().lower() for name in listed.split(b",")}
     return [
         (name, value)
         for name, value in headers
-        if name.lower() not in gone and not name.lower().startswith(OURS)
+        if name.lower() not in left_out and not name.lower().startswith(OWN_PREFIX)
     ]
 
 
-def own_headers(**values: object) -> Raw:
+def own_headers(**values: object) -> RawHeaders:
     """Write the endpoint's own headers, without those that have no value."""
-    made = []
+    headers: RawHeaders = []
     for name, value in values.items():
-        if value not in ("", None):
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            line = _NO_HEADER.sub("?", text[:500]).encode()
-            made.append((OURS + name.replace("_", "-").encode(), line))
-    return made
+        if value in ("", None):
+            continue
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        printable = _NOT_IN_HEADERS.sub("?", text[:LONGEST_OWN_HEADER])
+        headers.append((OWN_PREFIX + name.replace("_", "-").encode(), printable.encode()))
+    return headers
 
 
 class RefusedByUpstream(Exception):
@@ -107,20 +126,24 @@ def error_in(text: bytes) -> RefusedByUpstream | None:
     if b"error" not in text and b"response.failed" not in text:
         return None
     try:
-        body = json.loads(b"\n".join(_data(text)) or text)
+        body = json.loads(b"\n".join(_data_of(text)) or text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(body, dict) or (body.get("choices") and _SAYS.search(text)):
+    if not isinstance(body, dict) or (body.get("choices") and _HAS_CONTENT.search(text)):
         return None
     response = body.get("response")
-    error = body.get("error") or (response.get("error") if isinstance(response, dict) else None)
-    named = {"error", "response.failed"} & {str(body.get("type")), str(body.get("object"))}
-    if not (error or named or _ERROR_EVENT.search(text)):
+    error = body.get("error")
+    if not error and isinstance(response, dict):
+        error = response.get("error")
+    types = {str(body.get("type")), str(body.get("object"))}
+    is_error = not types.isdisjoint(("error", "response.failed"))
+    if not (error or is_error or _ERROR_EVENT.search(text)):
         return None
     return RefusedByUpstream(json.dumps(error or body), None)
 
 
-def _data(events: bytes) -> list[bytes]:
+def _data_of(events: bytes) -> list[bytes]:
+    """Return the data of server-sent events, line by line."""
     return [
         line.partition(b":")[2]
         for line in events.splitlines()
@@ -135,64 +158,90 @@ class UpstreamAnswer:
     raise Refusal if the upstream breaks off.
 
     Attributes:
-        closing: its end has begun: the last event of a stream, or any piece of another answer in a
-            protocol.
+        status: of HTTP.
+        headers: as they came, but for a coding that is taken off.
+        is_closing: its end has begun: the last event of a stream, or any piece of another answer in
+            a protocol.
     """
 
     def __init__(
-        self, response: aiohttp.ClientResponse, protocol: Protocol | None, streamed: bool
+        self, response: aiohttp.ClientResponse, protocol: Protocol | None, is_streamed: bool
     ) -> None:
-        self._response, self._protocol, self._raw = response, protocol, bytearray()
-        self.status, self._streamed = response.status, streamed and response.status == 200
-        self.closing, self._ending = protocol is not None and not self._streamed, -1
-        coding = ",".join(response.headers.getall("content-encoding", ()))
-        decoders = decoders_of(coding)
+        self._response = response
+        self._protocol = protocol
+        self._is_streamed = is_streamed and response.status == 200
+        self._body = bytearray()
+        self._closing_event_end = -1  # place in the body; -1 before it
+        self.status = response.status
+        self.is_closing = protocol is not None and not self._is_streamed
+
+        self.headers: RawHeaders = list(response.raw_headers)
+        self._decoder: Decoder | None = None
+        coding_header = ",".join(response.headers.getall("content-encoding", ()))
+        codings = codings_in(coding_header)
         # What is in an unknown coding goes on as it came.
-        self._decoders = decoders or []
-        gone = (b"content-encoding", b"content-length") if coding and decoders is not None else ()
-        self.headers = [one for one in response.raw_headers if one[0].lower() not in gone]
+        if coding_header and all(coding in CODINGS for coding in codings):
+            self._decoder = Decoder(codings)
+            of_coding = (b"content-encoding", b"content-length")
+            self.headers = [header for header in self.headers if header[0].lower() not in of_coding]
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the bytes of the body as they come.
 
         They end with the last event of a stream: some upstreams leave it open.
         """
-        if self._raw:
-            yield bytes(self._raw)
+        if self._body:
+            yield bytes(self._body)
         while not self._has_ended():
-            if not (piece := await self._read()):
+            piece = await self._read()
+            if not piece:
                 return
             yield piece
         with suppress(TimeoutError, aiohttp.ClientError):
-            async with asyncio.timeout(DRAINED):
+            async with asyncio.timeout(DRAINING_SECONDS):
                 await self._response.read()
 
     def _has_ended(self) -> bool:
+        if self._closing_event_end < 0:
+            return False
         end = _LINE_END if self._protocol is CHAT else _EVENT_END
-        return self._ending >= 0 and end.search(self._raw, self._ending) is not None
+        return end.search(self._body, self._closing_event_end) is not None
 
     async def _read(self) -> bytes:
         """Read a piece; none at the end."""
-        piece = b""
-        while not piece:
-            came = await self._received()
-            try:
-                piece = decode_with(self._decoders, came)
-                if not came:
-                    for decoder in self._decoders:
-                        decoder.end()
-                    break
-            except CodingError as error:
-                said = f"the upstream's answer is not in {error}, as its header says"
-                raise Refusal(502, f"{said}; check serve.upstream") from None
-        if self._protocol is not None:
-            start = max(0, len(self._raw) - 64)
-            self._raw += piece
-            if not self.closing and (end := self._protocol.ends.search(self._raw, start)):
-                self.closing, self._ending = True, end.end()
+        piece = await self._read_decoded()
+        if self._protocol is None:
+            return piece
+        start = max(0, len(self._body) - LONGEST_CLOSING_EVENT)
+        self._body += piece
+        if not self.is_closing:
+            closing_event = self._protocol.closing_events.search(self._body, start)
+            if closing_event is not None:
+                self.is_closing = True
+                self._closing_event_end = closing_event.end()
         return piece
 
-    async def _received(self) -> bytes:
+    async def _read_decoded(self) -> bytes:
+        """Receive a piece, and take its codings off; none at the end."""
+        if self._decoder is None:
+            return await self._receive()
+        try:
+            while True:
+                received = await self._receive()
+                if not received:
+                    self._decoder.end()
+                    return b""
+                piece = self._decoder.decode(received)
+                if piece:
+                    return piece
+        except CodingError as error:
+            problem = f"the upstream's answer is not in {error}, as its header says"
+            raise Refusal(502, f"{problem}; check serve.upstream") from None
+        except GrowthError:
+            problem = "the upstream's answer is too large, once it is decompressed"
+            raise Refusal(502, f"{problem}; check serve.upstream") from None
+
+    async def _receive(self) -> bytes:
         """Receive a piece as the upstream sends it; none at the end."""
         content = self._response.content
         try:
@@ -202,7 +251,7 @@ class UpstreamAnswer:
             piece = content.read_nowait()  # it raises before it gives what has come
             content.set_exception(error)
             if not piece:
-                raise _failed(error) from None
+                raise _failure(error) from None
             return piece
 
     async def whole(self) -> bytes:
@@ -217,70 +266,87 @@ class UpstreamAnswer:
         upstream that thinks has begun.
         """
         assert self._protocol is not None
-        refused = self.status in REFUSALS
-        if not refused and self.status != 200:
+        is_refusing = self.status in REFUSING_STATUSES
+        if not is_refusing and self.status != 200:
             return None
-        most, begins = LARGEST_ERROR if refused else LARGEST_HELD, self._protocol.begins
-        at, until = 0, time.monotonic() + LONGEST_HELD
-        while len(self._raw) < most:
+        largest = LARGEST_ERROR if is_refusing else LARGEST_OPENING
+        until = asyncio.get_running_loop().time() + OPENING_SECONDS
+        looked_at = 0  # place in the body, behind the last event that said nothing
+        while len(self._body) < largest:
             try:
-                if self._streamed:
-                    async with asyncio.timeout(until - time.monotonic()):
-                        piece = await self._read()
-                else:
+                async with asyncio.timeout_at(until if self._is_streamed else None):
                     piece = await self._read()
             except TimeoutError:
-                break
-            while self._streamed and (end := _EVENT_END.search(self._raw, at)) is not None:
-                event, at = bytes(self._raw[at : end.end()]), end.end()
-                if _data(event) and begins.search(event) is None:
+                return None
+            while self._is_streamed:
+                event_end = _EVENT_END.search(self._body, looked_at)
+                if event_end is None:
+                    break
+                event = bytes(self._body[looked_at : event_end.end()])
+                looked_at = event_end.end()
+                if _data_of(event) and self._protocol.opening_events.search(event) is None:
                     return error_in(event)
             if not piece:
-                text = self._raw.decode("utf-8", "replace")
-                said = RefusedByUpstream(text, self.status)
-                return said if refused else error_in(bytes(self._raw[at:]))
+                if is_refusing:
+                    return RefusedByUpstream(self._body.decode("utf-8", "replace"), self.status)
+                return error_in(bytes(self._body[looked_at:]))
         return None
 
-    def reported(self) -> int | None:
+    def reported_tokens(self) -> int | None:
         """Return the input tokens that the upstream reports; None if it reports none."""
-        text = self._raw[:HEAD] + b" " + self._raw[-TAIL:]
-        counts = {match[1]: int(match[2]) for match in _COUNTS.finditer(text)}
-        if self._protocol is not MESSAGES:
-            return counts.get(b"prompt_tokens") or counts.get(b"input_tokens")
-        return sum(n for name, n in counts.items() if name != b"prompt_tokens") or None
+        text = self._body[:USAGE_HEAD] + b" " + self._body[-USAGE_TAIL:]
+        counts = {match[1]: int(match[2]) for match in _INPUT_TOKENS.finditer(text)}
+        if self._protocol is MESSAGES:  # it reports apart what it has in its cache
+            counts.pop(b"prompt_tokens", None)
+            return sum(counts.values()) or None
+        return counts.get(b"prompt_tokens") or counts.get(b"input_tokens")
 
     def response(self) -> tuple[str, list[Any]] | None:
         """Return the id and output of a response of Responses; None if it is not complete."""
         try:
-            raw, items = bytes(self._raw), list[Any]()
-            if self._streamed:
-                events = [one for one in _data(raw) if one.strip() != b"[DONE]"]
-                items = [json.loads(one)["item"] for one in events if ITEM_DONE in one]
-                raw = events[-1]
-            body = json.loads(raw)["response"] if self._streamed else json.loads(raw)
-            # Some upstreams leave the output out of the last event.
-            name, output, status = body["id"], body.get("output") or items, body.get("status")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            body, items = self._last_response()
+            response_id = body["id"]
+            output = body.get("output") or items  # some upstreams leave it out of the last event
+            status = body.get("status")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
-        named = status in ENDED and isinstance(name, str) and isinstance(output, list)
-        return (name, output) if named else None
+        is_complete = status in ENDED_STATUSES
+        if is_complete and isinstance(response_id, str) and isinstance(output, list):
+            return response_id, output
+        return None
 
-    def pending(self) -> str:
+    def _last_response(self) -> tuple[Any, list[Any]]:
+        """Return the response; in a stream that of its last event, with the items before it."""
+        if not self._is_streamed:
+            return json.loads(bytes(self._body)), []
+        events = [data for data in _data_of(bytes(self._body)) if data.strip() != b"[DONE]"]
+        items = [json.loads(data)["item"] for data in events if ITEM_DONE in data]
+        return json.loads(events[-1])["response"], items
+
+    def pending_response(self) -> str:
         """Return the id of a response that is made in the background; empty for another one.
 
         A stream names it in its first event.
         """
         try:
-            raw = bytes(self._raw)
-            if self._streamed:
-                events = (json.loads(one) for one in _data(raw[: raw.rindex(b"\n") + 1]))
-                body = next(one["response"] for one in events if "response" in one)
-            else:
-                body = json.loads(raw)
-            name, status = body["id"], body["status"]
-        except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
+            body = self._first_response()
+            response_id = body["id"]
+            status = body["status"]
+        except (ValueError, LookupError, TypeError, RecursionError):
             return ""
-        return name if status in UNDER_WAY and isinstance(name, str) else ""
+        is_under_way = status in UNDER_WAY_STATUSES
+        return response_id if is_under_way and isinstance(response_id, str) else ""
+
+    def _first_response(self) -> Any:
+        """Return the response; in a stream that of the first whole event that has one."""
+        if not self._is_streamed:
+            return json.loads(bytes(self._body))
+        whole_lines = bytes(self._body[: self._body.rindex(b"\n") + 1])
+        for data in _data_of(whole_lines):
+            event = json.loads(data)
+            if "response" in event:
+                return event["response"]
+        raise LookupError("no event has a response")
 
     def close(self) -> None:
         """Close the connection."""
@@ -295,22 +361,30 @@ class Upstream:
     """
 
     def __init__(self, settings: ServeSettings) -> None:
-        self._address, self._proxy = settings.upstream, settings.proxy
+        self._address = settings.upstream
+        self._proxy = settings.proxy
+        self._silent_seconds = settings.timeout
+        self._certificates = _certificates(settings.ca_file)
         parts = urlsplit(settings.upstream)
         self._host = f"{parts.scheme}://{parts.netloc}"
-        self._url = lru_cache(PATHS)(self._url_of)
-        self._silence, self._certificates = settings.timeout, _certificates(settings.ca_file)
+        self._url = lru_cache(REMEMBERED_PATHS)(self._make_url)
 
     @cached_property
     def _session(self) -> aiohttp.ClientSession:  # it belongs to the running loop
+        connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=UNUSED_SECONDS, ssl=self._certificates
+        )
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECTING_SECONDS, sock_read=self._silent_seconds
+        )
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=self._certificates),
+            connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=15.0, sock_read=self._silence),
-            skip_auto_headers=OWN_HEADERS,
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_LINE,
+            timeout=timeout,
+            skip_auto_headers=HEADERS_OF_AIOHTTP,
+            max_line_size=LONGEST_HEADER,
+            max_field_size=LONGEST_HEADER,
         )
 
     async def send(
@@ -318,26 +392,27 @@ class Upstream:
         method: str,
         path: str,
         query: str,
-        headers: Raw,
+        headers: RawHeaders,
         content: bytes = b"",
         protocol: Protocol | None = None,
-        streamed: bool = False,
+        is_streamed: bool = False,
     ) -> UpstreamAnswer:
         """Send a request to the upstream's place of a client's path. Raises Refusal."""
+        texts = ((name.decode(), value.decode("utf-8", "replace")) for name, value in headers)
         try:
             response = await self._session.request(
                 method,
                 self._url(path, query),
-                headers=CIMultiDict((k.decode(), v.decode("utf-8", "replace")) for k, v in headers),
+                headers=CIMultiDict(texts),
                 data=content or None,
                 allow_redirects=False,
                 proxy=self._proxy,
             )
-            return UpstreamAnswer(response, protocol, streamed)
+            return UpstreamAnswer(response, protocol, is_streamed)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise _failed(error) from None
+            raise _failure(error) from None
 
-    def _url_of(self, path: str, query: str) -> URL:
+    def _make_url(self, path: str, query: str) -> URL:
         target = target_of(self._address, path) + (f"?{query}" if query else "")
         return URL(self._host + target, encoded=True)
 
@@ -352,34 +427,58 @@ def _certificates(file: Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=path)
     except OSError as error:
-        name = "serve.ca_file" if file is not None else "SSL_CERT_FILE"
-        why = error.strerror or "it holds no certificates"
-        raise ConfigError((f"{name}: {path} cannot be used ({why}); name a PEM file",)) from None
+        setting = "serve.ca_file" if file is not None else "SSL_CERT_FILE"
+        reason = error.strerror or "it holds no certificates"
+        problem = f"{setting}: {path} cannot be used ({reason}); name a PEM file"
+        raise ConfigError((problem,)) from None
 
 
-FAULTS: Sequence[tuple[type[Exception], tuple[int, str, str]]] = (
-    (TimeoutError, (504, "the upstream did not answer in time", "try again")),
-    (aiohttp.ClientHttpProxyError, (502, "the proxy to the upstream refuses", "check serve.proxy")),
-    (aiohttp.ClientProxyConnectionError, (502, "the proxy cannot be reached", "check serve.proxy")),
-    (aiohttp.ClientConnectorError, (502, "the upstream cannot be reached", "check serve.upstream")),
+class _FailureText(NamedTuple):
+    """What the client is told of an error."""
+
+    status: int
+    problem: str
+    remedy: str
+
+
+_FAILURES: Sequence[tuple[type[Exception], _FailureText]] = (
+    (TimeoutError, _FailureText(504, "the upstream did not answer in time", "try again")),
+    (
+        aiohttp.ClientHttpProxyError,
+        _FailureText(502, "the proxy to the upstream refuses", "check serve.proxy"),
+    ),
+    (
+        aiohttp.ClientProxyConnectionError,
+        _FailureText(502, "the proxy cannot be reached", "check serve.proxy"),
+    ),
+    (
+        aiohttp.ClientConnectorError,
+        _FailureText(502, "the upstream cannot be reached", "check serve.upstream"),
+    ),
     (
         aiohttp.ClientResponseError,
-        (502, "the upstream's answer is no HTTP", "check serve.upstream"),
+        _FailureText(502, "the upstream's answer is no HTTP", "check serve.upstream"),
     ),
-    (aiohttp.ClientError, (502, "the upstream has broken off", "try again")),
-    (Exception, (400, "this path cannot be sent on", "check it")),
+    (aiohttp.ClientError, _FailureText(502, "the upstream has broken off", "try again")),
+    (Exception, _FailureText(400, "this path cannot be sent on", "check it")),
 )
-"""Statuses and words for errors, and what to do about them; the first one counts."""
+"""What is said of errors by their types; the first that an error has counts."""
 
 
-def _failed(error: Exception) -> Refusal:
-    why = type(error.__cause__ or error).__name__
-    status, what, cure = next(row for kind, row in FAULTS if isinstance(error, kind))
+def _failure(error: Exception) -> Refusal:
+    """Return what the client is told of an error."""
+    text = next(text for error_type, text in _FAILURES if isinstance(error, error_type))
+    reason = type(error.__cause__ or error).__name__
     if isinstance(error, aiohttp.ClientConnectorError):
-        inner = error.os_error  # the words of the system, which name no key
-        number = inner.errno if isinstance(inner, ConnectionError) else None
-        said = os.strerror(number) if number else str(inner) or type(inner).__name__
-        why = f"{why}: {said}"[:300]
-    if "CERTIFICATE_VERIFY" in why:
-        cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
-    return Refusal(status, f"{what} ({why}); {cure}")
+        reason = f"{reason}: {_words_of_system(error.os_error)}"[:300]
+    remedy = text.remedy
+    if "CERTIFICATE_VERIFY" in reason:
+        remedy = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
+    return Refusal(text.status, f"{text.problem} ({reason}); {remedy}")
+
+
+def _words_of_system(error: OSError) -> str:
+    """Return what the operating system says of an error, in words that name no key."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__

@@ -1,7 +1,7 @@
 """Do what computes for long: read new messages, compact, search what is archived.
 
-It is done in this process, or in one beside it, so that small requests wait for no turn at the
-interpreter. The other process has nothing that could be lost: if it ends, another one goes on.
+It is done in this process, or in a second one, so that small requests wait for no turn at the
+interpreter. The second process has nothing that could be lost: if it ends, another one goes on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from multiprocessing import get_context, resource_tracker
@@ -34,30 +34,30 @@ from conspectus.engine.history import HistoryContext
 from conspectus.engine.result import CompactionResult
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.messages import read_messages
-from conspectus_serve.models import Models, Sizes
+from conspectus_serve.fingerprints import Fingerprint, fingerprints_of
+from conspectus_serve.models import EngineKey, Models
 from conspectus_serve.protocols import Refusal
-from conspectus_serve.recall import searched
+from conspectus_serve.recall import search_originals
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.trails import Mark, marks_of
 
 logger = logging.getLogger("conspectus.serve")
 
-THREADS = 128  # for calls of archives, which may hang
-NICE = 10  # the other process gives way where processors are short
-LOG = "%(asctime)s %(levelname)s %(message)s"
-OPENING = 30.0  # seconds that the other process has to open the archive
-TRIES = 2  # of one call, if the process ends meanwhile
+WORKER_THREADS = 128  # for calls of archives, which may hang
+NICENESS = 10  # the second process gives way where processors are short
+LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
+OPENING_SECONDS = 30.0  # that the second process has to open the archive
+ATTEMPTS = 2  # at one call, if the process ends meanwhile
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactedView:
     """What came of a compaction."""
 
     result: CompactionResult  # without its messages
-    view: list[Any]  # those, or the places that the caller's own have in the history
+    view: list[Any]  # new messages, and the indexes of those that stand in the history
     head: str  # id of the record in force; empty for none
 
 
@@ -65,55 +65,70 @@ class Work:
     """Do the work in this process."""
 
     def __init__(self, archive: Archive, models: Models) -> None:
-        self._archive, self._models = archive, models
+        self._archive = archive
+        self._models = models
 
-    def marks(self, model: str, protocol: str, messages: Sequence[Any]) -> list[Mark]:
-        """Read what messages are known by; see `marks_of`."""
-        return marks_of(messages, protocol, self._models.meter(model))
+    def fingerprints(self, model: str, protocol: str, messages: Sequence[Any]) -> list[Fingerprint]:
+        """Read what messages are recognised by; see `fingerprints_of`."""
+        return fingerprints_of(messages, protocol, self._models.meter(model))
 
-    def search(self, model: str, *about: Any) -> str:
-        """Return the originals that a user's words need; see `searched`."""
-        return searched(self._archive, self._models.meter(model), *about)
+    def search(self, model: str, *args: Any) -> str:
+        """Return the originals that a user's words need; see `search_originals`."""
+        return search_originals(self._archive, self._models.meter(model), *args)
 
     async def compact(
         self,
-        sizes: Sizes,
+        engine_key: EngineKey,
         scope: Scope,
         room: Window | None,
-        plain: Sequence[Any],
-        short: Sequence[Any],
-        now: bool,
-        goes_on: bool,
-    ) -> Compacted:
+        originals: Sequence[Any],
+        shortened: Sequence[Any],
+        is_forced: bool,
+        continues: bool,
+    ) -> CompactedView:
         """Put a thread's compactions in force, and compact what does not fit.
 
-        `goes_on` says that the history goes on from them, wherever it begins.
+        The history is taken as its client has cleared it while that fits, else whole. What does not
+        fit whole, although the rest leaves, may fit as it came.
 
-        The history is taken as the client has cleared it, `short`, while that fits; else whole.
-        What does not fit whole, although the rest leaves, may fit as it came.
+        Args:
+            engine_key: names the engine.
+            scope: the history's thread.
+            room: what the history may take of the window; None if unknown.
+            originals: the history, whole.
+            shortened: the same as its client has cleared it.
+            is_forced: compact although it may fit.
+            continues: the history goes on from the thread's compactions, wherever it begins.
         """
-        engine = self._models.engine(*sizes)
-        histories = [plain] if all(map(is_, plain, short)) else [plain, short]
-        context = HistoryContext(engine, scope, room, goes_on=goes_on)
-        if len(histories) > 1 and not now:
-            view = await load_view(context, read_messages(short))
-            histories = [short] if context.is_quiet(view.size, view.head) else histories
+        engine = self._models.engine(*engine_key)
+        context = HistoryContext(engine, scope, room, goes_on=continues)
+        histories = [originals]
+        if not all(map(is_, originals, shortened)):
+            histories = [originals, shortened]
+            if not is_forced:
+                view = await load_view(context, read_messages(shortened))
+                if context.is_quiet(view.size, view.head):
+                    histories = [shortened]
         for history in histories:
-            result = await compact_messages(context, history, force=now)
-            over = room is not None and result.tokens_after > room.budget
-            if not (over or result.outcome == "stuck"):
+            result = await compact_messages(context, history, force=is_forced)
+            exceeds_room = room is not None and result.tokens_after > room.budget
+            if not exceeds_room and result.outcome != "stuck":
                 break
-        places = {id(message): at for at, message in enumerate(history)}
-        shown = [places.get(id(message), message) for message in result.messages]
+        indexes = {id(message): index for index, message in enumerate(history)}
+        view_by_index = [indexes.get(id(message), message) for message in result.messages]
         head = result.record_id or result.head
-        return Compacted(replace(result, messages=[]), shown, head)
+        return CompactedView(replace(result, messages=[]), view_by_index, head)
 
 
-Link = tuple[Connection, dict[int, Future[Any]]]
-"""The way to a process, and the calls that it has not answered yet."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Link:
+    """The way to a process, and the calls that it has not answered yet, by number."""
+
+    connection: Connection
+    unanswered: dict[int, Future[Any]] = field(default_factory=dict)
 
 
-class Beside(Work):
+class WorkerProcess(Work):
     """Do the work in another process, which gives way where processors are short.
 
     Methods that are no coroutines are for worker threads. Raises Refusal where that process ends
@@ -121,63 +136,68 @@ class Beside(Work):
     """
 
     def __init__(self, settings: ServeSettings, config: SummarizationConfig) -> None:
-        self._given, self._numbers, self._lock = (settings, config), count(), threading.Lock()
-        self._link: Link | None = self._started()
+        self._settings = settings
+        self._config = config
+        self._call_numbers = count()
+        self._lock = threading.Lock()
+        self._link: _Link | None = self._start()
 
-    def marks(self, *args: Any) -> Any:
-        return self._answer("marks", *args)
+    def fingerprints(self, *args: Any) -> Any:
+        return self._call("fingerprints", *args)
 
     def search(self, *args: Any) -> Any:
-        return self._answer("search", *args)
+        return self._call("search", *args)
 
     async def compact(self, *args: Any) -> Any:
-        return await await_in_daemon(partial(self._answer, "compact", *args))
+        return await await_in_daemon(partial(self._call, "compact", *args))
 
     def close(self) -> None:
         """End the process."""
         self._process.terminate()
         self._process.join()
 
-    def _started(self) -> Link:
+    def _start(self) -> _Link:
         context = get_context("spawn")  # a fork would have this one's threads and connections
-        ours, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, *self._given), daemon=True)
+        connection, their_connection = context.Pipe()
+        args = (their_connection, self._settings, self._config)
+        self._process = context.Process(target=_serve_calls, args=args, daemon=True)
         with _uninterrupted():
             self._process.start()
-        theirs.close()
-        link: Link = ours, {}
-        threading.Thread(target=self._listen, args=(link,), daemon=True).start()
+        their_connection.close()
+        link = _Link(connection)
+        threading.Thread(target=self._receive_answers, args=(link,), daemon=True).start()
         return link
 
-    def _answer(self, name: str, *args: Any) -> Any:
-        number = next(self._numbers)
-        asked = pickle.dumps((number, name, args))  # if that fails, no answer is waited for
-        for _ in range(TRIES):
-            answer = Future[Any]()
+    def _call(self, name: str, *args: Any) -> Any:
+        number = next(self._call_numbers)
+        message = pickle.dumps((number, name, args))  # if that fails, no answer is waited for
+        for _ in range(ATTEMPTS):
+            answer: Future[Any] = Future()
             with self._lock:
-                self._link = connection, calls = self._link or self._started()
-                calls[number] = answer
-                with suppress(OSError):  # it has ended, which the other thread notices
-                    connection.send_bytes(asked)
+                link = self._link or self._start()
+                self._link = link
+                link.unanswered[number] = answer
+                with suppress(OSError):  # it has ended, which the receiving thread notices
+                    link.connection.send_bytes(message)
             with suppress(EOFError):
                 return answer.result()
             logger.warning("the process that summarises has ended, and is started again")
-        why = "the process that summarises has ended; send the request again"
-        raise Refusal(503, why, reason="summariser")
+        reason = "the process that summarises has ended; send the request again"
+        raise Refusal(503, reason, reason="summariser")
 
-    def _listen(self, link: Link) -> None:
-        connection, calls = link
+    def _receive_answers(self, link: _Link) -> None:
         with suppress(Exception):  # at its end, or after what is no answer
             while True:
-                number, error, value = connection.recv()
-                answer = calls.pop(number)
+                number, error, value = link.connection.recv()
+                answer = link.unanswered.pop(number)
                 if error is None:
                     answer.set_result(value)
                 else:
                     answer.set_exception(error)
         with self._lock:
-            self._link = None if self._link is link else self._link
-        for answer in calls.values():
+            if self._link is link:
+                self._link = None
+        for answer in link.unanswered.values():
             answer.set_exception(EOFError())
 
 
@@ -195,60 +215,71 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _serve(connection: Connection, settings: ServeSettings, config: SummarizationConfig) -> None:
-    """Do what the process before asks for, until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # that one ends this one
-    getattr(os, "nice", int)(NICE)  # where there is such a thing
-    logging.basicConfig(level=logging.WARNING, format=LOG)
-    logging.getLogger("conspectus").addFilter(_is_news)
+def _serve_calls(
+    connection: Connection, settings: ServeSettings, config: SummarizationConfig
+) -> None:
+    """Do what the first process asks for, until that one ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends this one
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)
+    logging.getLogger("conspectus").addFilter(_is_not_logged_yet)
     try:
-        archive = call_within(partial(Archive.open, settings.place), OPENING)
+        archive = call_within(partial(Archive.open, settings.archive_address), OPENING_SECONDS)
     except (ArchiveError, StepTimeout) as error:
         logger.error("the process that summarises cannot open the archive: %s", error)
         return
-    work, threads = Work(archive, Models(settings, config, archive)), ThreadPoolExecutor(THREADS)
-    loop, sending = asyncio.new_event_loop(), threading.Lock()
-    loop.set_default_executor(threads)
-    threading.Thread(target=_ending, args=(loop.run_forever,), daemon=True).start()
+    work = Work(archive, Models(settings, config, archive))
+    executor = ThreadPoolExecutor(WORKER_THREADS)
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(executor)
+    threading.Thread(target=_or_end_process, args=(loop.run_forever,), daemon=True).start()
+    send_lock = threading.Lock()
 
-    def answer(number: int, done: Future[Any]) -> None:
-        with sending:
+    def send_answer(number: int, done: Future[Any]) -> None:
+        with send_lock:
             try:
                 connection.send((number, None, done.result()))
             except BaseException as error:  # of the call, or its answer cannot be sent
-                connection.send((number, _plain(error), None))
+                connection.send((number, _sendable(error), None))
 
-    def read() -> None:
+    def receive_calls() -> None:
         while True:
             number, name, args = connection.recv()
-            call = getattr(work, name)
+            method = getattr(work, name)
             if name == "compact":
-                done = asyncio.run_coroutine_threadsafe(call(*args), loop)
+                done = asyncio.run_coroutine_threadsafe(method(*args), loop)
             else:
-                done = threads.submit(call, *args)
-            done.add_done_callback(partial(answer, number))
+                done = executor.submit(method, *args)
+            done.add_done_callback(partial(send_answer, number))
 
-    _ending(read)
+    _or_end_process(receive_calls)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Return whether the process before has not said it already, as it reads all requests."""
+def _is_not_logged_yet(record: logging.LogRecord) -> bool:
+    """Return whether the first process has not logged it already, as it reads all requests."""
     return getattr(record, "conspectus", {}).get("event") != "tokenizer_unknown"
 
 
-def _ending(work: Callable[[], None]) -> None:
-    """End this process when some work ends; what is under way is done again by whoever asks."""
+def _or_end_process(work: Callable[[], None]) -> None:
+    """Do some work for good; where it ends, end this process.
+
+    What is under way is done again by whoever asks for it.
+    """
     try:
         work()
     finally:
         os._exit(0)
 
 
-def _plain(error: BaseException) -> Exception:
-    """Return an error that can be sent; one inside is logged, without its text, as in `app`."""
-    for kind in (ArchiveError, RecursionError, *UNREADABLE):
-        if isinstance(error, kind):
-            return kind(str(error))
+def _sendable(error: BaseException) -> Exception:
+    """Return an error that can be sent to the first process.
+
+    One inside the endpoint is logged, without its text, which may hold a user's words.
+    """
+    for error_type in (ArchiveError, RecursionError, *UNREADABLE):
+        if isinstance(error, error_type):
+            return error_type(str(error))
     logger.error("an error inside: %s", type(error).__name__)
     logger.debug("where", exc_info=error)
     return RuntimeError(type(error).__name__)

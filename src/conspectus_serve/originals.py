@@ -1,0 +1,438 @@
+"""Remember messages whole, and know what a client has cleared or dropped since.
+
+What a client clears stays known so: what the endpoint has seen whole is archived and summarised
+whole, and a record goes on fitting its history.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from operator import attrgetter, is_
+from typing import Any, NamedTuple
+
+from conspectus._bounded_cache import BoundedCache
+from conspectus.archive import Archive, Scope
+from conspectus.engine.sliding import LEAST_SHARED, MOST_KEPT, joint_of, run_of
+from conspectus.messages import read_messages
+from conspectus_serve.cleared import is_left_of
+from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory, without_number
+
+REMEMBERED_THREADS = 256  # of each its newest request is remembered
+REMEMBERED_CHARACTERS = 32_000_000  # of all of them together
+CHARACTERS_BESIDE = 1_000  # that a message takes in memory beside its own
+SMALL_MESSAGE = 200  # characters of a message that no client would clear
+REMEMBERED_CHAINS = 64  # whose covered messages are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Messages that a client sent before and sends no more, which no record covers yet."""
+
+    start: int = 0  # where they stood in the history that the client sends now
+    fingerprints: list[Fingerprint] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
+    substitutes: int = 0
+    """How many messages before `start` the client has put there in the place of others."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(fingerprint.tokens for fingerprint in self.fingerprints)
+
+    def put_back(self, rows: Sequence[Any], dropped_rows: Sequence[Any]) -> list[Any]:
+        """Return rows, one for each message of the history, with those of the dropped between."""
+        return [*rows[: self.start], *dropped_rows, *rows[self.start :]]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A history beside what is remembered of its thread."""
+
+    fingerprints: list[Fingerprint]  # of the history, with the names that are known
+    dropped: Dropped = field(default_factory=Dropped)
+    suspected: Dropped = field(default_factory=Dropped)
+    """One message behind the first ones that is missing: somebody has deleted it, or the client
+    begins to drop messages, which its next request shows."""
+
+    continues: bool = False  # the history goes on from what is remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A history with the originals of what its client has cleared."""
+
+    messages: list[Any]  # with all originals that are known
+    shortened: Sequence[Any]
+    """The same with those originals alone that records cover; it takes as much of the window as
+    what the client has sent."""
+
+    fingerprints: list[Fingerprint]  # of `messages`
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedHistory:
+    """What a client has sent of a thread, whole, with what it has dropped and nothing covers."""
+
+    fingerprints: list[Fingerprint]
+    messages: list[Any]
+    substitutes: int = 0
+    """Messages at the beginning that stand for others, such as the client's own summary."""
+
+    @property
+    def characters(self) -> int:
+        in_messages = sum(fingerprint.characters for fingerprint in self.fingerprints)
+        return in_messages + CHARACTERS_BESIDE * len(self.fingerprints)
+
+
+class CoveredMessage(NamedTuple):
+    """A message that a record covers or shortens."""
+
+    key: str  # by which the archive finds it
+    characters: int
+    has_unique_ids: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredMessages:
+    """The messages that the records of a chain cover, by the names of their fingerprints."""
+
+    messages: Mapping[str, CoveredMessage]
+    whole_of_part: Mapping[str, str]  # names of messages by those of their parts
+
+
+class _Original(NamedTuple):
+    message: Any
+    fingerprint: Fingerprint
+
+
+class OriginalMessages:
+    """Remember messages whole, and find them again in the archive once records cover them."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._remembered = BoundedCache[Scope, RememberedHistory](
+            REMEMBERED_THREADS, REMEMBERED_CHARACTERS, attrgetter("characters")
+        )
+        self._covered = BoundedCache[tuple[Scope, str], CoveredMessages](REMEMBERED_CHAINS)
+
+    def restore(
+        self,
+        scope: Scope,
+        head: str,
+        history: FingerprintedHistory,
+        fingerprints: list[Fingerprint],
+    ) -> Restored:
+        """Put the originals of what a client has cleared in their place.
+
+        Args:
+            scope: the history's thread.
+            head: id of the record in force; empty for none.
+            history: what the client sends.
+            fingerprints: those of the history, with the names by which its messages were known
+                first; see `join`.
+
+        Raises:
+            ArchiveError: the archive cannot be read.
+        """
+        sent = history.messages
+        remembered = self._remembered.get(scope) or RememberedHistory([], [])
+        covered = self._covered_until(scope, head)
+        is_unchanged = all(map(is_, remembered.fingerprints, fingerprints))
+        if not covered.messages and is_unchanged:
+            return Restored(sent, sent, fingerprints)
+
+        names = _names_of_wholes(fingerprints, covered.whole_of_part)
+        originals = _remembered_originals(remembered, names)
+        originals |= self._archived_originals(scope, covered, names, fingerprints, originals)
+
+        messages = list(sent)
+        shortened = list(sent)
+        whole_fingerprints = list(fingerprints)
+        for index, original in originals.items():
+            is_covered = names[index] in covered.messages
+            if _stands_for(sent[index], fingerprints[index], original, is_covered):
+                messages[index] = original.message
+                whole_fingerprints[index] = original.fingerprint
+                if is_covered:
+                    shortened[index] = original.message
+        return Restored(messages, shortened, whole_fingerprints)
+
+    def _archived_originals(
+        self,
+        scope: Scope,
+        covered: CoveredMessages,
+        names: Sequence[str],
+        fingerprints: Sequence[Fingerprint],
+        remembered: Mapping[int, _Original],
+    ) -> dict[int, _Original]:
+        """Return originals that are covered and not remembered, by their index in the history."""
+        missing: dict[int, CoveredMessage] = {}
+        for index, name in enumerate(names):
+            if index in remembered or name not in covered.messages:
+                continue
+            sent = fingerprints[index]
+            if sent.is_talk or sent.characters < covered.messages[name].characters:
+                missing[index] = covered.messages[name]
+        if not missing:
+            return {}
+        archived_messages = self._archive.find(scope, [entry.key for entry in missing.values()])
+        originals: dict[int, _Original] = {}
+        for index, entry in missing.items():
+            archived = archived_messages.get(entry.key)
+            if archived is None or not archived.lossless:
+                continue
+            sent = fingerprints[index]
+            fingerprint = replace(
+                sent,
+                name=names[index],
+                characters=entry.characters,
+                has_unique_ids=entry.has_unique_ids and sent.has_unique_ids,
+                part_names=(sent.name,),
+            )
+            originals[index] = _Original(archived.message, fingerprint)
+        return originals
+
+    def join(
+        self,
+        scope: Scope,
+        fingerprints: list[Fingerprint],
+        *,
+        least_shared: int = LEAST_SHARED,
+    ) -> Joined:
+        """Find what a client has dropped at the beginning of a history since its last request.
+
+        It is known of what this process has seen, as long as that is remembered. A message keeps
+        the name that it had when more stood before it.
+
+        Args:
+            scope: the history's thread.
+            fingerprints: of the history.
+            least_shared: messages that the history must have in common with what is remembered.
+        """
+        remembered = self._remembered.get(scope)
+        if remembered is None or _begin_alike(remembered.fingerprints, fingerprints):
+            return Joined(fingerprints)
+        known_talk = _indexes_of_talk(remembered.fingerprints)
+        talk = _indexes_of_talk(fingerprints)
+        known_names = [without_number(remembered.fingerprints[at].name) for at in known_talk]
+        names = [without_number(fingerprints[at].name) for at in talk]
+        # What stood behind the last answer may have been put in other words.
+        reaching = _end_of_last_answer(remembered.fingerprints, known_talk)
+
+        joint = joint_of(known_names, names, reaching=reaching, least=least_shared)
+        if joint is not None:
+            position, known_position = joint
+            kept = run_of(known_names, 0, names[:position], 0)
+            start = talk[position]
+            known_start = known_talk[known_position]
+            return Joined(
+                _with_known_names(fingerprints, start, remembered.fingerprints[known_start:]),
+                dropped=_dropped(
+                    remembered,
+                    first=known_talk[kept],
+                    end=known_start,
+                    start=start,
+                    has_substitutes=kept < position,
+                ),
+                continues=True,
+            )
+        kept = run_of(known_names, 0, names, 0)
+        if _lacks_one_message(known_names, names, kept, reaching):
+            suspected = _dropped(
+                remembered, first=known_talk[kept], end=known_talk[kept + 1], start=talk[kept]
+            )
+            return Joined(fingerprints, suspected=suspected)
+        return Joined(fingerprints, continues=kept > 0 and kept >= reaching)
+
+    def remember(
+        self,
+        scope: Scope,
+        fingerprints: list[Fingerprint],
+        messages: list[Any],
+        substitutes: int = 0,
+    ) -> None:
+        """Remember a request's messages, restored; see `RememberedHistory`."""
+        self._remembered.put(scope, RememberedHistory(fingerprints, messages, substitutes))
+
+    def note_covered(
+        self,
+        scope: Scope,
+        head: str,
+        fingerprints: Sequence[Fingerprint],
+        messages: Sequence[Any],
+    ) -> None:
+        """Note once which of a history's messages the record `head` covers or shortens.
+
+        Raises:
+            ArchiveError: the archive cannot be read or written.
+        """
+        chain = self._archive.chain_at(scope, head)
+        if not chain or self._archive.notes(scope, "covered", [head]):
+            return
+        record = chain[-1]
+        covered_keys = {*record.covers}
+        known_keys = covered_keys | {clip.key for clip in record.clips}
+        rows: dict[str, CoveredMessage] = {}
+        whole_of_part: dict[str, str] = {}
+        entries = read_messages(messages, scope)
+        for fingerprint, entry in zip(fingerprints, entries, strict=True):
+            could_be_cleared = fingerprint.characters > SMALL_MESSAGE or fingerprint.part_names
+            if not (fingerprint.name and could_be_cleared and entry.key in known_keys):
+                continue
+            rows[fingerprint.name] = CoveredMessage(
+                entry.key, fingerprint.characters, fingerprint.has_unique_ids
+            )
+            if entry.key in covered_keys:  # a part of a message in view has to fit those beside it
+                whole_of_part |= dict.fromkeys(fingerprint.part_names, fingerprint.name)
+        note = {"messages": rows, "parts": whole_of_part}
+        self._archive.note(scope, "covered", {record.id: note})
+        self._covered.drop((scope, head))
+
+    def copy(self, source: Scope, target: Scope, head: str) -> None:
+        """Copy the chain of a record, and what it covers, into another scope.
+
+        Raises:
+            ArchiveError: the archive cannot be read or written.
+        """
+        covered = self._covered_until(source, head)
+        note = {"messages": covered.messages, "parts": covered.whole_of_part}
+        self._archive.note(target, "covered", {head: note})
+        self._archive.copy(source, target, head)
+
+    def _covered_until(self, scope: Scope, head: str) -> CoveredMessages:
+        """Return what `note_covered` has noted of all records up to one."""
+        if not head:
+            return CoveredMessages({}, {})
+        remembered = self._covered.get((scope, head))
+        if remembered is not None:
+            return remembered
+        messages: dict[str, CoveredMessage] = {}
+        whole_of_part: dict[str, str] = {}
+        record_ids = [record.id for record in self._archive.chain_at(scope, head)]
+        for note in self._archive.notes(scope, "covered", record_ids).values():
+            whole_of_part |= note["parts"]
+            for name, row in note["messages"].items():
+                messages[name] = CoveredMessage(*row)
+        covered = CoveredMessages(messages, whole_of_part)
+        self._covered.put((scope, head), covered)
+        return covered
+
+
+def _names_of_wholes(
+    fingerprints: Sequence[Fingerprint], whole_of_part: Mapping[str, str]
+) -> list[str]:
+    """Return each message's name, or that of the message of which it is the only part left."""
+    wholes = [whole_of_part.get(fingerprint.name, fingerprint.name) for fingerprint in fingerprints]
+    counts = Counter(wholes)
+    return [  # a client that has divided a message has left nothing out
+        whole if counts[whole] == 1 else fingerprint.name
+        for whole, fingerprint in zip(wholes, fingerprints, strict=True)
+    ]
+
+
+def _remembered_originals(
+    remembered: RememberedHistory, names: Sequence[str]
+) -> dict[int, _Original]:
+    """Return the originals that are remembered, by their index in the history."""
+    originals_by_name = {}
+    for fingerprint, message in zip(remembered.fingerprints, remembered.messages, strict=True):
+        if fingerprint.name and fingerprint.characters > SMALL_MESSAGE:
+            originals_by_name[fingerprint.name] = _Original(message, fingerprint)
+    return {
+        index: originals_by_name[name]
+        for index, name in enumerate(names)
+        if name in originals_by_name
+    }
+
+
+def _stands_for(sent: Any, fingerprint: Fingerprint, original: _Original, is_covered: bool) -> bool:
+    """Return whether what a client sends is what it has left of an original."""
+    is_shorter = fingerprint.characters < original.fingerprint.characters
+    if not is_shorter and not (is_covered and fingerprint.is_talk):
+        return False
+    # What is shorter behind an id of its own is left of the original in any case.
+    has_same_id = fingerprint.has_unique_ids and original.fingerprint.has_unique_ids
+    return (is_shorter and has_same_id) or is_left_of(sent, original.message)
+
+
+def _indexes_of_talk(fingerprints: Sequence[Fingerprint]) -> list[int]:
+    return [index for index, fingerprint in enumerate(fingerprints) if fingerprint.is_talk]
+
+
+def _end_of_last_answer(fingerprints: Sequence[Fingerprint], talk: Sequence[int]) -> int:
+    """Return how many talk messages there are up to the last answer of the model."""
+    for position in range(len(talk), 0, -1):
+        if fingerprints[talk[position - 1]].by_model:
+            return position
+    return 0
+
+
+def _dropped(
+    remembered: RememberedHistory,
+    *,
+    first: int,
+    end: int,
+    start: int,
+    has_substitutes: bool = False,
+) -> Dropped:
+    """Return messages of a remembered history that its client sends no more.
+
+    They stood from `first` up to `end`, and would stand at `start` in the history that is sent now.
+    Before that may be substitutes for others.
+    """
+    first = max(first, remembered.substitutes)
+    return Dropped(
+        start,
+        remembered.fingerprints[first:end],
+        remembered.messages[first:end],
+        start if has_substitutes else min(remembered.substitutes, start),
+    )
+
+
+def _lacks_one_message(
+    known_names: Sequence[str], names: Sequence[str], kept: int, reaching: int
+) -> bool:
+    """Return whether a history is the known one without one message behind the kept ones."""
+    if not 0 < kept <= MOST_KEPT or kept >= len(names):
+        return False
+    shared = run_of(known_names, kept + 1, names, kept)
+    return shared >= LEAST_SHARED and kept + 1 + shared >= reaching
+
+
+def _begin_alike(remembered: Sequence[Fingerprint], fingerprints: Sequence[Fingerprint]) -> bool:
+    """Return whether two histories begin with the same messages."""
+    return _first_talk(remembered) == _first_talk(fingerprints)
+
+
+def _first_talk(fingerprints: Sequence[Fingerprint]) -> list[str]:
+    names = (fingerprint.name for fingerprint in fingerprints if fingerprint.is_talk)
+    return list(islice(names, MOST_KEPT + 1))
+
+
+def _with_known_names(
+    fingerprints: list[Fingerprint], start: int, remembered: Sequence[Fingerprint]
+) -> list[Fingerprint]:
+    """Return fingerprints with known names from a place on, while the same messages stand there.
+
+    The number among equal messages, and the name of a result behind an id that comes again, follow
+    from what stood before a message.
+    """
+    renamed = list(fingerprints)
+    for index, known_fingerprint in zip(range(start, len(fingerprints)), remembered, strict=False):
+        fingerprint = fingerprints[index]
+        if not _may_be_same(known_fingerprint, fingerprint):
+            break
+        if known_fingerprint.name != fingerprint.name:
+            renamed[index] = replace(fingerprint, name=known_fingerprint.name)
+    return renamed
+
+
+def _may_be_same(remembered: Fingerprint, fingerprint: Fingerprint) -> bool:
+    """Return whether messages have the same words, or are results behind ids that come again."""
+    if without_number(remembered.name) == without_number(fingerprint.name):
+        return True
+    is_named_by_words = remembered.is_talk or fingerprint.is_talk
+    is_named_by_id = remembered.has_unique_ids or fingerprint.has_unique_ids
+    return not is_named_by_words and not is_named_by_id
