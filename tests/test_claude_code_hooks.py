@@ -15,7 +15,13 @@ from conspectus.archive import Scope
 from conspectus.cli.app import app
 from conspectus.errors import InputError
 from conspectus.transcripts import read_history
-from conspectus_mcp.hook import LONGEST, archive_session, standing_context, tenant_of, write_plugin
+from conspectus_mcp.hook import (
+    LONGEST_CONTEXT,
+    archive_session,
+    standing_context,
+    tenant_of,
+    write_plugin,
+)
 from hostile_texts import CLASSES, marks
 from made_sessions import Session
 from mcp_support import over_stdio, run, told
@@ -189,7 +195,7 @@ def test_what_is_brought_back_is_data_and_bounded(place):
     place.write(session)
     archive_session(place.data("PreCompact"), str(place.archive))
     context = standing_context(place.data("SessionStart", source="compact"), str(place.archive))
-    assert len(context) < LONGEST + 1_000
+    assert len(context) < LONGEST_CONTEXT + 1_000
     assert "of the user left out" in context
     inside = context.partition("<recalled>")[2].removesuffix("</recalled>")
     assert not marks(inside)

@@ -13,25 +13,25 @@ from conspectus.archive import check_address
 from conspectus.cli import options
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError, install_command
-from conspectus_mcp.grants import read_grants
+from conspectus_mcp.grants import ONLY_CLIENT, read_grants
 from conspectus_mcp.hook import tenant_of, write_plugin
 
-TENANT = "The client may read all threads of this tenant. Repeat for several."
-THREAD = "The client may read this thread, of --tenant or `local`. Repeat it."
-PROJECT = "The client may read the sessions of this folder that hooks archived."
-HTTP = "Serve streamable HTTP. Default: stdio."
-GRANTS = "For --http: which token reads what (YAML)."
-PLUGIN = "Write a plugin for Claude Code here, and end."
+TENANT_HELP = "The client may read all threads of this tenant. Repeat for several."
+THREAD_HELP = "The client may read this thread, of --tenant or `local`. Repeat it."
+PROJECT_HELP = "The client may read the sessions of this folder that hooks archived."
+HTTP_HELP = "Serve streamable HTTP. Default: stdio."
+GRANTS_HELP = "For --http: which token reads what (YAML)."
+PLUGIN_HELP = "Write a plugin for Claude Code here, and end."
 
 
 def mcp(
     archive: ArchiveOption = None,
-    tenant: Annotated[list[str] | None, typer.Option(help=TENANT)] = None,
-    thread: Annotated[list[str] | None, typer.Option(help=THREAD)] = None,
-    project: Annotated[Path | None, typer.Option(help=PROJECT)] = None,
-    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help=HTTP)] = None,
-    grants: Annotated[Path | None, typer.Option(metavar="FILE", help=GRANTS)] = None,
-    plugin: Annotated[Path | None, typer.Option(metavar="DIR", help=PLUGIN)] = None,
+    tenant: Annotated[list[str] | None, typer.Option(help=TENANT_HELP)] = None,
+    thread: Annotated[list[str] | None, typer.Option(help=THREAD_HELP)] = None,
+    project: Annotated[Path | None, typer.Option(help=PROJECT_HELP)] = None,
+    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help=HTTP_HELP)] = None,
+    grants: Annotated[Path | None, typer.Option(metavar="FILE", help=GRANTS_HELP)] = None,
+    plugin: Annotated[Path | None, typer.Option(metavar="DIR", help=PLUGIN_HELP)] = None,
 ) -> None:
     """Let any agent search and read an archive, over the Model Context Protocol. It only reads.
 
@@ -45,16 +45,18 @@ def mcp(
         from conspectus_mcp.server import build_server
     except ImportError as error:
         raise InputError(f"the server needs the extra `mcp`: {install_command('mcp')}") from error
-    tenants = [*(tenant or ()), *([tenant_of(project)] if project is not None else ())]
-    where = options.archive_of(archive)
-    check_address(where)
+    tenants = list(tenant or ())
+    if project is not None:
+        tenants.append(tenant_of(project))
+    address = options.archive_of(archive)
+    check_address(address)
     if bool(http) != bool(grants) or (grants and (tenants or thread)):
         raise InputError(
             "--http HOST:PORT and --grants FILE, which says which token reads what, go together "
             "and alone; on stdio give --tenant, --thread or --project"
         )
     if http is not None and grants is not None:
-        _serve(build_server(where, read_grants(grants)), http)
+        _serve_http(build_server(address, read_grants(grants)), http)
         return
     if not tenants and not thread:
         raise InputError(
@@ -63,12 +65,13 @@ def mcp(
         )
     if thread and len(set(tenants)) > 1:
         raise InputError("--thread goes with one --tenant; name the tenant of these threads")
-    threads = frozenset(thread or ()) or None
-    build_server(where, {"": dict.fromkeys(tenants or ["local"], threads)}).run("stdio")
+    threads = frozenset(thread) if thread else None
+    grant = dict.fromkeys(tenants or ["local"], threads)
+    build_server(address, {ONLY_CLIENT: grant}).run("stdio")
 
 
-def _serve(server: Any, http: str) -> None:
-    """Serve streamable HTTP at `/mcp`."""
+def _serve_http(server: Any, http: str) -> None:
+    """Serve streamable HTTP at `/mcp` of an address such as `127.0.0.1:8931`."""
     import uvicorn
 
     name, _, port = http.rpartition(":")
@@ -85,5 +88,5 @@ def _serve(server: Any, http: str) -> None:
     except OSError as error:
         raise InputError(f"--http {http}: {error.strerror}; give another host or port") from error
     print(f"http://{name}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
-    config = uvicorn.Config(app, log_level="warning", access_log=False)
-    uvicorn.Server(config).run(sockets=[listening])
+    uvicorn_config = uvicorn.Config(app, log_level="warning", access_log=False)
+    uvicorn.Server(uvicorn_config).run(sockets=[listening])

@@ -13,16 +13,18 @@ from conspectus.archive import Scope
 from conspectus.config.reading import read_section
 from conspectus.errors import ConfigError
 
-SHORTEST = 16  # Minimum characters of a token; `openssl rand -hex 32` gives 64
+SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 32` gives 64
 
 Grant = Mapping[str, frozenset[str] | None]
 """The threads that one client may read: by tenants the names of theirs, None for all of them."""
+
+ONLY_CLIENT = ""  # in the place of a token's digest: the one client of a process, without a token
 
 
 class _Client(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    token: Annotated[str, Field(min_length=SHORTEST)] | None = Field(None, repr=False)
+    token: Annotated[str, Field(min_length=SHORTEST_TOKEN)] | None = Field(None, repr=False)
     token_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = Field(None, repr=False)
     tenants: list[str] = []
     threads: dict[str, list[str]] = {}
@@ -52,10 +54,10 @@ def read_grants(path: Path) -> dict[str, Grant]:
     except ValidationError as error:
         raise ConfigError(source.problems(source.mistakes(error, _Client))) from None
     grants = dict[str, Grant]()
-    for one in clients.values():
-        threads = {tenant: frozenset(names) for tenant, names in one.threads.items() if names}
-        name = one.token_sha256 or digest(one.token or "")
-        grants[name] = {**threads, **dict.fromkeys(one.tenants)}
+    for client in clients.values():
+        threads = {tenant: frozenset(names) for tenant, names in client.threads.items() if names}
+        token_digest = client.token_sha256 or digest(client.token or "")
+        grants[token_digest] = {**threads, **dict.fromkeys(client.tenants)}
     if not grants or len(grants) < len(clients):
         raise source.error((), "name clients, each with a token of its own; docs/mcp.md has a file")
     return grants

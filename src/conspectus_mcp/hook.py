@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -25,16 +25,30 @@ from conspectus.cli import options, output
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
 
-FIELDS = ("session_id", "cwd")  # of the client's JSON
+INPUT_FIELDS = ("session_id", "cwd")  # of the client's JSON, that each hook needs
 END = {"role": "user", "content": "(Archived here.)"}  # so that the newest message may go, too
-LONGEST = 9_000  # Characters of the user's words; Claude Code takes 10,000 of a hook
+LONGEST_CONTEXT = 9_000  # characters of the user's words; Claude Code takes 10,000 of a hook
+SUMMARY_TOKENS = 4_000  # at most, of the notes of a session
 
-NAME = "conspectus"
-ABOUT = "Archives a session before it is compacted, and lets the agent search what has left."
-EVENTS: dict[str, dict[str, Any]] = {
-    "pre-compact": {"name": "PreCompact", "seconds": 120, "matcher": ""},
-    "session-start": {"name": "SessionStart", "seconds": 30, "matcher": "compact|resume"},
+PLUGIN_NAME = "conspectus"
+PLUGIN_DESCRIPTION = (
+    "Archives a session before it is compacted, and lets the agent search what has left."
+)
+
+
+class HookEvent(NamedTuple):
+    """An event of Claude Code at which a hook runs."""
+
+    name: str  # that Claude Code has for it
+    seconds: int  # that the hook may take
+    matcher: str  # of the cases in which it runs; empty for all
+
+
+EVENTS = {
+    "pre-compact": HookEvent("PreCompact", 120, ""),
+    "session-start": HookEvent("SessionStart", 30, "compact|resume"),
 }
+"""By the argument of `conspectus hook`."""
 
 
 def hook(
@@ -50,68 +64,98 @@ def hook(
     data: Any = None
     with suppress(ValueError, RecursionError):
         data = json.loads(sys.stdin.buffer.read())
-    texts = [data.get(name) for name in FIELDS] if isinstance(data, dict) else [None]
+    texts = [data.get(name) for name in INPUT_FIELDS] if isinstance(data, dict) else [None]
     if not all(isinstance(text, str) and text for text in texts):
-        raise InputError(f"standard input holds no JSON with {', '.join(FIELDS)}; is this a hook?")
-    where = options.archive_of(archive)
+        fields = ", ".join(INPUT_FIELDS)
+        raise InputError(f"standard input holds no JSON with {fields}; is this a hook?")
+    address = options.archive_of(archive)
     if event == "pre-compact":
         # What stands on standard output would become an order to whoever summarises.
-        sys.stderr.write(archive_session(data, where, redact=redact) + "\n")
+        sys.stderr.write(archive_session(data, address, redact=redact) + "\n")
     elif event != "session-start":
         raise InputError(f"there is no hook {event!r}; write pre-compact or session-start")
-    elif context := standing_context(data, where):
-        answer = {"hookEventName": "SessionStart", "additionalContext": context}
-        sys.stdout.write(json.dumps({"hookSpecificOutput": answer}) + "\n")
+    else:
+        context = standing_context(data, address)
+        if context:
+            answer = {"hookEventName": "SessionStart", "additionalContext": context}
+            sys.stdout.write(json.dumps({"hookSpecificOutput": answer}) + "\n")
 
 
-def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> str:
+def archive_session(data: Mapping[str, Any], address: str, *, redact: bool = False) -> str:
     """Archive all of a session that is not archived yet, and say in a sentence what that was.
 
-    `data` is the client's input, `where` the archive. Raises `InputError` where the session cannot
-    be read, and `ArchiveError` where the archive cannot be written.
+    Args:
+        data: the client's input.
+        address: of the archive.
+        redact: take secrets out of what is archived.
+
+    Raises:
+        InputError: the session cannot be read, or nothing of it was archived.
+        ArchiveError: the archive cannot be written.
     """
     from conspectus.engine import Compactor
     from conspectus.transcripts import mend, read_history
 
-    scope, home = _scope(data), os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
-    project = re.sub("[^A-Za-z0-9]", "-", scope.tenant.partition(":")[2])
-    beside = f"{home}/projects/{project}/{Path(scope.thread).name}.jsonl"
-    path = str(data.get("transcript_path") or beside)  # some versions do not say where
-    messages = [*mend(read_history(Path(path).expanduser()).messages).messages, END]
-    settings: Any = {"keep": ("messages", 1), "max_summary_tokens": 4_000, "stale_results": False}
-    more: Any = {"thread_id": scope.thread, "tenant": scope.tenant, "force": True}
-    with options.opened(where) as kept:
-        result = Compactor(archive=kept, redact=redact, **settings).compact(messages, **more)
+    scope = _scope(data)
+    transcript = mend(read_history(_transcript_file(data, scope)).messages)
+    with options.opened(address) as archive:
+        compactor = Compactor(
+            archive=archive,
+            redact=redact,
+            keep=("messages", 1),
+            max_summary_tokens=SUMMARY_TOKENS,
+            stale_results=False,
+        )
+        result = compactor.compact(
+            [*transcript.messages, END], thread_id=scope.thread, tenant=scope.tenant, force=True
+        )
     if result.failed is not None or result.outcome == "stuck":
         raise InputError(f"the session {scope.thread} was not archived: {result.reason}")
-    new = output.many(result.evicted, "message")
-    whole = len(messages) - 1
-    name = without_password(where)
+    new_messages = output.many(result.evicted, "message")
+    all_messages = len(transcript.messages)
     return (
-        f"Conspectus archived {new} of this session before its compaction ({whole:,} in all) in "
-        f"{name}; the tools search and read of its MCP server find each word for word."
+        f"Conspectus archived {new_messages} of this session before its compaction "
+        f"({all_messages:,} in all) in {without_password(address)}; the tools search and read of "
+        "its MCP server find each word for word."
     )
 
 
-def standing_context(data: Mapping[str, Any], where: str) -> str:
-    """Return what a session's user said, word for word while there is room; empty for nothing."""
+def _transcript_file(data: Mapping[str, Any], scope: Scope) -> Path:
+    """Return the file of a session, also if the client does not say where: some versions do not."""
+    if data.get("transcript_path"):
+        return Path(str(data["transcript_path"])).expanduser()
+    home = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
+    project = re.sub("[^A-Za-z0-9]", "-", scope.tenant.partition(":")[2])
+    return Path(f"{home}/projects/{project}/{Path(scope.thread).name}.jsonl").expanduser()
+
+
+def standing_context(data: Mapping[str, Any], address: str) -> str:
+    """Return what a session's user said, word for word while there is room; empty for nothing.
+
+    `data` is the client's input, `address` that of the archive.
+    """
     from conspectus.messages.framing import as_notes, recalled_text
     from conspectus.notes.rendering import Notes
     from conspectus.notes.segment import Segment
     from conspectus_mcp.grants import handle_of
 
-    scope, file = _scope(data), options.file_of(where)
-    if data.get("source") not in ("compact", "resume") or (file and not file.exists()):
+    if data.get("source") not in ("compact", "resume"):
         return ""
-    with options.opened(where, existing=True) as kept:
-        noted = [record.segment for record in kept.chain(scope) if record.segment]
-    if not noted:
+    file = options.file_of(address)
+    if file and not file.exists():
         return ""
-    lines = (line for line in Segment.from_json(noted[-1]).lines if line.kind == "said")
-    said = recalled_text(as_notes(Notes([Segment(tuple(lines))]).render(LONGEST, len)))
+    scope = _scope(data)
+    with options.opened(address, existing=True) as archive:
+        segments = [record.segment for record in archive.chain(scope) if record.segment]
+    if not segments:
+        return ""
+    user_lines = [line for line in Segment.from_json(segments[-1]).lines if line.kind == "said"]
+    notes = Notes([Segment(tuple(user_lines))]).render(LONGEST_CONTEXT, len)
+    user_words = recalled_text(as_notes(notes))
     return (
         "Earlier messages of this session are archived word for word. The tools of the server "
-        f"conspectus search and read them; the session's id there is {handle_of(scope)}.\n{said}"
+        f"conspectus search and read them; the session's id there is {handle_of(scope)}.\n"
+        f"{user_words}"
     )
 
 
@@ -133,29 +177,40 @@ def _scope(data: Mapping[str, Any]) -> Scope:
 def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
     """Write a plugin for Claude Code that runs this installation, and return its files.
 
-    `archive` is a path or a URL; by default the user's own. Raises `InputError` where another
-    plugin is in the folder, or nothing can be written.
+    `archive` is a path or a URL; by default the user's own.
+
+    Raises:
+        InputError: another plugin is in the folder, or nothing can be written.
     """
     manifest = folder / ".claude-plugin" / "plugin.json"
-    if manifest.exists() and f'"name": "{NAME}"' not in manifest.read_text("utf-8", "replace"):
+    if manifest.exists() and f'"name": "{PLUGIN_NAME}"' not in manifest.read_text(
+        "utf-8", "replace"
+    ):
         raise InputError(f"{folder} holds another plugin; give --plugin another folder")
     if archive is not None and "://" not in archive:
         archive = str(Path(archive).expanduser().absolute())
-    asked = [] if archive is None else ["--archive", archive]
-    program, *args = sys.executable, "-m", "conspectus.cli"
+    archive_option = [] if archive is None else ["--archive", archive]
+    program = sys.executable
+    module = ["-m", "conspectus.cli"]
     hooks: dict[str, Any] = {}
-    for event, known in EVENTS.items():
-        line = shlex.join([program, *args, "hook", event, *asked])
-        run = {"type": "command", "command": line, "timeout": known["seconds"]}
-        hooks[known["name"]] = [{"matcher": known["matcher"], "hooks": [run]}]
-    args += ["mcp", "--project", "${CLAUDE_PROJECT_DIR:-.}", *asked]
-    files = {
-        manifest: {"name": NAME, "version": conspectus.__version__, "description": ABOUT},
-        folder / "hooks" / "hooks.json": {"description": ABOUT, "hooks": hooks},
-        folder / ".mcp.json": {"mcpServers": {NAME: {"command": program, "args": args}}},
+    for argument, event in EVENTS.items():
+        line = shlex.join([program, *module, "hook", argument, *archive_option])
+        command = {"type": "command", "command": line, "timeout": event.seconds}
+        hooks[event.name] = [{"matcher": event.matcher, "hooks": [command]}]
+    server_args = [*module, "mcp", "--project", "${CLAUDE_PROJECT_DIR:-.}", *archive_option]
+    server = {"command": program, "args": server_args}
+    about = {
+        "name": PLUGIN_NAME,
+        "version": conspectus.__version__,
+        "description": PLUGIN_DESCRIPTION,
     }
-    for path, data in files.items():
+    files = {
+        manifest: about,
+        folder / "hooks" / "hooks.json": {"description": PLUGIN_DESCRIPTION, "hooks": hooks},
+        folder / ".mcp.json": {"mcpServers": {PLUGIN_NAME: server}},
+    }
+    for path, content in files.items():
         with suppress(OSError):  # what is written then says why it cannot be
             path.parent.mkdir(parents=True, exist_ok=True)
-        output.write_file(path, json.dumps(data, indent=2) + "\n")
+        output.write_file(path, json.dumps(content, indent=2) + "\n")
     return list(files)

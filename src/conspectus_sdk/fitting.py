@@ -36,7 +36,7 @@ from conspectus.model.windows import limit_of, profile_of
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter, TokenMeter, family_of
 
-KNOWN = 64  # models whose engine is remembered: a proxy's clients choose the names of models
+REMEMBERED_MODELS = 64  # whose engine is remembered: a proxy's clients choose the names of models
 
 
 class Request(TypedDict, total=False):
@@ -79,8 +79,8 @@ class Fitter(Closing):
 
     Example:
         >>> with Fitter(archive="memory:", window={"own-model": 32_000}) as fitter:
-        ...     said = [{"role": "user", "content": "hi"}]
-        ...     fitter.fit(said, model="own-model", thread_id="t").outcome
+        ...     messages = [{"role": "user", "content": "hi"}]
+        ...     fitter.fit(messages, model="own-model", thread_id="t").outcome
         'kept'
     """
 
@@ -101,7 +101,7 @@ class Fitter(Closing):
         names = {field.name for field in fields(Settings)} & {*vars(settings)}
         shared = {name: getattr(settings, name) for name in names}
         self._settings = Settings(**(shared | {"archive": archive}))
-        self.engine = lru_cache(KNOWN)(self._made)  # of a model, with its window
+        self.engine = lru_cache(REMEMBERED_MODELS)(self._make_engine)
 
     def fit(self, messages: Sequence[Source], **request: Unpack[Request]) -> CompactionResult:
         """Make the messages of a request fit; send the `messages` of the result.
@@ -141,38 +141,44 @@ class Fitter(Closing):
         scope = scope_of(tenant, thread_id, session)
         engine, window = self.engine(model)
         meter = engine.meter
-        beside = whole(answer_tokens or 0, "answer_tokens", 0) + meter.tools(tools or ())
-        beside += meter.message(plain({"role": "system", "content": system})) if system else 0
-        if beside >= window:
+        reserved_tokens = whole(answer_tokens or 0, "answer_tokens", 0) + meter.tools(tools or ())
+        if system:
+            reserved_tokens += meter.message(plain({"role": "system", "content": system}))
+        if reserved_tokens >= window:
             raise StuckError(
-                f"system prompt, tools and answer_tokens ({answer_tokens or 0:,}) take {beside:,} "
-                f"of the window's {window:,} tokens, which leaves no room for messages; lower "
-                "answer_tokens, or give the model fewer tools or a shorter prompt",
-                needed=beside,
+                f"system prompt, tools and answer_tokens ({answer_tokens or 0:,}) take "
+                f"{reserved_tokens:,} of the window's {window:,} tokens, which leaves no room for "
+                "messages; lower answer_tokens, or give the model fewer tools or a shorter prompt",
+                needed=reserved_tokens,
                 budget=window,
             )
         messages = as_messages(messages)
-        listed = isinstance(messages, (list, tuple))
-        bare = [plain(message) for message in messages] if listed else messages
-        history = HistoryContext(engine, scope, Window(window, beside))
-        result = await heard_by(engine.listeners, compact_messages(history, bare))
+        plain_messages = messages
+        if isinstance(messages, (list, tuple)):
+            plain_messages = [plain(message) for message in messages]
+        history = HistoryContext(engine, scope, Window(window, reserved_tokens))
+        result = await heard_by(engine.listeners, compact_messages(history, plain_messages))
         result.raise_if_stuck()
-        came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
-        view = [came.get(id(one), one) for one in result.messages]
+        own_messages = {
+            id(plain_message): message
+            for plain_message, message in zip(plain_messages, messages, strict=True)
+        }
+        view = [own_messages.get(id(message), message) for message in result.messages]
         if view != list(messages):
             chain = await self.archive.call_either_way(self.archive.chain, scope)
-            view = without_stale_thoughts(view, chain[-1].messages_after) if chain else view
+            if chain:
+                view = without_stale_thoughts(view, chain[-1].messages_after)
         return replace(result, messages=view)
 
     _fit.__qualname__ = "Fitter.fit"  # which Python names where an argument is missing
 
-    def _made(self, model: str) -> tuple[Engine, int]:
-        """Return the engine of a model, and its window."""
+    def _make_engine(self, model: str) -> tuple[Engine, int]:
+        """Return the engine of a model, and its window in tokens."""
         if not isinstance(model, str):
             raise PolicyError(f"model must be the name of the model that answers, not {model!r}")
         windows = self._windows
-        given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
-        window = given or profile_of(model)
+        limit = limit_of(model, windows) if isinstance(windows, Mapping) else windows
+        window = limit or profile_of(model)
         if window is None:
             raise PolicyError(
                 f"the window of the model {model!r} is not known here; give Fitter(window=...) "
@@ -200,7 +206,7 @@ def plain(message: Any) -> Any:
         >>> plain({"type": "message", "id": "__fake_id__", "role": "assistant", "content": "b"})
         {'type': 'message', 'role': 'assistant', 'content': 'b'}
     """
-    made = without_cache_marks(message)
-    if isinstance(made, dict) and made.get("id") == FAKE_ID:
-        return {key: value for key, value in made.items() if key != "id"}
-    return made
+    unmarked = without_cache_marks(message)
+    if isinstance(unmarked, dict) and unmarked.get("id") == FAKE_ID:
+        return {key: value for key, value in unmarked.items() if key != "id"}
+    return unmarked

@@ -21,10 +21,19 @@ from conspectus_sdk.fitting import Fitter, plain
 
 logger = logging.getLogger(__name__)
 
-CHAT = ("completion", "acompletion", "anthropic_messages", "aanthropic_messages")
-FIELDS = dict.fromkeys(CHAT, "messages") | dict.fromkeys(("responses", "aresponses"), "input")
-SESSION = ("litellm_session_id", "session_id", "thread_id")  # names, or in the `metadata`
-PROMPTS = ("system", "developer")
+CHAT_CALLS = ("completion", "acompletion", "anthropic_messages", "aanthropic_messages")
+RESPONSES_CALLS = ("responses", "aresponses")
+
+HISTORY_FIELDS = {
+    **dict.fromkeys(CHAT_CALLS, "messages"),
+    **dict.fromkeys(RESPONSES_CALLS, "input"),
+}
+"""Fields of requests with a history, by LiteLLM's types of calls."""
+
+SESSION_FIELDS = ("litellm_session_id", "session_id", "thread_id")
+"""Fields of a request, or of its `metadata`, in which clients name their conversation."""
+
+PROMPT_ROLES = ("system", "developer")
 
 
 class FittingLogger(CustomLogger):
@@ -44,7 +53,7 @@ class FittingLogger(CustomLogger):
     ) -> None:
         super().__init__()
         self._fitter = fitter
-        self._tenant = tenant or (lambda key, data: getattr(key, "api_key", None) or None)
+        self._tenant = tenant or _tenant_of_key
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
@@ -58,7 +67,7 @@ class FittingLogger(CustomLogger):
             ContextWindowExceededError: nothing makes it fit.
             ArchiveError: the archive cannot be read.
         """
-        field = FIELDS.get(call_type, "")
+        field = HISTORY_FIELDS.get(call_type, "")
         messages = data.get(field)
         if not messages:
             return data
@@ -66,17 +75,18 @@ class FittingLogger(CustomLogger):
             messages = [{"role": "user", "content": messages}]
         system = data.get("system") or data.get("instructions")
         model = str(data.get("model") or "")
+        history = messages if isinstance(messages, list) else []
         try:
             # Clients set the most that any model answers, also where that is all of the window.
-            answer = reserved_for_answer((data,), self._fitter.engine(model)[1])
+            _, window = self._fitter.engine(model)
             result = await self._fitter.afit(
                 messages,
                 model=model,
-                thread_id=_thread_of(data, messages if isinstance(messages, list) else [], system),
+                thread_id=_thread_of(data, history, system),
                 tenant=self._tenant(user_api_key_dict, data),
                 system=system,
                 tools=data.get("tools") or (),
-                answer_tokens=answer,
+                answer_tokens=reserved_for_answer((data,), window),
             )
         except StuckError as error:
             raise ContextWindowExceededError(str(error), model, "conspectus") from error
@@ -86,17 +96,27 @@ class FittingLogger(CustomLogger):
         return data if result.messages == messages else {**data, field: result.messages}
 
 
-def _thread_of(data: Mapping[str, Any], messages: list[Any], system: object) -> str:
-    """Return the client's name of its conversation, or one made of its beginning.
+def _tenant_of_key(key: Any, data: Any) -> str | None:
+    """Return the digest of a key, as LiteLLM keeps it; None without one."""
+    return getattr(key, "api_key", None) or None
 
-    The beginning goes up to the first message that is no prompt.
-    """
+
+def _thread_of(data: Mapping[str, Any], history: list[Any], system: object) -> str:
+    """Return the client's name of its conversation, or one made of its beginning."""
     metadata = data.get("metadata")
-    for where in (data, metadata if isinstance(metadata, Mapping) else {}):
-        if named := next((where[name] for name in SESSION if where.get(name)), None):
-            return str(named)
-    roles = [one.get("role") if isinstance(one, Mapping) else None for one in messages]
-    first = next((at for at, role in enumerate(roles) if role not in PROMPTS), len(messages))
-    start = [system, *map(plain, messages[: first + 1])]
-    text = json.dumps(start, sort_keys=True, default=str)
+    for fields in (data, metadata if isinstance(metadata, Mapping) else {}):
+        for name in SESSION_FIELDS:
+            if fields.get(name):
+                return str(fields[name])
+    beginning = [system, *map(plain, _up_to_first_message(history))]
+    text = json.dumps(beginning, sort_keys=True, default=str)
     return f"litellm-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def _up_to_first_message(history: list[Any]) -> list[Any]:
+    """Return the beginning of a history up to the first message that is no prompt."""
+    for index, message in enumerate(history):
+        role = message.get("role") if isinstance(message, Mapping) else None
+        if role not in PROMPT_ROLES:
+            return history[: index + 1]
+    return history

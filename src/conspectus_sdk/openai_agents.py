@@ -38,7 +38,9 @@ class FittedSession(SessionABC):
         if not hasattr(fitter, "afit"):
             form = "FittedSession(session, fitter, model=...)"
             raise PolicyError(f"the session comes first, then its Fitter: {form}, not {fitter!r}")
-        self.inner, self.session_id, self._fitter = session, session.session_id, fitter
+        self.inner = session
+        self.session_id = session.session_id
+        self._fitter = fitter
         self.session_settings = getattr(session, "session_settings", None)
         self._request: Any = {"thread_id": self.session_id, "model": model, **request}
         self.input_filter = input_filter(fitter, **self._request)
@@ -77,23 +79,32 @@ def input_filter(
     filter raises.
     """
 
-    async def fitted(data: CallModelData[Any]) -> ModelInputData:
-        sent, agent = data.model_data, data.agent
-        own: Any = agent.model
-        named = model or getattr(own, "model", own)
-        tools = [
-            {"name": one.name, "description": one.description, "parameters": one.params_json_schema}
-            for one in agent.tools
-            if isinstance(one, FunctionTool)
-        ]
+    async def fit_call(data: CallModelData[Any]) -> ModelInputData:
+        items = data.model_data.input
+        instructions = data.model_data.instructions
         result = await fitter.afit(
-            sent.input,
-            model=named if isinstance(named, str) else get_default_model(),
+            items,
+            model=model or _model_of(data.agent),
             thread_id=thread_id if isinstance(thread_id, str) else thread_id(data),
-            system=sent.instructions,
-            tools=tools,
+            system=instructions,
+            tools=_tools_of(data.agent),
             **request,
         )
-        return ModelInputData(input=result.messages, instructions=sent.instructions)
+        return ModelInputData(input=result.messages, instructions=instructions)
 
-    return fitted
+    return fit_call
+
+
+def _model_of(agent: Any) -> str:
+    """Return the name of the model that answers an agent."""
+    name = getattr(agent.model, "model", agent.model)
+    return name if isinstance(name, str) else get_default_model()
+
+
+def _tools_of(agent: Any) -> list[dict[str, Any]]:
+    """Return an agent's own functions, as a provider takes them."""
+    return [
+        {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
+        for tool in agent.tools
+        if isinstance(tool, FunctionTool)
+    ]
