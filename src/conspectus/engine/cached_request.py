@@ -19,7 +19,7 @@ from conspectus.engine.leaving import Leaving
 from conspectus.engine.memory import SessionMemory
 from conspectus.engine.settings import Engine
 from conspectus.errors import PolicyError
-from conspectus.messages.alternation import holds, with_parts
+from conspectus.messages.alternation import is_joined_into, with_parts
 from conspectus.messages.framing import summary_body
 from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.observe import log
@@ -161,7 +161,7 @@ def _is_foreign(messages: Sequence[Any]) -> bool:
 def _is_same(message: Any, sent: Any) -> bool:
     """Tell whether a message is the one that was sent, or a part of it."""
     if not is_message(message):
-        return message is sent or bool(message == sent) or holds(sent, message)
+        return message is sent or bool(message == sent) or is_joined_into(message, sent)
     return all(getattr(message, part, None) == getattr(sent, part, None) for part in SENT_PARTS)
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from conspectus.core.records import Chain, ClipMark, Record
 from conspectus.engine.sliding import BegunLater, begun_later, content_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
-from conspectus.messages.alternation import Came, bears_joined_mark, taken_apart
+from conspectus.messages.alternation import JoinedSource, bears_joined_mark, taken_apart
 from conspectus.messages.framing import summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import name_entries, occurrences
@@ -45,7 +45,7 @@ class Folded(NamedTuple):
     entries: list[Message]  # of the history, each message that came joined taken apart
     remaining: list[Remaining]
     dropped: int  # messages that were left out because the records cover them
-    came_joined: tuple[Came, ...] = ()
+    came_joined: tuple[JoinedSource, ...] = ()
     # keys of messages that the client has put in the place of others, such as its own summary
     apart: frozenset[str] = frozenset()
 
@@ -120,13 +120,13 @@ def newest_marks(chain: Chain) -> dict[str, ClipMark]:
 
 def _take_joined_apart(
     entries: Sequence[Message], chain: Chain
-) -> tuple[list[Message], tuple[Came, ...]]:
+) -> tuple[list[Message], tuple[JoinedSource, ...]]:
     """Take messages apart that begin with a summary of the chain, as views have joined them.
 
     A dict is only taken for one before any answer of the agent: elsewhere somebody has pasted it.
     """
     parted: list[Message] = []
-    came_joined: list[Came] = []
+    came_joined: list[JoinedSource] = []
     may_be_joined = True
     for entry in entries:
         parts = None
@@ -140,7 +140,7 @@ def _take_joined_apart(
             parted.append(entry)
         else:
             parted += map(read_message, parts)
-            came_joined.append(Came(entry.source, tuple(parts)))
+            came_joined.append(JoinedSource(entry.source, tuple(parts)))
     if came_joined:
         name_entries(parted)
     return parted, tuple(came_joined)

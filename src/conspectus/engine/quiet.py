@@ -24,7 +24,7 @@ from conspectus.engine.view import View, reports_of
 from conspectus.errors import MessageError
 from conspectus.messages import SUMMARY_LINE, Message, Source, is_summary_message, read_messages
 from conspectus.messages.message import without_objects
-from conspectus.messages.reading import equal
+from conspectus.messages.reading import is_unchanged
 from conspectus.messages.shortening import POINTER
 from conspectus.tokens import Report
 
@@ -167,7 +167,7 @@ def _holds_the_same(messages: Sequence[Any], before: QuietHistory) -> bool:
     # A dict itself is compared fastest.
     contents = [getattr(message, "__dict__", message) for message in messages]
     same_types = [*map(type, messages)] == [*map(type, before.sent)]
-    return same_types and equal(contents, before.contents)
+    return same_types and is_unchanged(contents, before.contents)
 
 
 def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[Message]) -> bool:

@@ -24,7 +24,7 @@ from conspectus.messages import (
     summary_text,
 )
 from conspectus.messages.alternation import (
-    Came,
+    JoinedSource,
     alternating,
     as_it_came,
     described_parts,
@@ -82,7 +82,7 @@ class View:
     like: type  # the caller's kind of message
     dropped: int = 0  # messages that were left out because the records cover them
     pointer: str = ""  # id of the record that the store names as in force; empty for none
-    came_joined: tuple[Came, ...] = ()
+    came_joined: tuple[JoinedSource, ...] = ()
     # no model has answered two messages of the user in a row in it
     alternates: bool = False
     joins: bool = False  # so that views have none either

@@ -25,7 +25,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.core.records import Chain
-from conspectus.messages.message import EACH, characters, has_thoughts
+from conspectus.messages.message import MESSAGE_OVERHEAD, characters, has_thoughts
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenMeter
 from conspectus.tokens.meter import LEAST_GROWTH
@@ -117,7 +117,7 @@ class HistorySizes(NamedTuple):
         blocks = self.blocks
         for index in range(length, len(history)):
             message = history[index]
-            size += EACH + characters(message.content)
+            size += MESSAGE_OVERHEAD + characters(message.content)
             blocks = blocks or type(message.content) is list
             if isinstance(message, AIMessage):
                 newest = ReportedAnswer.of(message, index, newest)

@@ -169,7 +169,7 @@ def in_forms(prompt: Sequence[BaseMessage], forms: Collection[Form]) -> list[Bas
 # Joining
 
 
-class Came(NamedTuple):
+class JoinedSource(NamedTuple):
     """A message that came joined, and the messages that it was made of."""
 
     whole: Source
@@ -180,7 +180,7 @@ class Came(NamedTuple):
         return len(messages) == len(self.parts) and all(map(is_, messages, self.parts))
 
 
-def alternating(view: Sequence[Any], came: Sequence[Came] = ()) -> list[Any]:
+def alternating(view: Sequence[Any], came: Sequence[JoinedSource] = ()) -> list[Any]:
     """Join messages of the user that stand one behind another.
 
     Args:
@@ -204,7 +204,7 @@ def alternating(view: Sequence[Any], came: Sequence[Came] = ()) -> list[Any]:
     return sent
 
 
-def as_it_came(view: Sequence[Any], came: Sequence[Came]) -> list[Any]:
+def as_it_came(view: Sequence[Any], came: Sequence[JoinedSource]) -> list[Any]:
     """Put messages that came joined in the place of their parts, and join no others."""
     sent = list(view)
     for joined in came:
@@ -416,8 +416,8 @@ def taken_apart(source: Source, record: Record) -> list[Source] | None:
     return [summary, *_divided(source, remaining, record.joined)]
 
 
-def holds(joined: Any, message: Any) -> bool:
-    """Tell whether the content of one dict stands whole behind another text in that of another."""
+def is_joined_into(message: Any, joined: Any) -> bool:
+    """Tell whether the content of a dict stands whole, behind another text, in a joined one."""
     if is_message(joined) or not (_is_joinable(joined) and _is_joinable(message)):
         return False
     content = joined["content"]

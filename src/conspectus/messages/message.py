@@ -40,7 +40,7 @@ TAG = "~conspectus"  # key of a tagged value: `{"~conspectus": "bytes", "value":
 MAX_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
 
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-EACH = 1_000  # characters that a remembered message counts for, beside its own
+MESSAGE_OVERHEAD = 1_000  # characters that a remembered message counts for, beside its own
 
 DEEPEST = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
@@ -171,7 +171,7 @@ class Message:
             text = ("langchain" if is_message(self.source) else "dict") + _SORTED.encode(data)
             digest = hashlib.sha256(text.encode()).hexdigest()
             self.memo["stem"] = digest[: 28 if self.given_id is None else 32]
-            self.memo["size"] = EACH + len(text)
+            self.memo["size"] = MESSAGE_OVERHEAD + len(text)
         return str(self.memo["stem"])
 
 

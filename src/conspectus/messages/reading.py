@@ -50,8 +50,8 @@ THREADS = 256
 """Threads in each memory of this process; the one that was not used for longest goes first."""
 
 CHARACTERS = 64_000_000
-"""Characters in each memory of this process, images included; each message counts for `EACH` more.
-A thread with more of them is remembered alone."""
+"""Characters in each memory of this process, images included; each message counts for
+`MESSAGE_OVERHEAD` more. A thread with more of them is remembered alone."""
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -128,7 +128,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
         # A history comes again in the same order.
         is_remembered = index < len(remembered) and type(source) is dict
         message = remembered[index] if is_remembered else None
-        if message is None or not equal(message.memo["copy"], source):
+        if message is None or not is_unchanged(message.memo["copy"], source):
             message = read_message(source, index)
             source = message.source
         goes_on = message.goes_on if message.role == "assistant" else None
@@ -150,12 +150,12 @@ def read_message(message: Source, index: int = 0) -> Message:
     reference, remembered = _of_objects.get(id(message), (None, ()))
     if reference is not None and reference() is message:
         copy = remembered[-1]["copy"]
-        if equal(copy, fields_of(message)):
+        if is_unchanged(copy, fields_of(message)):
             return Message(message, *remembered)
     try:
         content = fields_of(message)
         data = tagged(content, [])
-        is_json = equal(data, content)
+        is_json = is_unchanged(data, content)
         if not is_json:
             as_dicts = without_objects(message)
             if as_dicts is not message:
@@ -183,7 +183,7 @@ def _forget(message: KeyedRef[int, Any]) -> None:
     _of_objects.pop(message.key, None)
 
 
-def equal(copy: Any, content: Any) -> bool:
+def is_unchanged(copy: Any, content: Any) -> bool:
     """Tell whether a message is as it was; numbers are equal as in Python, so that 1 is True."""
     try:
         return bool(copy == content)
