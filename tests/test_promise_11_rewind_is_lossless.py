@@ -32,7 +32,7 @@ def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
 
     compactor, sent = engine(keep=("messages", 10)), talk(60)
     assert compacted(sent, compactor, force=True).outcome == "compacted"
-    monkeypatch.setattr(Archive, "set_head", refusing)
+    monkeypatch.setattr(Archive, "move_pointer", refusing)
     assert compacted(sent[:4], compactor).messages == sent[:4]
     assert "the disk is full" in caplog.text
     assert "is another conversation" in caplog.text
