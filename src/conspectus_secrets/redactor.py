@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from conspectus.redaction import Redacted
-from conspectus.redaction.values import MARK, MOST, telling, unescaped, without_values
+from conspectus.redaction.values import MARK, MOST, telling, unescaped, without_telling
 from conspectus_secrets.assigned import named_secrets, value_kind
 from conspectus_secrets.forms import formed_secrets
 from conspectus_secrets.private_keys import private_keys
@@ -80,7 +80,7 @@ class SecretRedactor:
                 at = end
             for value, kind in found.items():
                 values.update(_spreading(value, kind))
-            text, more = without_values("".join([*parts, text[at:]]), values)
+            text, more = without_telling("".join([*parts, text[at:]]), values)
             counts.update(more)
         return Redacted(text, dict(counts), values)
 

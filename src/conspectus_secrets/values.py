@@ -250,7 +250,8 @@ def can_be(kind: str, value: str, written: Written) -> bool:
         return False
     bare = written == "bare"
     digit = has_digit(value)
-    if written != "quoted" and (bare or not digit) and _CODE.match(value):
+    may_be_code = bare or (written == "shell" and not digit)
+    if may_be_code and not value.isalnum() and _CODE.match(value):
         return False
     if bare and (_ALGORITHM.match(value) or _is_prose(value)):
         return False

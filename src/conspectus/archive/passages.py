@@ -48,7 +48,7 @@ SYMBOLS = re.compile(f"[{_SYMBOL}][{_SYMBOL}]*+")
 CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # between the words of "getUser"
 _HAS_CAMEL_CASE = re.compile("[A-Z](?<=[a-z0-9].)")  # the same, faster: it visits capitals alone
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}][{UNSPACED}]*+")
-_SYMBOL_OR_UNSPACED = re.compile(f"[{_SYMBOL}{UNSPACED}]")
+_ACCENT_SYMBOL_OR_UNSPACED = re.compile(f"[\u0300-\u036f{_SYMBOL}{UNSPACED}]")
 _ACCENT = re.compile("[\u0300-\u036f](?<![иИ].)[\u0300-\u036f]*+")  # й is a letter of its own
 _HAS_LIGATURE = re.compile("[ßæÆøØłŁđĐı]")
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE"}) | str.maketrans("øØłŁđĐı", "oOlLdDi")
@@ -116,14 +116,19 @@ def plain(text: str) -> str:
         >>> plain("Größe, ﬁne café")
         'Grosse, fine cafe'
     """
-    return text if text.isascii() else _with_symbols_as_words(_in_plain_letters(text))
+    return text if text.isascii() else _in_plain_letters(text)[0]
 
 
-def _in_plain_letters(text: str) -> str:
+def _in_plain_letters(text: str) -> tuple[str, bool]:
+    """Do as `plain`, and tell whether the result may have letters of a script without spaces."""
     if _HAS_LIGATURE.search(text):
         text = text.translate(_LETTERS)
     decomposed = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFKC", _ACCENT.sub("", decomposed))
+    # No other letters become a symbol, or one without spaces, when they are composed.
+    if not _ACCENT_SYMBOL_OR_UNSPACED.search(decomposed):
+        return unicodedata.normalize("NFKC", decomposed), False
+    composed = unicodedata.normalize("NFKC", _ACCENT.sub("", decomposed))
+    return _with_symbols_as_words(composed), True
 
 
 def _with_symbols_as_words(text: str) -> str:
@@ -152,11 +157,13 @@ def _may_have_long_word(text: str) -> bool:
     A longer word stands at one of these positions, and half of it lies on one side of that.
     """
     half = MAX_WORD // 2
-    positions = range(MAX_WORD - 1, len(text), MAX_WORD)
-    return any(
-        text[position : position + half].isalnum() or text[position - half : position].isalnum()
-        for position in positions
-    )
+    last_of_half = len(text) - half
+    for position in range(MAX_WORD - 1, len(text), MAX_WORD):
+        if text[position - half : position].isalnum():
+            return True
+        if position <= last_of_half and text[position : position + half].isalnum():
+            return True
+    return False
 
 
 def words(text: str) -> str:
@@ -171,9 +178,9 @@ def words(text: str) -> str:
     """
     if not text.isascii():
         encodable = text.encode("utf-8", "replace").decode()
-        text = _in_plain_letters(encodable)
-        if _SYMBOL_OR_UNSPACED.search(text):
-            text = _UNSPACED_RUN.sub(_as_pairs, _with_symbols_as_words(text))
+        text, may_be_unspaced = _in_plain_letters(encodable)
+        if may_be_unspaced:
+            text = _UNSPACED_RUN.sub(_as_pairs, text)
     if _may_have_long_word(text):
         text = _LONG_WORD.sub(r"\1", text)
     if _HAS_CAMEL_CASE.search(text):  # most texts have none

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -303,26 +303,27 @@ def _plain(value: Any) -> str:
     return one_line(_ENCODER.encode(value))
 
 
-def _pieces(name: str, value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield a value as one piece, as its fields, or as a table."""
+def _pieces(name: str, value: Any, depth: int = 0) -> list[str]:
+    """Return a value as one piece, as its fields, or as a table."""
     if isinstance(value, dict) and value and depth <= DEPTH:
-        for key, part in value.items():
-            inner = f"{name}.{key}" if name else str(key)
-            if isinstance(part, (dict, list)):
-                yield from _pieces(inner, part, depth + 1)
-            else:
-                yield f"{inner}={_plain(part)}".lstrip("=")
+        named = [(f"{name}.{key}" if name else str(key), part) for key, part in value.items()]
     elif isinstance(value, list) and (columns := _columns(value)):
-        yield f"{name} ({' | '.join(columns)}):".strip()
-        for row in value:
-            yield " | ".join(_plain(row.get(column, "")) for column in columns)
+        head = f"{name} ({' | '.join(columns)}):".strip()
+        rows = (" | ".join(_plain(row.get(column, "")) for column in columns) for row in value)
+        return [head, *rows]
     elif isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value):
-        for place, one in enumerate(value):
-            yield from _pieces(f"{name}[{place}]", one, depth + 1)
+        named = [(f"{name}[{place}]", part) for place, part in enumerate(value)]
     elif isinstance(value, list):
-        yield f"{name}={', '.join(map(_plain, value)) or 'none'}".lstrip("=")
+        return [f"{name}={', '.join(map(_plain, value)) or 'none'}".lstrip("=")]
     else:
-        yield f"{name}={_plain(value)}".lstrip("=")
+        return [f"{name}={_plain(value)}".lstrip("=")]
+    pieces: list[str] = []
+    for inner, part in named:
+        if isinstance(part, (dict, list)):
+            pieces += _pieces(inner, part, depth + 1)
+        else:
+            pieces.append(f"{inner}={_plain(part)}".lstrip("="))
+    return pieces
 
 
 def _columns(rows: list[Any]) -> list[str]:

@@ -47,14 +47,20 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
         >>> without_values("tried Zx9abc. again, not xZx9abc", {"Zx9abc": "password"})
         ('tried [redacted: password]. again, not xZx9abc', Counter({'password': 1}))
     """
+    return without_telling(text, {value: values[value] for value in values if telling(value)})
+
+
+def without_telling(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
+    """Do as `without_values`, with values of which none is a plain word; see `telling`."""
     counts: Counter[str] = Counter()
     if not values or not text:
         return text, counts
     plain, positions = unescaped(text)
-    here = [value for value in values if value in plain] if len(values) <= FEW else values
-    wanted = {value: values[value] for value in here if telling(value)}
-    if not wanted:
-        return text, counts
+    wanted = values
+    if len(values) <= FEW:
+        wanted = {value: values[value] for value in values if value in plain}
+        if not wanted:
+            return text, counts
     pieces = _PIECE.findall(plain)
     begins = [_PIECE.match(value)[0] for value in wanted]  # type: ignore[index]
     if set(begins).isdisjoint(pieces):
