@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import calls
 import speed_archive
 import speed_hostile
 import speed_serve
@@ -246,6 +247,7 @@ GROUPS: dict[str, Callable[[bool], Rows]] = {
     "memory": memory,
     "endpoint": speed_serve.rows,
     "hostile": speed_hostile.rows,
+    "calls": calls.rows,
     **speed_archive.GROUPS,
 }
 
