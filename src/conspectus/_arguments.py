@@ -47,35 +47,15 @@ SECTIONS = ("Returns:", "Raises:", "Example:")
 """Sections of a docstring that stand behind the one of the arguments."""
 
 
-def unknown_argument(where: str, name: str, known: Iterable[str]) -> TypeError:
-    """Return the error for a keyword argument that a function does not know.
+def unknown_argument(surface: str, name: str, parameters: Iterable[str]) -> TypeError:
+    """Return the error for a keyword argument that a function or class does not know.
 
     Example:
         >>> unknown_argument("Compactor", "windows", ["window", "keep"])
         TypeError("Compactor: unexpected keyword argument 'windows'; did you mean 'window'?")
     """
-    meant = did_you_mean(name, known) or f" help({where}) lists the known ones"
-    return TypeError(f"{where}: unexpected keyword argument '{name}';{meant}")
-
-
-def suggesting(where: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a decorator under which a function names the keyword argument that was meant.
-
-    `where` is the name of the function, or of its class, in the error.
-    """
-
-    def decorated(function: Callable[P, R]) -> Callable[P, R]:
-        known = signature(function).parameters.keys()
-
-        @wraps(function)
-        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            if unknown := kwargs.keys() - known:
-                raise unknown_argument(where, min(unknown), known - {"self"})
-            return function(*args, **kwargs)
-
-        return checked
-
-    return decorated
+    meant = did_you_mean(name, parameters) or f" help({surface}) lists the known ones"
+    return TypeError(f"{surface}: unexpected keyword argument '{name}';{meant}")
 
 
 # Functions and constructors that take the fields of a dataclass
@@ -89,15 +69,15 @@ def function_takes(settings: Callable[P, T]) -> Callable[[Callable[[T], R]], Cal
     """
 
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
-        where = function.__name__
+        surface = function.__name__
 
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            return function(_built(settings, where, args, kwargs))
+            return function(_built(settings, surface, args, kwargs))
 
         @wraps(function)
         async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
-            coroutine: Any = function(_built(settings, where, args, kwargs))
+            coroutine: Any = function(_built(settings, surface, args, kwargs))
             return await coroutine
 
         shown: Any = awaited if inspect.iscoroutinefunction(function) else called
@@ -133,20 +113,20 @@ def takes(
     def decorated(
         constructor: Callable[[Instance, T], None],
     ) -> Callable[Concatenate[Instance, P], None]:
-        where = constructor.__qualname__.split(".")[-2]
-        instance, _, *others = signature(constructor).parameters.values()
+        surface = constructor.__qualname__.split(".")[-2]
+        instance, _, *var_keyword = signature(constructor).parameters.values()
 
         @wraps(constructor)
         def constructed(self: Instance, *args: Any, **kwargs: Any) -> None:
-            other: dict[str, Any] = {}
-            if others:
-                other = {name: value for name, value in kwargs.items() if name not in names}
-            own = {name: value for name, value in kwargs.items() if name not in other}
+            unknown: dict[str, Any] = {}
+            if var_keyword:
+                unknown = {name: value for name, value in kwargs.items() if name not in names}
+            known = {name: value for name, value in kwargs.items() if name not in unknown}
             build: Any = constructor
-            build(self, _built(settings, where, args, own), **other)
+            build(self, _built(settings, surface, args, known), **unknown)
 
         shown: Any = constructed
-        shown.__signature__ = Signature([instance, *parameters, *others])
+        shown.__signature__ = Signature([instance, *parameters, *var_keyword])
         shown.settings = settings
         return cast("Callable[Concatenate[Instance, P], None]", constructed)
 
@@ -167,20 +147,20 @@ def _parameters(settings: Any) -> list[Parameter]:
 
 
 def _built(
-    settings: Callable[..., T], where: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    settings: Callable[..., T], surface: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> T:
-    """Build settings of the arguments of a call.
+    """Build settings of the arguments of a call; `surface` is the name of what was called.
 
     Raises:
         TypeError: an argument is unknown, is missing, or is there twice.
     """
     taken = signature(settings)
     if unknown := kwargs.keys() - taken.parameters:
-        raise unknown_argument(where, min(unknown), taken.parameters)
+        raise unknown_argument(surface, min(unknown), taken.parameters)
     try:
         taken.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{where}: {error}") from None
+        raise TypeError(f"{surface}: {error}") from None
     return settings(*args, **kwargs)
 
 
@@ -207,11 +187,11 @@ def with_arguments(docstring: str, settings: type) -> str:
     """Return a docstring with a section `Args:`, before what is raised and the example."""
     lines = inspect.cleandoc(docstring).splitlines()
     sections = (number for number, line in enumerate(lines) if line in SECTIONS)
-    before = next(sections, len(lines))
+    start = next(sections, len(lines))
     arguments = ["Args:", *_argument_lines(settings), ""]
-    if before == len(lines):
+    if start == len(lines):
         arguments = ["", *arguments[:-1]]
-    return "\n".join([*lines[:before], *arguments, *lines[before:]])
+    return "\n".join([*lines[:start], *arguments, *lines[start:]])
 
 
 def _argument_lines(settings: type) -> Iterator[str]:

@@ -110,12 +110,12 @@ class Compactor(Attributes, Closing):
         settings = self._engine.settings
         archive = settings.archive
         is_address = archive is None or isinstance(archive, (str, Path))
-        where = without_password(str(archive)) if is_address else type(archive).__name__
+        shown_archive = without_password(str(archive)) if is_address else type(archive).__name__
         window = None if self._room is None else self._room.limit
         return (
             f"Compactor(summarizer={' or '.join(self._engine.writers)!r}, "
             f"trigger={settings.trigger}, keep={self.policy.keep}, window={window}, "
-            f"archive={where})"
+            f"archive={shown_archive})"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -133,9 +133,9 @@ class Compactor(Attributes, Closing):
         """
         archive = self._settings.archive
         if archive in (":memory:", "memory:") or not isinstance(archive, (str, Path, type(None))):
-            where = "in memory" if isinstance(archive, str) else f"a {type(archive).__name__}"
+            kind = "in memory" if isinstance(archive, str) else f"a {type(archive).__name__}"
             raise TypeError(
-                f"a Compactor whose archive is {where} cannot be pickled, as no other process "
+                f"a Compactor whose archive is {kind} cannot be pickled, as no other process "
                 "could open that: give archive= a path or the URL of a database"
             )
         return type(self)._of, (self._settings,)

@@ -74,8 +74,10 @@ def _is_plain(value: object) -> bool:
     return value is None or (callable(value) and not is_async(value))
 
 
-def _is_list(value: object, kind: type = object) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(item, kind) for item in value)
+def _is_list(value: object, item_type: type = object) -> bool:
+    if not isinstance(value, (list, tuple)):
+        return False
+    return all(isinstance(item, item_type) for item in value)
 
 
 def _are_hooks(value: Any) -> bool:
@@ -437,49 +439,50 @@ class Engine:
     alternate: bool | None = None
 
     @classmethod
-    def build(cls, own: Settings, policy: Policy, meter: TokenMeter) -> Self:
+    def build(cls, settings: Settings, policy: Policy, meter: TokenMeter) -> Self:
         """Make the engine of an entry point.
 
         Raises:
             PolicyError: a summariser, the redactor or another setting cannot be used.
             ArchiveError: the archive cannot be opened.
         """
-        # Whatever stands for the model answers prompts, and is no function of messages.
-        answers = own.summarizer is None
-        named: dict[str, Summarizer] = {}
-        for at, writer in enumerate((own.model if answers else own.summarizer, *own.fallbacks)):
-            made = _summarizer_of(writer, own, answers=answers and not at)
-            name = made.name
-            # Only the embedded one has its name.
-            while not isinstance(made, EmbeddedSummarizer) and name in (EMBEDDED, *named):
-                name += "'"
-            named[name] = made
-        frame, hooks = frame_of(meter), own.before_summarization or ()
-        archive = open_archive(own.archive)  # wrong settings make none
+        frame = frame_of(meter)
+        writers = _writers_of(settings)
+        hooks = settings.before_summarization or ()
+        redaction = Redaction.of(settings.redact, settings.summarizer_timeout)
+        listeners = listeners_of(settings.telemetry)
+        archive = open_archive(settings.archive)  # last, so that wrong settings make no file
         return cls(
-            settings=own,
+            settings=settings,
             policy=replace(policy, summary_frame=frame + SLACK),
             meter=meter,
             frame=frame,
-            writers=named,
-            pin=predicate(own.pin),
-            on_event=own.on_event,
-            listeners=listeners_of(own.telemetry),
+            writers=writers,
+            pin=predicate(settings.pin),
+            on_event=settings.on_event,
+            listeners=listeners,
             hooks=(hooks,) if callable(hooks) else tuple(hooks),
-            redaction=Redaction.of(own.redact, own.summarizer_timeout),
+            redaction=redaction,
             archive=archive,
             where=None if archive is None else ARCHIVED,
-            tools=ToolTable(own.tool_table),
-            background=Preparations() if own.background else None,
-            alternate=alternates(own.alternate_roles, meter.model),
+            tools=ToolTable(settings.tool_table),
+            background=Preparations() if settings.background else None,
+            alternate=alternates(settings.alternate_roles, meter.model),
         )
 
     def identity(self, focus: str) -> str:
         """Name all that would change a summary, beside its messages and its plan."""
-        own = self.settings
+        settings = self.settings
         request = "cached" if self.cached else "smallest"
-        beside = (own.notes, self.tools, own.skills, self.redaction, request)
-        parts = (*self.writers.values(), focus, *beside)
+        parts = (
+            *self.writers.values(),
+            focus,
+            settings.notes,
+            self.tools,
+            settings.skills,
+            self.redaction,
+            request,
+        )
         return "\0".join(str(getattr(part, "identity", part)) for part in parts)
 
     def counted(self, view: Sequence[Any]) -> int | None:
@@ -520,13 +523,34 @@ class Engine:
 def frame_of(meter: TokenMeter) -> int:
     """Return the tokens of a summary message without text."""
     # A foreign counter may count parts of a message that a dict has no place for.
-    kind = None if meter.exact else dict
-    empty = summary_message(summary_text("", archived=True), "0" * 16, like=kind)
+    form = None if meter.exact else dict
+    empty = summary_message(summary_text("", archived=True), "0" * 16, like=form)
     return meter.message(empty)
 
 
-def _summarizer_of(writer: Any, own: Settings, *, answers: bool) -> Summarizer:
-    """Return the summariser of a setting; a Runnable that `answers` prompts is a chat model.
+def _writers_of(settings: Settings) -> dict[str, Summarizer]:
+    """Return the summarisers to try in turn, each by a name of its own.
+
+    Only the embedded summariser is named `embedded`.
+    """
+    # What stands for the model answers prompts, and is no function of messages.
+    is_model = settings.summarizer is None
+    first = settings.model if is_model else settings.summarizer
+    summarizers = [_summarizer_of(first, settings, answers_prompts=is_model)]
+    for fallback in settings.fallbacks:
+        summarizers.append(_summarizer_of(fallback, settings, answers_prompts=False))
+    writers: dict[str, Summarizer] = {}
+    for summarizer in summarizers:
+        name = summarizer.name
+        is_embedded = isinstance(summarizer, EmbeddedSummarizer)
+        while not is_embedded and name in (EMBEDDED, *writers):
+            name += "'"
+        writers[name] = summarizer
+    return writers
+
+
+def _summarizer_of(writer: Any, settings: Settings, *, answers_prompts: bool) -> Summarizer:
+    """Return the summariser of a setting; a Runnable that `answers_prompts` is a chat model.
 
     So is a chat model with options bound to it, with retries or with fallbacks.
     """
@@ -537,13 +561,14 @@ def _summarizer_of(writer: Any, own: Settings, *, answers: bool) -> Summarizer:
     while is_runnable(inner) and not is_chat_model(inner):
         inner = getattr(inner, "bound", None) or getattr(inner, "runnable", None)
     limits: Any = {
-        "trim_tokens_to_summarize": own.trim_tokens_to_summarize,
-        "timeout": own.summarizer_timeout,
+        "trim_tokens_to_summarize": settings.trim_tokens_to_summarize,
+        "timeout": settings.summarizer_timeout,
     }
-    if isinstance(writer, str) or is_chat_model(inner) or (answers and is_runnable(writer)):
+    is_prompted = answers_prompts and is_runnable(writer)
+    if isinstance(writer, str) or is_chat_model(inner) or is_prompted:
         from conspectus.model.chat_model import ChatModelSummarizer
 
-        return ChatModelSummarizer(writer, prompt=own.summary_prompt, **limits)
+        return ChatModelSummarizer(writer, prompt=settings.summary_prompt, **limits)
     if isinstance(writer, Summarizer):
         return writer
     if is_runnable(writer) or callable(writer):
