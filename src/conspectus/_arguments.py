@@ -146,6 +146,12 @@ def _parameters(settings: Any) -> list[Parameter]:
     return sorted(parameters, key=lambda parameter: (parameter.kind, order.index(parameter.name)))
 
 
+@cache
+def _signature_of(settings: Any) -> Signature:
+    """Return the signature of a dataclass; `inspect` takes longer than all else of a call."""
+    return signature(settings)
+
+
 def _built(
     settings: Callable[..., T], surface: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> T:
@@ -154,7 +160,7 @@ def _built(
     Raises:
         TypeError: an argument is unknown, is missing, or is there twice.
     """
-    taken = signature(settings)
+    taken = _signature_of(settings)
     if unknown := kwargs.keys() - taken.parameters:
         raise unknown_argument(surface, min(unknown), taken.parameters)
     try:
