@@ -435,8 +435,8 @@ def budget_of(policy: Policy, window: Window | None) -> Window | None:
     return Window(tokens) if window is None and tokens is not None else window
 
 
-def foreseen(size: Size, share: float) -> Size:
-    """Scale a size so that a trigger fires at a share of itself."""
+def divided(size: Size, share: float) -> Size:
+    """Return a size divided by a share of 1, rounded up: a trigger then fires at that share."""
     return Size(math.ceil(size.tokens / share), math.ceil(size.messages / share))
 
 

@@ -79,10 +79,10 @@ def fold(chain: Chain, entries: Sequence[Message], *, goes_on: bool = False) -> 
     if not chain:
         everything = [Remaining(at, entry.key, None, False) for at, entry in enumerate(entries)]
         return Folded((), list(entries), everything, 0)
-    apart_entries, came_joined = _take_joined_apart(entries, chain)
-    summaries = _known_summaries(apart_entries, chain)
-    clips = _known_clips(apart_entries, chain, summaries)
-    named = _named_behind(apart_entries, chain, summaries, clips)
+    parted, came_joined = _take_joined_apart(entries, chain)
+    summaries = _known_summaries(parted, chain)
+    clips = _known_clips(parted, chain, summaries)
+    named = _named_behind(parted, chain, summaries, clips)
     keys = [clips[at].original if at in clips else entry.key for at, entry in enumerate(named)]
     if summaries:
         matched = _match_behind_summary(chain, named, keys, summaries)

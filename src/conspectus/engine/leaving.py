@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -144,53 +144,58 @@ async def take_out(decision: Decision, focus: str = "") -> Leaving:
     engine = view.history.engine
     evicted = set(plan.evicted)
     replaces_summaries = bool(plan.summary_tokens)
-    items = tuple(
+    leaving_items = tuple(
         item
         for place, item in enumerate(view.items)
         if place in evicted or (replaces_summaries and item.foreign)
     )
     to_clip = [view.items[clip.index] for clip in plan.clips]
-    originals = await _originals_of(view, [*items, *to_clip])
+    originals = await _originals_of(view, [*leaving_items, *to_clip])
     # What stays in view is shown as it was, so clips are made before secrets are taken out.
     clips = {
         clip.index: clipped(item, originals[item.key], clip, engine)
         for clip, item in zip(plan.clips, to_clip, strict=True)
     }
     remaining = staying(view, plan, clips)
-    kept_places = [
-        place
-        for place, item in enumerate(view.items)
-        if place not in evicted and item.entry is not None and not item.summary
-    ]
-    last_evicted = max(evicted, default=0)
+    kept = _kept_messages(view, evicted)
     texts = await _redacted_texts(
         engine.redaction,
         originals=originals,
-        kept=[entry for place in kept_places if (entry := view.items[place].entry)],
+        kept=list(kept.values()),
         focus=focus,
-        foreign_summaries=_foreign_summaries(items),
+        foreign_summaries=_foreign_summaries(leaving_items),
         notes=_notes_of(view.chain),
     )
-    standing = view.head.summary if view.head else ""
+    last_evicted = max(evicted, default=0)
+    summary_in_force = view.head.summary if view.head else ""
     return Leaving(
         decision=decision,
         started=started,
         focus=texts.focus,
         redaction=texts.redaction,
-        keys=tuple(item.key for item in items),
-        evicted=tuple(texts.originals[item.key] for item in items),
-        to_read=tuple(texts.originals[item.key] for item in items if not item.summary),
+        keys=tuple(item.key for item in leaving_items),
+        evicted=tuple(texts.originals[item.key] for item in leaving_items),
+        to_read=tuple(texts.originals[item.key] for item in leaving_items if not item.summary),
         originals=tuple(texts.originals.values()),
         clips=clips,
         remaining=remaining,
         kept=texts.kept,
-        kept_before_last_evicted=sum(place < last_evicted for place in kept_places),
+        kept_before_last_evicted=sum(place < last_evicted for place in kept),
         notes=texts.notes,
         foreign_summaries=texts.foreign_summaries,
-        previous_summary="\n".join(filter(None, (standing, *texts.foreign_summaries))),
+        previous_summary="\n".join(filter(None, (summary_in_force, *texts.foreign_summaries))),
         redacted=texts.counts,
         sizes=_sizes_of_summary(view, plan, remaining),
     )
+
+
+def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
+    """Return the messages that stay in view, by their place; summaries are none."""
+    return {
+        place: item.entry
+        for place, item in enumerate(view.items)
+        if place not in evicted and item.entry is not None and not item.summary
+    }
 
 
 async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Message]:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from conspectus.core.items import Clip, Compact, Keep, Plan, Size, Stuck, highest
-from conspectus.core.plan import BELOW, STUCK, foreseen, plan
+from conspectus.core.plan import BELOW, STUCK, divided, plan
 from conspectus.core.policy import EMBEDDED, grown, has_grown, keep_tokens
 from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.history import PREPARE_FROM
@@ -111,7 +111,7 @@ def plan_for(view: View, tighter: int = 0, *, force: bool = False, ahead: bool =
         window = replace(window, reserved=window.reserved + tighter)
     failed: FailedSummary | None = None
     if ahead:
-        trigger_size: Size | None = foreseen(history.trigger_size or size, PREPARE_FROM)
+        trigger_size: Size | None = divided(history.trigger_size or size, PREPARE_FROM)
         reached: Size | None = None
     else:
         over = history.exceeds_window(size)
@@ -343,10 +343,11 @@ async def has_recalled_failure(view: View, decided: Plan) -> bool:
         return False
     session = view.history.session
     noted = await view.history.store.noted_failure(SUMMARY_FAILED)
-    known = session.failed
-    if noted is None or noted == known or noted.head != view.head_id:
+    remembered = session.failed
+    if noted is None or noted == remembered or noted.head != view.head_id:
         return False
-    if known is not None and known.head == noted.head and known.times > noted.times:
+    is_of_same_record = remembered is not None and remembered.head == noted.head
+    if remembered is not None and is_of_same_record and remembered.times > noted.times:
         return False
     session.failed = noted
     return True

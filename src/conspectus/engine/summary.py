@@ -13,7 +13,7 @@ from typing import Any
 
 from conspectus.bridge import StepTimeout, call_either_way, pause
 from conspectus.core.items import Size
-from conspectus.core.plan import foreseen
+from conspectus.core.plan import divided
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
@@ -257,7 +257,7 @@ def _must_become_smaller(leaving: Leaving) -> bool:
         return plan.tokens > plan.budget
     # The trigger alone bounds a history whose window nobody knows: even half of it would be due.
     history = leaving.view.history
-    half = foreseen(history.trigger_size or leaving.view.size, 2.0)
+    half = divided(history.trigger_size or leaving.view.size, 2.0)
     return history.engine.policy.fired(half, None) is not None
 
 
