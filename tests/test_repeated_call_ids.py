@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
@@ -272,6 +272,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 CONVERSATIONS = count()
 
 
+# A turn that was asked again ends with the call with which the turn behind it ends.
+@example(naming="anew in each response", talk=(535924, ["delete half", "regenerate", "regenerate"]))
 @given(naming=NAMED, talk=TALKS)
 def test_the_endpoint_archives_or_sends_each_result(served, naming, talk):
     first = {"role": "user", "content": f"This is conversation {next(CONVERSATIONS)}."}

@@ -165,7 +165,7 @@ def joint_of(
 
     All that is known from there up to the place `reaching` must be in it, in a row, and `least`
     messages at least, one of which was said once: short answers are said again and again. None if
-    it does not go on, or begins where what is known begins.
+    it does not go on, begins where what is known begins, or repeats what it would have dropped.
     """
     if run_of(known, 0, contents, 0) > MOST_KEPT:
         return None  # it begins where what is known begins
@@ -179,9 +179,25 @@ def joint_of(
             shared = run_of(known, at, contents, first)
             if shared < least or at + shared < reaching:
                 continue
+            if _repeats_dropped(known[:at], known, contents[first + shared :], reaching):
+                continue
             if _holds_unique(known[at : at + shared], places):
                 return first, at
     return None
+
+
+def _repeats_dropped(
+    dropped: Sequence[str], known: Sequence[str], following: Sequence[str], reaching: int
+) -> bool:
+    """Tell whether a history goes on with messages that it would have dropped, and what followed.
+
+    Then it has dropped nothing: a turn before them was asked again, and ends like a later one.
+    """
+    return any(
+        content == following[0] and at + run_of(known, at, following, 0) >= reaching
+        for at, content in enumerate(dropped)
+        if following
+    )
 
 
 def _holds_unique(contents: Sequence[str], places: dict[str, list[int]]) -> bool:
