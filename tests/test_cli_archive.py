@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from cli_support import read_json, refused, run, write_json
 from conspectus import Compactor
+from conspectus.archive import Archive
 from conspectus.cli.failures import Program
 from conspectus.errors import NotFoundError, install_command
 from conspectus.tokens.meter import PER_MESSAGE
@@ -160,6 +161,17 @@ def test_export_gives_the_originals_as_they_were(archive, tmp_path):
     assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == rows
     assert "no thread" in refused(*args, "--thread", "other")
     assert "in a folder that exists" in refused(*args, "-o", tmp_path / "none" / "out.jsonl")
+
+
+def test_export_writes_each_session_of_a_thread(archive):
+    with Archive.open(archive) as kept:
+        compactor = Compactor(archive=kept, keep=("messages", 2))
+        compactor.compact(talk(), thread_id="trip", session="helper", force=True)
+    args = ["archive", "export", "--archive", archive]
+    rows = [json.loads(line) for line in run(*args).stdout.splitlines()]
+    assert {row["session"] for row in rows} == {"main", "helper"}
+    rows = [json.loads(line) for line in run(*args, "--session", "helper").stdout.splitlines()]
+    assert {row["session"] for row in rows} == {"helper"}
 
 
 def test_forget_deletes_one_thread_for_good(archive):

@@ -101,6 +101,16 @@ def test_what_a_gemini_user_went_back_from_is_not_read(tmp_path):
     assert said[-2:] == ["tool: x = 1", "user: Instead this."]
 
 
+def test_gemini_turns_without_an_id_are_all_read(tmp_path):
+    first, *others = sample("gemini.jsonl")
+    nameless = [
+        {"id": None, "type": "user", "content": [{"text": text}]} for text in ("One.", "Two.")
+    ]
+    said = texts(read_history(written(tmp_path, [first, *nameless, *others])))
+    assert {"user: One.", "user: Two."} <= {*said}
+    assert said[-1] == texts(read_history(written(tmp_path, [first, *others])))[-1]
+
+
 def test_an_opencode_session_is_read_step_by_step(tmp_path):
     history = read_history(SESSIONS / "opencode.json")
     assert texts(history) == [

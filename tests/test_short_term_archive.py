@@ -249,7 +249,7 @@ def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
     model = PlainModel()
     with pytest.raises(ValueError, match="Messages are required to have ID field"):
         plainly([HumanMessage("no id"), *talk(8)], model=model)
-    for wrong in ("a text", None, 3, ["a"], [{"role": "user", "content": "x"}]):
+    for wrong in ("a text", None, 3, human("h0"), ["a"], [{"role": "user", "content": "x"}]):
         with pytest.raises(ValueError, match="message"):
             plainly(wrong, model=model)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="2 messages have the ID h0"):

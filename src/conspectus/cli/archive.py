@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Annotated, Any
 
 import typer
@@ -171,21 +172,26 @@ def export(
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     thread: ThreadOption = None,
-    session: SessionOption = "main",
+    session: Annotated[
+        str | None, Option(help="Export one session of a thread alone, such as main.")
+    ] = None,
     out: OutOption = None,
 ) -> None:
     """Write the originals of one --thread, or of all, as JSON lines, oldest first.
 
-    What is damaged has no message; all else is written, and the exit code is 3.
+    All sessions of a thread are written, as forget deletes all of them. What is damaged has no
+    message; all else is written, and the exit code is 3.
     """
     output.check_output(out)
     rows: list[dict[str, Any]] = []
     wrong: list[str] = []
     with _reading(archive, tenant, thread, session) as kept:
-        for name in kept.threads(tenant) if thread is None else (thread,):
-            names = {"tenant": tenant, "thread": name, "session": session}
+        for scope in sorted(kept.scopes(tenant), key=attrgetter("thread", "session")):
+            if thread not in (None, scope.thread) or session not in (None, scope.session):
+                continue
+            names = {"tenant": tenant, "thread": scope.thread, "session": scope.session}
             try:
-                rows += [{**names, **row} for row in kept.export(Scope(**names))]
+                rows += [{**names, **row} for row in kept.export(scope)]
             except ArchiveError as error:
                 wrong.append(str(error))
     output.write_text(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -328,13 +328,13 @@ def divide(
 
 def _check_messages(messages: Any) -> None:
     """Refuse what is no list of messages, and ids that stand twice."""
-    is_list = isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
-    for message in messages if is_list else [messages]:
+    form = "messages must be a list of LangChain messages, not"
+    remedy = "langchain_core.messages.convert_to_messages makes them"
+    if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
+        raise MessageError(f"{form} {type(messages).__name__}; {remedy}")
+    for message in messages:
         if not isinstance(message, BaseMessage):
-            raise MessageError(
-                f"messages must be a list of LangChain messages, not of {type(message).__name__}; "
-                "langchain_core.messages.convert_to_messages makes them"
-            )
+            raise MessageError(f"{form} of {type(message).__name__}; {remedy}")
     # A summary is known by the ids of the messages that it stands for.
     ids = Counter(message.id for message in messages if message.id is not None)
     for name, count in ids.most_common(1):

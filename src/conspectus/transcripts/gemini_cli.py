@@ -28,17 +28,22 @@ def read_session(records: Sequence[Any], around: Row) -> Reading:
     """Read the messages without notices and thoughts, and without what was taken back."""
     turns: dict[Any, Row] = {}
     for row in records:
-        rewound_to = row.get("$rewindTo")
-        if rewound_to in turns:
-            _rewind(turns, rewound_to)
+        if "$rewindTo" in row and row["$rewindTo"] in turns:
+            _rewind(turns, row["$rewindTo"])
         elif row.get("type") in ("user", "gemini"):
-            turns[row.get("id", len(turns))] = row
+            turns[_name_of(row, len(turns))] = row
         elif not turns:  # else it is a compressed history, whose originals are in the file
             compressed = at_path(row, "$set.messages") or ()
-            turns = {turn.get("id"): turn for turn in compressed}
+            turns = {_name_of(turn, place): turn for place, turn in enumerate(compressed)}
     models = [str(turn["model"]) for turn in turns.values() if turn.get("model")]
     messages = [message for turn in turns.values() for message in _messages_of(turn)]
     return Reading(messages, len(turns), models[-1] if models else "")
+
+
+def _name_of(turn: Row, place: int) -> Any:
+    """Return the id of a turn, or its place where it has none."""
+    name = turn.get("id")
+    return place if name is None else name
 
 
 def _rewind(turns: dict[Any, Row], to: object) -> None:
