@@ -57,6 +57,14 @@ def test_a_standing_summary_that_stays_keeps_its_room():
     assert found.at_most == 120 + found.clips[0].limit == 300  # two fifths are free
 
 
+def test_old_results_are_clipped_beside_a_standing_summary_that_is_counted_once():
+    items = [item("user", 3_000, 0, summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
+    settings = Settings(trigger=("tokens", 10_000), keep=("messages", 4), stale_results=True)
+    found = compacting(items, settings.policy())
+    assert ([clip.index for clip in found.clips], found.summary_tokens) == ([1], 0)
+    assert found.at_most == 3_000 + 200 + 700
+
+
 def test_what_is_shown_short_fits_to_the_token():
     items = [Large(f"k{n}", "user", 5_000, pinned=True) for n in range(3)]
     found = compacting(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))

@@ -129,7 +129,6 @@ LOADED_BY_OTHERS = {
     "langchain-openai": "`init_chat_model`, for a model named openai:...",
     "httptools": "uvicorn, whose protocol for it the endpoint extends",
     "uvloop": "uvicorn, where it is installed",
-    "rich": "the demo, and typer for its help",
 }
 """What is declared and not imported in the source, and who loads it."""
 

@@ -310,7 +310,8 @@ def _clip_stale(
         stays = item.clipped or item.pinned or at in ladder.never_clipped
         if at < keeps_from and not stays and short < item.tokens // 2:
             clips.append(Clip(at, short))
-    plan = ladder.plan_for((), range(len(ladder.items)), tuple(clips), 0)
+    messages = [at for at, item in enumerate(ladder.items) if not item.summary]
+    plan = ladder.plan_for((), messages, tuple(clips), 0)
     enough = waits_for // RELIEF
     if settings.least is not None:
         enough = int(waits_for / REARM)  # else the same trigger would count again at once
