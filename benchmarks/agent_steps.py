@@ -51,8 +51,10 @@ class Steps:
 
     def __init__(self, middleware: Any, messages: Sequence[BaseMessage] = ()) -> None:
         self.messages = list(messages)
-        self.compactions, self.spent = 0, 0.0
-        self._middleware, self._rest = middleware, dict[str, Any]()
+        self.compactions = 0
+        self.spent = 0.0
+        self._middleware = middleware
+        self._rest = dict[str, Any]()
         self._runtime: Any = Runtime()
         own = type(middleware).wrap_model_call
         self._wraps = own is not AgentMiddleware.wrap_model_call

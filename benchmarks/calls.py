@@ -35,7 +35,9 @@ TEXTS = {
 }
 WINDOWS = (8_000, 12_000, 16_000, 32_000, 128_000)
 LARGE_WINDOW = 16_000  # tokens, from which on a window allows half as many calls again
-MOST_IN_LARGE, MOST_IN_SMALL = 1.5, 2.0  # calls, the peer's = 1
+# calls, the peer's = 1
+MOST_IN_LARGE = 1.5
+MOST_IN_SMALL = 2.0
 FREE = 0.4  # share of a window that is free after a compaction
 
 TURNS = 400  # of a conversation of some eight windows

@@ -75,7 +75,8 @@ def client(protocol: str, server: FaultServer, model: str, streaming: bool) -> A
 def session(name: str, protocol: str, ours: bool) -> Counter[str]:
     """Run one agent; count what goes wrong."""
     fault, streaming = CASES[name]
-    turn, read = 0, set[str]()
+    turn = 0
+    read = set[str]()
 
     def script(request: Any) -> Any:
         if request.model != "small":

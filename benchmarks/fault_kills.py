@@ -58,8 +58,12 @@ def rows(count: int) -> Iterator[Row]:
     """Kill so many times in all; count the kills, and the threads with something missing."""
 
     for name, run in SURFACES.items():
-        draw, kills, threads, wrong = random.Random(name), 0, 0, list[str]()
-        wanted, took = max(1, count // len(SURFACES)), _seconds(run)
+        draw = random.Random(name)
+        kills = 0
+        threads = 0
+        wrong = list[str]()
+        wanted = max(1, count // len(SURFACES))
+        took = _seconds(run)
         while kills < wanted:
             threads += 1
             with tempfile.TemporaryDirectory(dir=MEMORY) as made:

@@ -34,7 +34,9 @@ def history(number: int) -> list[dict[str, Any]]:
 
 def rows(conversations: int) -> Iterator[Row]:
     """Send them one after another; compare the memory at the end with that at half time."""
-    compacted, half, end = 0, 0.0, 0.0
+    compacted = 0
+    half = 0.0
+    end = 0.0
     with tempfile.TemporaryDirectory() as folder, FaultServer(lambda _: "fine") as upstream:
         where = str(Path(folder) / "a.db")
         given = {"upstream": upstream.openai_url, "archive": where, "window": WINDOW}

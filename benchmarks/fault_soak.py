@@ -48,8 +48,12 @@ class Life:
 
     def __init__(self, seed: int, path: Path, until: float) -> None:
         self.draw = random.Random(seed)
-        self.steps, self.checked, self.wrong = 0, 0, list[str]()
-        self._seed, self._path, self._until = seed, path, until
+        self.steps = 0
+        self.checked = 0
+        self.wrong = list[str]()
+        self._seed = seed
+        self._path = path
+        self._until = until
 
     def live(self) -> None:
         """Hold conversations until the time is over."""
@@ -81,16 +85,19 @@ class Life:
     def _conversation(self, thread: str) -> None:
         """Hold one conversation of some sixty turns; check it now and then, and at its end."""
         said: list[BaseMessage] = []
-        compactor, view = self._opened(), list[Any]()
+        compactor = self._opened()
+        view = list[Any]()
         for turn in range(self.draw.randint(20, 60)):
             if time.monotonic() > self._until:
                 break
             if self.draw.random() < 0.05:  # the process of the caller starts anew
                 compactor.close()
-                compactor, view = self._opened(), []
+                compactor = self._opened()
+                view = []
             if said and self.draw.random() < 0.05:  # somebody goes back
                 users = [at for at, m in enumerate(said) if isinstance(m, HumanMessage)]
-                said, view = said[: self.draw.choice(users)], []
+                said = said[: self.draw.choice(users)]
+                view = []
             new = self._turn(f"{turn}-{len(said)}-{self.draw.randrange(10**6)}")
             said += new
             given = [*view, *new] if view and self.draw.random() < 0.8 else said

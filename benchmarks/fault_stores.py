@@ -114,7 +114,8 @@ def _small_disk() -> Iterator[Path | None]:
 
 def full_disks(count: int = 13) -> Row:
     """Fill a disk up to different numbers of free bytes."""
-    wrong, words = list[str](), list[str]()
+    wrong = list[str]()
+    words = list[str]()
     for at in range(count):
         with _small_disk() as folder:
             if folder is None:
@@ -129,7 +130,8 @@ def full_disks(count: int = 13) -> Row:
                 return filler.unlink
 
             trial = Trial().run(folder, fill)
-            wrong, words = wrong + trial.wrong, words + trial.words
+            wrong = wrong + trial.wrong
+            words = words + trial.words
     return _row(f"{count} full disks", wrong, words)
 
 
@@ -171,7 +173,8 @@ def damaged(count: int = 12) -> Row:
     What was in that page is gone. So the view of the whole history, sent again, must hold what the
     archive does not, or an error must say that the file is damaged.
     """
-    wrong, words = list[str](), list[str]()
+    wrong = list[str]()
+    words = list[str]()
     for seed in range(count):
         with tempfile.TemporaryDirectory() as name:
 
@@ -186,13 +189,15 @@ def damaged(count: int = 12) -> Row:
                     file.write(draw.randbytes(4096))
 
             trial = Trial(may_be_damaged=True).run(Path(name), overwrite, reopened=True)
-            wrong, words = wrong + trial.wrong, words + trial.words
+            wrong = wrong + trial.wrong
+            words = words + trial.words
     return _row(f"{count} damaged pages", wrong, words)
 
 
 def taken_away() -> Row:
     """Delete the file under an open archive, and put an older copy in its place."""
-    wrong, words = list[str](), list[str]()
+    wrong = list[str]()
+    words = list[str]()
     for restores in (False, True):
         with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as other:
 
@@ -205,7 +210,8 @@ def taken_away() -> Row:
                         shutil.copy(path, folder / path.name)
 
             trial = Trial(taken=True).run(Path(name), replace)
-            wrong, words = wrong + trial.wrong, words + trial.words
+            wrong = wrong + trial.wrong
+            words = words + trial.words
     return _row("the file deleted, or replaced by a backup", wrong, words)
 
 
@@ -236,7 +242,8 @@ LOSES |= {_delete_index: False}
 
 def cut_or_written_over() -> Row:
     """Cut, delete or write over the files of an open archive; the last turn opens what is left."""
-    wrong, words = list[str](), list[str]()
+    wrong = list[str]()
+    words = list[str]()
     for trouble, loses in LOSES.items():
         with tempfile.TemporaryDirectory() as name:
 
@@ -285,7 +292,8 @@ def many(rounds: int = 3) -> Row:
     wrong = list[str]()
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as name:
-            folder, children = Path(name), list[int]()
+            folder = Path(name)
+            children = list[int]()
             for at in range(PROCESSES):
                 own = folder / str(at)
                 own.mkdir()
@@ -298,7 +306,8 @@ def many(rounds: int = 3) -> Row:
 
 def _alone(own: Path) -> None:
     """Compact the thread beside others, in their archive; note the view."""
-    compactor, said = Trial()._opened(own.parent), list[Any]()
+    compactor = Trial()._opened(own.parent)
+    said = list[Any]()
     view: list[Any] = []
     for turn in range(TURNS):
         said += said_in(turn)

@@ -36,9 +36,11 @@ from conspectus import Compactor, SummarizationMiddleware
 from conspectus.short_term import RunningSummary, SummarizationNode
 
 TURNS = 6
-WINDOW, SERVED = 4_000, 1_500
+WINDOW = 4_000
+SERVED = 1_500
 """Tokens of the model that answers; fewer behind `serve`, which has no trigger of messages."""
-TRIGGER, KEEP = ("messages", 8), ("messages", 3)
+TRIGGER = ("messages", 8)
+KEEP = ("messages", 3)
 BIG_TURN = 1
 """The turn whose first tool result is larger than the window."""
 KEY = "a-key"

@@ -57,7 +57,8 @@ def stalls(quick: bool) -> Rows:
 async def _longest_stall(count: int) -> float:
     """Compact so many threads at once; return the longest stall in milliseconds."""
     histories = [agent(651, seed) for seed in range(count)]  # some 150,000 tokens each
-    longest, ends = 0.0, False
+    longest = 0.0
+    ends = False
 
     async def tick() -> None:
         nonlocal longest
@@ -156,7 +157,8 @@ def warm_steps(quick: bool) -> Rows:
     Several in a row, as in a loop: the first one finds the caches of the processor swept by the
     garbage collection before it.
     """
-    lengths, in_a_row = (1_000, 10_000) if quick else (10_000, 100_000), 8
+    lengths = (1_000, 10_000) if quick else (10_000, 100_000)
+    in_a_row = 8
     kinds: dict[str, dict[str, Any]] = {
         "": {}, ', recall="auto"': {"recall": "auto", "archive": "memory:"}
     }  # fmt: skip
@@ -168,7 +170,8 @@ def warm_steps(quick: bool) -> Rows:
             for kind, settings in kinds.items():
                 mine = Steps(ours(trigger=NEVER, **settings), history[:count])
                 mine.step()
-                pairs, first = iter(range(count, len(history), 2)), list[float]()
+                pairs = iter(range(count, len(history), 2))
+                first = list[float]()
 
                 def steps(
                     mine: Any = mine, history: Any = history, pairs: Any = pairs, first: Any = first

@@ -20,7 +20,8 @@ from threads import agent, chat, texts
 from conspectus import Compactor
 
 TOKENS = 1_024
-WARM, QUESTIONS = 20, 200
+WARM = 20
+QUESTIONS = 200
 SUMMARY = "The talk went through the sources of a project, part by part; nothing was decided. " * 4
 
 Rows = Iterator[Row]
@@ -29,7 +30,8 @@ Message = dict[str, Any]
 
 def passages(text: str, size: int = 480) -> list[str]:
     """Cut a text at ends of lines into passages of some 120 tokens."""
-    cut, begin = [], 0
+    cut = []
+    begin = 0
     while len(text) - begin > size:
         end = text.rfind("\n", begin + size // 2, begin + size)
         end = end if end > 0 else begin + size
@@ -60,7 +62,8 @@ def ask(connection: sqlite3.Connection, question: str) -> None:
 
 def questions(bodies: Sequence[str], count: int) -> list[str]:
     """Return questions: every other word of the beginnings of some texts."""
-    draw, made = random.Random(5), list[str]()
+    draw = random.Random(5)
+    made = list[str]()
     while len(made) < count:
         words = re.findall(r"[A-Za-z]{3,30}", draw.choice(bodies)[:200])[::2]
         if len(words) >= 3:
@@ -109,7 +112,8 @@ def recall(quick: bool) -> Rows:
 
 
 def _warm(compactor: Compactor, plain: sqlite3.Connection, asked: list[str], count: int) -> Rows:
-    ours, theirs = list[float](), list[float]()
+    ours = list[float]()
+    theirs = list[float]()
     for at, question in enumerate(asked):
         if at == WARM:
             gc.collect()
@@ -127,7 +131,8 @@ def _warm(compactor: Compactor, plain: sqlite3.Connection, asked: list[str], cou
             theirs.append(cpu(lambda: ask(plain, question)))  # noqa: B023
     gc.unfreeze()
     name = f"recall at {count:,} messages"
-    mine, other = statistics.median(ours), statistics.median(theirs)
+    mine = statistics.median(ours)
+    other = statistics.median(theirs)
     detail = f"{number(mine)} ms, FTS5 {number(other)} ms"
     yield Row(f"{name}, FTS5 = 1", mine / other, 4, detail=detail)
     yield Row(f"{name}, 99th percentile", statistics.quantiles(ours, n=100)[98], 30, "ms")
@@ -146,7 +151,8 @@ def building(quick: bool) -> Rows:
 
         bodies = [message["content"] for message in thread]
         ours, theirs = interleaved(3, compaction, lambda: fts5(bodies)[1])  # noqa: B023
-        mine, other = statistics.median(ours), statistics.median(theirs)
+        mine = statistics.median(ours)
+        other = statistics.median(theirs)
         detail = f"{number(mine)} ms, FTS5 {number(other)} ms"
         name = f"compacting and indexing {count:,} messages, {shape}, FTS5's insertion = 1"
         yield Row(name, mine / other, 20, detail=detail)
@@ -232,10 +238,13 @@ def session(quick: bool) -> Rows:
 
 def _growth(messages: Sequence[Message], whole: bool) -> tuple[float, float]:
     """Return the ratio, and the milliseconds of the session."""
-    spent, done, quarter = 0.0, 0, (0.0, 0)
+    spent = 0.0
+    done = 0
+    quarter = (0.0, 0)
     total = sum(len(message["content"]) for message in messages)
     with tempfile.TemporaryDirectory() as folder:
-        compactor, view = Compactor(window=16_000, archive=f"{folder}/a.db"), list[Any]()
+        compactor = Compactor(window=16_000, archive=f"{folder}/a.db")
+        view = list[Any]()
         for at in range(0, len(messages), 2):
             new = list(messages[at : at + 2])
             given = list(messages[: at + 2]) if whole else [*view, *new]

@@ -32,7 +32,10 @@ KEY = "sk-0123456789abcdef0123456789abcdef"  # LiteLLM refuses to start with a w
 HEAD = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
 TEXT = "It reads what it was given, checks it, and gives back what it has found. " * 3
 TURNS = 10  # requests of a conversation of which the first is not counted
-CLIENTS, LARGE, WINDOW = 100, 20, 80_000  # in a crowd; histories that are summarised; their window
+# in a crowd; histories that are summarised; their window
+CLIENTS = 100
+LARGE = 20
+WINDOW = 80_000
 LITELLM = """
 model_list:
   - {{model_name: m, litellm_params: {{model: openai/m, api_base: "{}/v1", api_key: none}}}}
@@ -59,11 +62,14 @@ async def passing_on(scope: Any, receive: Any, send: Any) -> None:
     """Pass a request on and its answer back, with the endpoint's libraries and nothing else."""
     global _session
     _session = _session or aiohttp.ClientSession()
-    body, more = b"", True
+    body = b""
+    more = True
     while more:
         piece = await receive()
-        body, more = body + piece.get("body", b""), piece.get("more_body")
-    upstream, head = os.environ["UPSTREAM"] + scope["path"], {"content-type": "application/json"}
+        body = body + piece.get("body", b"")
+        more = piece.get("more_body")
+    upstream = os.environ["UPSTREAM"] + scope["path"]
+    head = {"content-type": "application/json"}
     async with _session.post(upstream, data=body, headers=head) as answer:
         kept = [one for one in answer.raw_headers if one[0].lower().startswith(b"content-")]
         start = {"type": "http.response.start", "status": answer.status, "headers": kept}
@@ -77,7 +83,8 @@ def server(*line: str, **around: str) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     words = [one.format(port=port) for one in line]
-    quiet, until = subprocess.DEVNULL, time.monotonic() + 120
+    quiet = subprocess.DEVNULL
+    until = time.monotonic() + 120
     with subprocess.Popen(
         words, stdout=quiet, stderr=quiet, cwd=HERE, env={**os.environ, **around}
     ) as made:
@@ -176,7 +183,8 @@ def latency(quick: bool) -> Iterator[Row]:
         for length in (10, 100, 2_000):
             added = _added(ways, length, 4 if quick else 20 if length < 1_000 else 10)
             for what, of in (("median", statistics.median), ("99th percentile", _high)):
-                name, mine = f"endpoint: added at {length:,} messages, {what}", of(added["ours"])
+                name = f"endpoint: added at {length:,} messages, {what}"
+                mine = of(added["ours"])
                 if "LiteLLM" not in added:
                     yield Row(name, mine, None, "ms")
                     continue
@@ -222,7 +230,8 @@ print(json.dumps(uvloop.run(crowd(sys.argv[1], float(sys.argv[2])))))
 
 def waiting(quick: bool) -> Iterator[Row]:
     """Time small requests of a crowd, alone and while long histories are summarised."""
-    draw, seconds = random.Random(1), "3" if quick else "10"
+    draw = random.Random(1)
+    seconds = "3" if quick else "10"
     words = " ".join(f"{draw.choice(TEXT.split())}{n % 97}" for n in range(150))
     histories = [talk(400, f"{n} {random.random()}", words) for n in range(LARGE)]
     with (
@@ -238,7 +247,8 @@ def waiting(quick: bool) -> Iterator[Row]:
         clients = [http.client.HTTPConnection(ours[7:]) for _ in histories]
         sent = list(pool.map(_sent, clients, histories))
         times = busy.result()
-    alone, together = _high(idle), _high(times)
+    alone = _high(idle)
+    together = _high(times)
     detail = f"{number(together)} ms, alone {number(alone)} ms; medians "
     detail += f"{number(statistics.median(times))} and {number(statistics.median(idle))} ms"
     name = f"endpoint: {CLIENTS} clients while {LARGE} summaries are written, 99th percentile"

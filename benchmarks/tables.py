@@ -129,7 +129,8 @@ def interleaved(
 
 def ratio(name: str, ours: Sequence[float], theirs: Sequence[float], asked: float | None) -> Row:
     """Make the row of two medians, ours by theirs; both in milliseconds."""
-    mine, other = statistics.median(ours), statistics.median(theirs)
+    mine = statistics.median(ours)
+    other = statistics.median(theirs)
     detail = f"{number(mine)} ms, theirs {number(other)} ms"
     return Row(name, mine / other, asked, detail=detail)
 

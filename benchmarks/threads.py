@@ -57,7 +57,8 @@ def _prose() -> Sequence[str]:
 
 def chat(count: int, seed: int = 1) -> list[Message]:
     """Make a talk of so many messages, the user's and the assistant's in turn."""
-    draw, prose = random.Random(seed), _prose()
+    draw = random.Random(seed)
+    prose = _prose()
 
     def said(at: int) -> tuple[str, str]:
         if at % 2:
@@ -70,7 +71,8 @@ def chat(count: int, seed: int = 1) -> list[Message]:
 
 def agent(count: int, seed: int = 1) -> list[Message]:
     """Make an agent's run: one request of the user, then calls of a tool and their results."""
-    draw, pieces = random.Random(seed), texts(20_000)
+    draw = random.Random(seed)
+    pieces = texts(20_000)
     made: list[Message] = [
         {"role": "user", "content": "Read every module. Never push to main.", "id": "m0"}
     ]

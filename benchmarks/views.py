@@ -31,7 +31,8 @@ from conspectus import CompactionResult, Compactor
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PAGE = ROOT / "docs" / "views.md"
-RECALLED, SUMMARY = 1_024, 2_048
+RECALLED = 1_024
+SUMMARY = 2_048
 SHOWN = 96
 """Characters of a message that an outline shows."""
 
@@ -74,7 +75,8 @@ def played(messages: Sequence[dict[str, Any]], window: int) -> Played:
         if step and (message is None or message["role"] != "tool"):
             result = compactor.compact([*view, *step], thread_id="views")
             compactions += result.evicted > 0
-            view, step = list(result.messages), []
+            view = list(result.messages)
+            step = []
         step.append(message)
     last = compactor.compact(view, thread_id="views", force=True)
     return Played(last, compactions + (last.evicted > 0))
@@ -98,7 +100,8 @@ def _steps(messages: Sequence[dict[str, Any]]) -> str:
     calls = Counter(
         call["function"]["name"] for m in messages for call in m.get("tool_calls", ())
     ).most_common()
-    first, last = messages[0]["id"], messages[-1]["id"]
+    first = messages[0]["id"]
+    last = messages[-1]["id"]
     place = first if first == last else f"{first} to {last}"
     made = f"{', '.join(f'{name} {count}' for name, count in calls)} → " if calls else ""
     return f"  {place} agent: {made}{_begin(messages[-1]['content'])}"
@@ -133,7 +136,8 @@ def _block(text: str) -> str:
 
 def with_part(page: str, name: str, text: str) -> str:
     """Replace the part of this name in a page."""
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    begin = f"<!-- {name} -->\n"
+    end = f"<!-- end of {name} -->"
     before, found, rest = page.partition(begin)
     _, ended, after = rest.partition(end)
     if not (found and ended):
@@ -175,7 +179,8 @@ def measured(name: str, session: Session) -> Iterator[Row]:
 
 def _names(name: str, messages: Sequence[dict[str, Any]]) -> Iterator[Row]:
     """Measure the names that are used again, at three cuts."""
-    kept, everything = 0, 0
+    kept = 0
+    everything = 0
     for share in (0.4, 0.6, 0.8):
         cut = int(share * len(messages))
         while messages[cut]["role"] == "tool":
@@ -186,7 +191,8 @@ def _names(name: str, messages: Sequence[dict[str, Any]]) -> Iterator[Row]:
         view = policy.compact(named)
         names = needed(messages, cut, messages[cut - 10 : cut])
         said = "\n".join(str(message.text) for message in view)
-        kept, everything = kept + sum(n in said for n in names), everything + len(names)
+        kept = kept + sum(n in said for n in names)
+        everything = everything + len(names)
     if everything:
         detail = f"{kept} of {everything}, in a summary of {SUMMARY:,} tokens"
         yield Row(f"{name}: names used again that are in view", kept / everything, unit="",

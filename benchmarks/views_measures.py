@@ -86,7 +86,8 @@ def needed(messages: Sequence[Message], cut: int, kept: Sequence[Message]) -> se
     """
     before = {name for m in messages[:cut] for name in _NAMES.findall(text_of(m))}
     near = {name for m in [*messages[:2], *kept] for name in _NAMES.findall(text_of(m))}
-    shown, used = set[str](), set[str]()
+    shown = set[str]()
+    used = set[str]()
     for message in messages[cut:]:
         names = set(_NAMES.findall(text_of(message)))
         if message["role"] == "assistant":

@@ -149,7 +149,8 @@ class Bench:
         **more: Any,
     ) -> None:
         own_model = isinstance(answers, BaseChatModel)
-        self.answers, self.limit = answers, limit
+        self.answers = answers
+        self.limit = limit
         self.model = (
             answers if own_model else ScriptedChatModel(answers=self._answer, profile=profile)
         )
@@ -254,7 +255,8 @@ def check_nothing_lost(graph: Any, store: BaseStore, name: str = "t", tenant: st
 
 
 def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
-    archive, scope = Archive(store), scope_of(tip.values, name, tenant)
+    archive = Archive(store)
+    scope = scope_of(tip.values, name, tenant)
     head = (tip.values.get("_conspectus") or {}).get("head")
     chain = () if head is None else run(archive.call_either_way(archive.chain_at, scope, head))
     keys = [key for record in chain for key in record.covers]

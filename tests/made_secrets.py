@@ -65,7 +65,8 @@ class Made:
         made: list[str] = []
 
         def one(match: re.Match[str]) -> str:
-            kind, count = match["kind"], int(match["count"] or 0)
+            kind = match["kind"]
+            count = int(match["count"] or 0)
             pair = base64.b64encode(f"ann:{self.password()}".encode()).decode()
             texts = {"p": self.password(), "t": self.alnum(32), "jwt": self.jwt(), "basic": pair}
             texts["b"] = self.base64(count)

@@ -77,7 +77,8 @@ class Session:
 
     def rewind(self) -> None:
         """The user goes back, after a stretch that no longer counts."""
-        leaf, said = self._leaf, len(self.said)
+        leaf = self._leaf
+        said = len(self.said)
         self.ask(f"Try it another way {self._new()}.")
         self.work(2)
         if self.random.random() < 0.5:
@@ -88,7 +89,8 @@ class Session:
 
     def compact(self) -> None:
         """Claude Code sums up, and goes on from its summary."""
-        before, self._leaf = self._leaf, None
+        before = self._leaf
+        self._leaf = None
         self._line(
             "system",
             None,
@@ -103,7 +105,8 @@ class Session:
 
     def resume(self) -> None:
         """The session goes on in another process, which repeats lines, some of them changed."""
-        first, session = self.random.randrange(len(self.rows)), f"s{self._new()}"
+        first = self.random.randrange(len(self.rows))
+        session = f"s{self._new()}"
         for row in self.rows[first:]:
             if "uuid" in row:
                 copy = {**row, "sessionId": session}
@@ -112,7 +115,8 @@ class Session:
                 self.rows.append(copy)
 
     def _aside(self) -> None:
-        leaf, self._leaf = self._leaf, None
+        leaf = self._leaf
+        self._leaf = None
         self._line("user", {"role": "user", "content": "Search."}, isSidechain=True)
         said = {"role": "assistant", "content": [{"type": "text", "text": "Found."}]}
         self._line("assistant", {"id": f"a{self._new()}", **said}, isSidechain=True)

@@ -2,7 +2,8 @@
 
 import re
 
-SAID, DONE = "Said by the user", "Done"
+SAID = "Said by the user"
+DONE = "Done"
 
 GAP = "…"
 """Marks what is left out of a text."""

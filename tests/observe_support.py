@@ -33,7 +33,8 @@ class Telemetry:
     """An in-memory OpenTelemetry."""
 
     def __init__(self) -> None:
-        self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
+        self.exporter = InMemorySpanExporter()
+        self.reader = InMemoryMetricReader()
         self._processor = _Open(self.exporter)
         self.tracers = TracerProvider()
         self.tracers.add_span_processor(self._processor)
@@ -49,7 +50,8 @@ class Telemetry:
 
     def path(self, span: ReadableSpan) -> str:
         """A span's name after those of its parents."""
-        by_id, names = {one.context.span_id: one for one in self.spans}, [span.name]
+        by_id = {one.context.span_id: one for one in self.spans}
+        names = [span.name]
         while span.parent is not None:
             span = by_id[span.parent.span_id]
             names.append(span.name)

@@ -29,7 +29,9 @@ class RecallingAgent(Bench):
         settings = {"trigger": ("messages", 20), "keep": ("messages", 6), "recall": "auto"}
         settings["alternate_roles"] = "off"
         guard = more.pop("guard", {})
-        self.calls, self.steps, self.config = calls or {}, 0, thread()
+        self.calls = calls or {}
+        self.steps = 0
+        self.config = thread()
         middle = SummarizationMiddleware(None, **{**settings, **more})
         guards = [] if guard is None else [ContextGuard(middle, **guard)]
         super().__init__(self._next, middle, *guards, tools=[look])

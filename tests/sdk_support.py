@@ -80,7 +80,8 @@ MARK = {"cache_control": {"type": "ephemeral"}}
 class Chat:
     """A loop around OpenAI's chat completions."""
 
-    model, beside = "gpt-4o", {"tools": [OPENAI_TOOL]}
+    model = "gpt-4o"
+    beside: ClassVar[dict[str, Any]] = {"tools": [OPENAI_TOOL]}
 
     def __init__(self, server: Any) -> None:
         self.client = OpenAI(base_url=server.openai_url, api_key="k", max_retries=0)

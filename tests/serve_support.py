@@ -123,7 +123,8 @@ def running(app: Any, **more: Any) -> Iterator[str]:
             assert not thread.is_alive()
 
 
-JSON, EVENTS = "application/json", "text/event-stream"
+JSON = "application/json"
+EVENTS = "text/event-stream"
 
 
 @dataclass
@@ -161,10 +162,12 @@ class Upstream:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return
-        raw, more = b"", True
+        raw = b""
+        more = True
         while more:
             message = await receive()
-            raw, more = raw + message.get("body", b""), message.get("more_body", False)
+            raw = raw + message.get("body", b"")
+            more = message.get("more_body", False)
         headers = {k.decode().lower(): v.decode() for k, v in scope["headers"]}
         asked = Asked(scope["method"], scope["path"], headers, raw)
         self.asked.append(asked)

@@ -121,7 +121,8 @@ def test_messages_of_langchain_come_back_as_they_were():
     view: list[BaseMessage] = []
     for number in range(40):
         asked, answered = convert_to_messages(turn(number))
-        asked.id, asked.additional_kwargs = f"q{number}", {"team": "billing"}
+        asked.id = f"q{number}"
+        asked.additional_kwargs = {"team": "billing"}
         result = compactor.compact([*view, asked], thread_id="t")
         assert not refused(result.messages)
         view = [*through_langchain(result.messages), answered]

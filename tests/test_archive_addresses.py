@@ -89,7 +89,8 @@ def test_the_default_place_is_made_for_its_owner_alone(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="other permissions")
 def test_an_empty_file_that_is_there_becomes_its_owners_alone(tmp_path):
-    path, scope = tmp_path / "archive.db", Scope("ann", "thread")
+    path = tmp_path / "archive.db"
+    scope = Scope("ann", "thread")
     path.touch(0o644)
     path.chmod(0o644)
     before = os.umask(0)

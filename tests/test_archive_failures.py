@@ -20,6 +20,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from typing_extensions import TypeIs
 
+from compactor_support import Faulty
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.archive.langgraph import FORMAT
@@ -37,7 +38,6 @@ from conspectus.errors import (
     PolicyError,
 )
 from conspectus_lab.archive_conformance import record_of, talk
-from engine import Faulty
 from graph_support import worked
 from scripts import ran
 
@@ -51,7 +51,8 @@ class Remote(InMemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked, self.release = 0, threading.Event()
+        self.asked = 0
+        self.release = threading.Event()
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         self.asked += not self.release.is_set()
@@ -74,7 +75,8 @@ class Remote(InMemoryStore):
 )
 def test_whatever_a_store_raises_says_what_to_do(error, advice):
     store = Faulty(fail=["messages"])
-    store.error, archive = error, Archive(store)
+    store.error = error
+    archive = Archive(store)
     with pytest.raises(ArchiveError, match=advice) as caught:
         archive.put(SCOPE, talk("hello"))
     assert caught.value.__cause__ is error
@@ -127,7 +129,8 @@ def change(store: InMemoryStore, kind: str, key: str, body: bytes, version: int 
 
 def test_a_value_of_a_newer_version_is_refused_by_its_name():
     store = InMemoryStore()
-    archive, entries = Archive(store), talk("one")
+    archive = Archive(store)
+    entries = talk("one")
     archive.put(SCOPE, entries)
     archive.commit(SCOPE, record_of(entries))
     change(store, "messages", entries[0].key, b"{", version=FORMAT + 1)
@@ -139,7 +142,8 @@ def test_a_value_of_a_newer_version_is_refused_by_its_name():
 def test_what_has_expired_is_gone_before_a_store_is_swept(tmp_path, monkeypatch):
     with SqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
         store.setup()
-        archive, entries = Archive(store, ttl=3_600), talk("one", "two")
+        archive = Archive(store, ttl=3_600)
+        entries = talk("one", "two")
         archive.put(SCOPE, entries)
         archive.commit(SCOPE, record_of(entries))
         assert len(archive.export(SCOPE)) == 2
@@ -213,7 +217,8 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
 
 
 def test_a_sound_archive_is_opened_while_another_process_writes_to_it(tmp_path, monkeypatch):
-    path, entries = tmp_path / "archive.db", talk("one")
+    path = tmp_path / "archive.db"
+    entries = talk("one")
     monkeypatch.setattr("conspectus.archive.sqlite.BUSY", 0.2)
     with Archive.open(path) as archive:
         archive.put(SCOPE, entries)
@@ -230,7 +235,8 @@ def test_a_sound_archive_is_opened_while_another_process_writes_to_it(tmp_path, 
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, replaced):
-    path, entries = tmp_path / "archive.db", talk("one", "two")
+    path = tmp_path / "archive.db"
+    entries = talk("one", "two")
     with Archive.open(path) as archive:
         archive.put(SCOPE, entries[:1])
         if replaced:
@@ -360,7 +366,9 @@ def test_nothing_of_what_has_expired_is_left_in_the_files(tmp_path):
 
 
 def test_what_is_archived_anew_outlives_a_sweep_at_the_same_time(database, monkeypatch):
-    entries, write, began = talk("one", "two"), Tables._put, threading.Event()
+    entries = talk("one", "two")
+    write = Tables._put
+    began = threading.Event()
 
     def slow(*given: Any) -> int:
         after = write(*given)
@@ -404,7 +412,8 @@ def test_a_history_that_has_expired_is_compacted_again(tmp_path, monkeypatch):
 
 
 def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):
-    path, entries = tmp_path / "archive.db", talk("one", "two")
+    path = tmp_path / "archive.db"
+    entries = talk("one", "two")
     with Archive.open(path) as archive:
         archive.put(SCOPE, entries[:1])
         with monkeypatch.context() as patched:

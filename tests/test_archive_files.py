@@ -149,7 +149,8 @@ HARMLESS = (copy_another_over_it, write_text_over_it)
 
 @pytest.mark.parametrize("damage", TAKEN_AWAY)
 def test_nothing_counts_as_archived_in_files_that_were_taken_away(tmp_path, damage):
-    path, copy = tmp_path / "folder" / "a.db", tmp_path / "copy.db"
+    path = tmp_path / "folder" / "a.db"
+    copy = tmp_path / "copy.db"
     path.parent.mkdir()
     Archive.open(path).close()
     shutil.copyfile(path, copy)

@@ -25,7 +25,8 @@ from conspectus.engine.background import MISFIT
 from conspectus.engine.preparations import Preparation
 
 SCOPE = Scope("local", "t", "main")
-NEAR, DUE = told(31), told(42)
+NEAR = told(31)
+DUE = told(42)
 """Histories above seven tenths of the trigger, and above the trigger."""
 
 
@@ -155,7 +156,8 @@ def test_on_an_event_loop_it_is_begun_once():
 
 
 def test_what_was_prepared_is_found_after_a_restart(tmp_path):
-    model, other = Stopped.at_once(), Stopped()
+    model = Stopped.at_once()
+    other = Stopped()
     first = compactor(model, archive=tmp_path / "a.db")
     prepared(first, NEAR)
     first.archive.close()  # type: ignore[union-attr]
@@ -171,8 +173,11 @@ class Slow(InMemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.entered, self.going = threading.Event(), threading.Event()
-        self.inside, self.closed, self.late = 0, False, 0
+        self.entered = threading.Event()
+        self.going = threading.Event()
+        self.inside = 0
+        self.closed = False
+        self.late = 0
 
     def batch(self, ops: Iterable[Any]) -> Any:
         self.late += self.closed
@@ -196,7 +201,8 @@ def test_close_waits_for_the_notes_that_are_being_written():
 
 
 def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more():
-    model, store = Stopped(), InMemoryStore()
+    model = Stopped()
+    store = InMemoryStore()
     own = compactor(model, archive=store)
     ahead = own.prepare(NEAR, thread_id="t")
     assert model.asked.wait(LIMIT)
@@ -211,7 +217,8 @@ def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more():
 
 
 def test_close_waits_for_a_call_of_the_store_that_is_under_way():
-    model, store = Stopped(), Slow()
+    model = Stopped()
+    store = Slow()
     own = compactor(model, archive=Archive(store, timeout=None))
     own.prepare(NEAR, thread_id="t")
     assert store.entered.wait(LIMIT)

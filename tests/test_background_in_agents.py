@@ -32,7 +32,10 @@ class Answers:
     """Looks at modules for so many steps; at one of them, something is done first."""
 
     def __init__(self, count: int, at: int, first: Any) -> None:
-        self.left, self.at, self.first, self.done = count, at, first, 0
+        self.left = count
+        self.at = at
+        self.first = first
+        self.done = 0
 
     def __call__(self, messages: list[BaseMessage]) -> Any:
         self.done += 1
@@ -61,7 +64,8 @@ def own(model: Stopped, **more: Any) -> Any:
 @pytest.mark.parametrize("loop", [False, True], ids=["thread", "loop"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_an_agent_never_waits(heard, history, loop):
-    model, store = Stopped(), InMemoryStore()
+    model = Stopped()
+    store = InMemoryStore()
 
     def finished() -> None:
         # At 18 messages: preparing has begun at 14, and the trigger is 20. The agent's own model

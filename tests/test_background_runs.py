@@ -143,7 +143,8 @@ def counted(handler: UsageMetadataCallbackHandler) -> int:
 
 
 def test_what_preparing_costs_reaches_the_callbacks_of_the_run():
-    model, usage = writer(Writer), UsageMetadataCallbackHandler()
+    model = writer(Writer)
+    usage = UsageMetadataCallbackHandler()
     by_turns(graph(middleware(model)), config(usage))
     assert len(model.paid) > 1
     assert counted(usage) == PAID * len(model.paid)
@@ -151,7 +152,8 @@ def test_what_preparing_costs_reaches_the_callbacks_of_the_run():
 
 @pytest.mark.parametrize("kind", [Writer, AsyncWriter, LoopBoundWriter])
 def test_on_a_loop_the_model_is_called_as_the_agent_calls_it(kind, heard):
-    model, usage = writer(kind), UsageMetadataCallbackHandler()
+    model = writer(kind)
+    usage = UsageMetadataCallbackHandler()
     asyncio.run(by_turns_on_a_loop(graph(middleware(model)), config(usage)))
     assert len(model.paid) > 1
     assert counted(usage) == PAID * len(model.paid)
@@ -179,7 +181,8 @@ class AsyncNoting(AsyncCallbackHandler):
 
 
 def test_tags_and_metadata_of_the_run_reach_what_prepares():
-    model, noted = writer(AsyncWriter), Noting()
+    model = writer(AsyncWriter)
+    noted = Noting()
     own = config(noted, tags=["customer"], metadata={"release": "7"})
     asyncio.run(by_turns_on_a_loop(graph(middleware(model)), own))
     assert len(noted.started) == len(model.paid)
@@ -189,8 +192,10 @@ def test_tags_and_metadata_of_the_run_reach_what_prepares():
 
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_async_handlers_hear_what_prepares(on_loop):
-    model, noted = writer(AsyncWriter if on_loop else Writer), AsyncNoting()
-    agent, own = graph(middleware(model)), config(noted)
+    model = writer(AsyncWriter if on_loop else Writer)
+    noted = AsyncNoting()
+    agent = graph(middleware(model))
+    own = config(noted)
     if on_loop:
         asyncio.run(by_turns_on_a_loop(agent, own))
     else:
@@ -214,7 +219,8 @@ def _runs(run: Any) -> list[Any]:
 
 
 def test_a_tracer_has_each_call_that_prepares_once():
-    model, tracing = writer(AsyncWriter, delay=0.05), Tracing()
+    model = writer(AsyncWriter, delay=0.05)
+    tracing = Tracing()
     asyncio.run(by_turns_on_a_loop(graph(middleware(model)), config(tracing)))
     runs = [run for root in tracing.roots for run in _runs(root)]
     summaries = [run for run in runs if "lc_source" in str(run.extra) and run.run_type == "llm"]
@@ -224,8 +230,11 @@ def test_a_tracer_has_each_call_that_prepares_once():
 
 @pytest.mark.parametrize("way", ["astream", "astream_events", "abatch"])
 def test_other_ways_to_run_an_agent_count_what_prepares(way):
-    model, usage, shown = writer(AsyncWriter), UsageMetadataCallbackHandler(), list[str]()
-    agent, own = graph(middleware(model)), config(usage)
+    model = writer(AsyncWriter)
+    usage = UsageMetadataCallbackHandler()
+    shown = list[str]()
+    agent = graph(middleware(model))
+    own = config(usage)
 
     async def turn(n: int) -> None:
         if way == "astream":
@@ -251,7 +260,8 @@ def test_other_ways_to_run_an_agent_count_what_prepares(way):
 
 
 def test_in_a_subgraph_what_prepares_is_counted_too():
-    model, usage = writer(AsyncWriter), UsageMetadataCallbackHandler()
+    model = writer(AsyncWriter)
+    usage = UsageMetadataCallbackHandler()
     inner = graph(middleware(model), checkpointer=True)
     outer = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner")
     compiled = outer.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
@@ -261,7 +271,8 @@ def test_in_a_subgraph_what_prepares_is_counted_too():
 
 
 def test_a_compactor_in_a_runnable_counts_what_prepares():
-    model, usage = writer(AsyncWriter), UsageMetadataCallbackHandler()
+    model = writer(AsyncWriter)
+    usage = UsageMetadataCallbackHandler()
     own: Any = {"trigger": ("tokens", 3_000), "keep": ("messages", 6), "background": True}
     with Compactor(model, window=4_000, archive="memory:", **own) as compactor:
 
@@ -282,7 +293,8 @@ def test_a_compactor_in_a_runnable_counts_what_prepares():
 
 def test_a_loop_that_ends_first_loses_no_preparation(heard: Heard, caplog):
     """A loop of its own each turn, as in a script: it is closed while the notes are written."""
-    model, usage = writer(AsyncWriter, delay=0.2), UsageMetadataCallbackHandler()
+    model = writer(AsyncWriter, delay=0.2)
+    usage = UsageMetadataCallbackHandler()
     agent = graph(middleware(model))
     for turn in range(TURNS):
         asyncio.run(agent.ainvoke(ask(turn), config(usage)))
@@ -310,7 +322,8 @@ def test_a_loop_that_stands_still_holds_no_preparation_up(heard: Heard):
 
 def test_a_stopped_loop_that_goes_on_later_does_no_harm(heard: Heard):
     model = writer(AsyncWriter, delay=0.1)
-    agent, loop = graph(middleware(model)), asyncio.new_event_loop()
+    agent = graph(middleware(model))
+    loop = asyncio.new_event_loop()
     for turn in range(TURNS):
         loop.run_until_complete(agent.ainvoke(ask(turn), config()))
     until(idle)

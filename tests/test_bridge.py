@@ -12,10 +12,10 @@ import pytest
 from langgraph.errors import GraphInterrupt
 from langgraph.store.memory import InMemoryStore
 
+from compactor_support import SCOPE, Scripted, new_compactor, short
 from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.bridge import StepTimeout, arun, call_either_way, gather, run
-from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from scripted_models import ScriptedChatModel
 
@@ -25,7 +25,9 @@ def both(flow_of: Any) -> list[Any]:
 
 
 def test_gather_keeps_the_order_and_the_limit():
-    running, most, lock = 0, 0, threading.Lock()
+    running = 0
+    most = 0
+    lock = threading.Lock()
 
     def work(n: int) -> int:
         nonlocal running, most
@@ -122,7 +124,8 @@ def test_cancelled_at_any_turn_of_the_loop(tmp_path):
 
 @pytest.mark.parametrize("name", ["pin", "on_event", "telemetry"])
 def test_a_callback_that_hangs_stops_no_other_work_beside_the_loop(name):
-    release, own = threading.Event(), {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    release = threading.Event()
+    own = {"trigger": ("messages", 10), "keep": ("messages", 4)}
     hanging = Compactor(**own, **{name: lambda *given: release.wait(9)})
 
     async def flow() -> set[Any]:
@@ -146,7 +149,8 @@ def test_a_summariser_may_interrupt_the_graph(way_out):
                 raise way_out
             return super().summarize(request)
 
-    compactor, sent = engine(Asking(short), trigger=("messages", 30)), talk(40)
+    compactor = new_compactor(Asking(short), trigger=("messages", 30))
+    sent = talk(40)
     with pytest.raises(way_out):
         compactor.compact(sent, thread_id="t")
     assert compactor.archive.chain(SCOPE) == ()
@@ -215,7 +219,9 @@ def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: in
 def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none():
     store = InMemoryStore()
     one, other = (
-        engine(Scripted(lambda _, n=n: f"- the summary of worker {n} [x]"), archive=Archive(store))
+        new_compactor(
+            Scripted(lambda _, n=n: f"- the summary of worker {n} [x]"), archive=Archive(store)
+        )
         for n in (1, 2)
     )
     sent = talk(40)
@@ -233,10 +239,12 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
     [("degrade", None, "kept"), ("degrade", 900, "stuck"), ("raise", None, "")],
 )
 def test_a_worker_that_is_overtaken_each_time_changes_nothing(on_failure, window, outcome):
-    sent, own = agent(60), {"trigger": ("messages", 10), "keep": ("messages", 4)}
-    compactor = engine(Scripted(short), on_failure=on_failure, window=window, **own)
+    sent = agent(60)
+    own = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    compactor = new_compactor(Scripted(short), on_failure=on_failure, window=window, **own)
     archive = compactor.archive
-    commit, tried = archive.commit, []
+    commit = archive.commit
+    tried = []
 
     def passed(*args: Any, **more: Any) -> Any:
         tried.append(args)

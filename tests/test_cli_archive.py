@@ -39,7 +39,8 @@ def talk() -> list[dict[str, Any]]:
 @pytest.fixture
 def archive(tmp_path: Path, own_data_folder: None) -> str:
     """An archive with one thread, `trip`, of which all but the end has left the view."""
-    path, archive = write_json(tmp_path / "talk.json", talk()), str(tmp_path / "a.db")
+    path = write_json(tmp_path / "talk.json", talk())
+    archive = str(tmp_path / "a.db")
     args = ["compact", path, "--force", "--keep", "messages:4", "--thread", "trip"]
     run(*args, "--archive", archive)
     return archive
@@ -129,7 +130,8 @@ def test_what_is_sound_is_given_beside_what_is_damaged(archive):
     database.close()
     hits = {hit["role"]: hit for hit in recalled(archive, "Reykjavik")["hits"]}
     assert len(hits) > 1
-    key, text = hits["damaged"]["cite"], hits["damaged"]["text"]
+    key = hits["damaged"]["cite"]
+    text = hits["damaged"]["text"]
     assert re.search(rf"{key} is damaged .*; restore the archive from a backup", text)
     at = ["--archive", archive, "--thread", "trip"]
     for given, whole in ((["recall", *at, "--id", "u3"], 0), (["archive", "export", *at], 26)):

@@ -94,12 +94,14 @@ def history(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("name", HISTORIES)
 def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_path, name):
     kind, text = HISTORIES[name]
-    path, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    path = tmp_path / "in.txt"
+    out = tmp_path / "out.txt"
     path.write_text(text, encoding="utf-8")
     data = report(path, *SMALL, "-o", out)
     assert data["outcome"] == "compacted"
     assert data["format"] == kind
-    before, after = read_history(path), read_history(out)
+    before = read_history(path)
+    after = read_history(out)
     if kind == "claude-code":
         before.messages[:] = [
             {key: one[key] for key in ("role", "content")} for one in before.messages
@@ -110,13 +112,15 @@ def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_pa
     entries = read_messages(after.messages)
     summaries = [i for i, e in enumerate(entries) if e.text.startswith(SUMMARY_LINE)]
     assert len(summaries) == 1
-    leading, tail = after.messages[: summaries[0]], after.messages[summaries[0] + 1 :]
+    leading = after.messages[: summaries[0]]
+    tail = after.messages[summaries[0] + 1 :]
     assert tail == before.messages[-len(tail) :]
     assert leading == before.messages[: len(leading)]
     assert len(tail) >= 4
     assert data["evicted"] == len(before.messages) - len(leading) - len(tail)
     if "body" in name:
-        whole, written = json.loads(text), json.loads(out.read_text(encoding="utf-8"))
+        whole = json.loads(text)
+        written = json.loads(out.read_text(encoding="utf-8"))
         field = "input" if "input" in whole else "messages"
         assert {**written, field: []} == {**whole, field: []}
 
@@ -163,7 +167,8 @@ def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path):
     messages = talk()
     messages[2]["content"] += f" DB_PASSWORD={password}"
     messages[5]["content"] += f" I used {password}."
-    path, archive = write_json(tmp_path / "secret.json", messages), tmp_path / "a.db"
+    path = write_json(tmp_path / "secret.json", messages)
+    archive = tmp_path / "a.db"
     told = report(path, *SMALL, "--archive", archive, "--thread", "t", "--redact")
     assert told["redacted"] == {"password": 2}
     assert told["outcome"] == "compacted"
@@ -313,7 +318,8 @@ def test_the_model_of_a_file_decides_whether_the_users_messages_are_joined(tmp_p
             {"role": "assistant", "content": f"Answer {n}: " + "so " * 40},
         )
     ]
-    path, out = tmp_path / "in.json", tmp_path / "out.json"
+    path = tmp_path / "in.json"
+    out = tmp_path / "out.json"
     path.write_text(json.dumps({"model": model, "messages": turns[:-1]}))
     data = report(path, "--force", "--keep", "messages:1", "-o", out)
     assert data["outcome"] == "compacted"

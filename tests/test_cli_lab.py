@@ -26,10 +26,12 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
-    numbers, page = tmp_path / "now.json", tmp_path / "page.html"
+    numbers = tmp_path / "now.json"
+    page = tmp_path / "page.html"
     shown = run(file, *WINDOW, "--priced-as", "gpt-5.4", "-o", numbers, "--report", page)
     found = json.loads(numbers.read_text())
-    [one], totals = found["replays"], found["totals"]
+    [one] = found["replays"]
+    totals = found["totals"]
     assert [row["policy"] for row in one["runs"]] == ["none", "langchain", "conspectus"]
     assert {len(row["steps"]) for row in one["runs"]} == {30}
     assert (one["name"], one["window"], one["keep"]) == ("agent.json", 2_500, "6 messages")
@@ -124,7 +126,8 @@ def test_a_folder_is_searched_and_a_measurement_can_be_failed_on(folder, tmp_pat
     assert "other.json is left out" in shown
     found = json.loads(baseline.read_text())
     assert [one["name"] for one in found["replays"]] == ["b/agent.json", "told.json"]
-    ours, theirs = found["totals"]["conspectus"], found["totals"]["langchain"]
+    ours = found["totals"]["conspectus"]
+    theirs = found["totals"]["langchain"]
     assert (ours["asked"], ours["in_view_share"], ours["missing"]) == (2, 1.0, 0)
     assert theirs["missing"] > 0
     assert "with recall" in shown

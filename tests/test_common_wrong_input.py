@@ -57,7 +57,8 @@ def test_objects_of_an_sdk_are_read_as_the_dicts_that_are_sent(form, goes_on, ki
         "fit": partial(fitter.fit, model="claude", thread_id="t"),
     }
     rejects = anthropic_rejects if form == "anthropic" else openai_rejects
-    sent, done = [{"role": "user", "content": "Look at all of it."}], 0
+    sent = [{"role": "user", "content": "Look at all of it."}]
+    done = 0
     for n in range(60):
         sent.extend(answered(form, n))
         result = fit[kind](sent)
@@ -210,7 +211,8 @@ def test_what_names_no_thread_is_an_error(name):
 
 
 def test_a_step_with_nothing_due_notices_a_text_that_was_changed_in_place():
-    compactor, sent = Compactor("embedded", window=3_000), talk(3)
+    compactor = Compactor("embedded", window=3_000)
+    sent = talk(3)
     assert compactor.compact(sent, thread_id="t").tokens_before < 800
     sent[2]["content"] = "much more " * 700
     assert compactor.compact(sent, thread_id="t").tokens_before > 1_000

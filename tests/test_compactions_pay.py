@@ -16,10 +16,10 @@ from langchain_core.messages import (
 )
 from langgraph.checkpoint.memory import InMemorySaver
 
+from compactor_support import Scripted
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Scope
 from conspectus.tokens import TokenMeter
-from engine import Scripted
 from histories import assistant, tool, user
 from scripted_models import ScriptedChatModel
 
@@ -193,7 +193,8 @@ def test_the_embedded_summariser_never_makes_a_history_larger(archive, force):
     rnd = random.Random(7)
     compacted = 0
     for n in range(300):
-        keep, trigger = ("messages", rnd.randint(1, 3)), ("messages", rnd.randint(1, 4))
+        keep = ("messages", rnd.randint(1, 3))
+        trigger = ("messages", rnd.randint(1, 4))
         compactor = Compactor(trigger=trigger, keep=keep, archive=archive)
         history = [
             {"role": "user" if at % 2 == 0 else "assistant", "content": "word " * rnd.choice(SIZES)}

@@ -142,7 +142,8 @@ def t(*answers: str) -> Item:
     return Item("k", "tool", 1, answers=answers)
 
 
-SYSTEM, PINNED = Item("k", "system", 1), Item("k", "tool", 1, answers=("2",), pinned=True)
+SYSTEM = Item("k", "system", 1)
+PINNED = Item("k", "tool", 1, answers=("2",), pinned=True)
 THOUGHT = [u(), a(), replace(a("1"), joined=True), replace(a("2"), joined=True)]
 PROGRAM = [u(), a("p", "1"), t("1"), replace(a("2"), needs=("p",)), t("2")]
 STAY = {
@@ -200,7 +201,8 @@ def test_where_a_history_may_be_cut(items, places):
 
 
 def test_notes_under_a_trigger_of_messages_may_take_a_sixteenth_of_the_window():
-    items, often = [u(tokens=200) for _ in range(90)], Settings(trigger=("messages", 50)).policy()
+    items = [u(tokens=200) for _ in range(90)]
+    often = Settings(trigger=("messages", 50)).policy()
     rooms = [plan(items, often, Window(size)).summary_tokens for size in (64_000, 160_000, 999_000)]
     assert rooms == [7_000, 10_000, 13_999]  # of 14,000 that leave
 

@@ -10,10 +10,10 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, convert_to_messages
 from langgraph.runtime import Runtime
 
+from compactor_support import Scripted
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.short_term import summarize_messages
 from conspectus_sdk import Fitter
-from engine import Scripted
 from histories import histories
 from odd_counters import COUNTERS, Counter, Messages, by_usage, characters
 from scripted_models import ScriptedChatModel
@@ -217,7 +217,8 @@ def test_a_step_with_the_same_messages_asks_no_counter():
         calls.append(len(messages))
         return characters(messages)
 
-    compactor, said = Compactor(window=100_000, token_counter=counter), talk(20)
+    compactor = Compactor(window=100_000, token_counter=counter)
+    said = talk(20)
     first = compactor.compact(said, thread_id="t")
     before = len(calls)
     assert compactor.compact(said, thread_id="t").tokens_after == first.tokens_after

@@ -67,7 +67,8 @@ has_forks = pytest.mark.skipif(
 
 @has_forks
 def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(stacks):
-    main, own = model(50_000), model(8_000)
+    main = model(50_000)
+    own = model(8_000)
     fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": own}
     create_deep_agent(main, subagents=[subagent("a", model=own), subagent("b"), fork])
     assert set(stacks) == {"main", "general-purpose", "a", "b", "f"}
@@ -111,7 +112,8 @@ def test_all_else_stands_where_deep_agents_puts_it(stacks):
 
 
 def test_settings_of_the_main_agent_reach_every_subagent(stacks):
-    main, own = model(50_000), model(8_000)
+    main = model(50_000)
+    own = model(8_000)
     mine = summarization_middleware(
         main, None, keep=("messages", 3), archive="memory:", window=9_000
     )
@@ -124,7 +126,8 @@ def test_settings_of_the_main_agent_reach_every_subagent(stacks):
 
 
 def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there():
-    chat, backend = model(), StateBackend()
+    chat = model()
+    backend = StateBackend()
     theirs = Theirs(chat, backend=backend)
     mine = summarization_middleware(chat, backend, archive="memory:")
     wrong: Any = SummarizationToolMiddleware(mine)  # type: ignore[arg-type]
@@ -168,7 +171,8 @@ def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_pat
             return AIMessage("", tool_calls=[{"name": "task", "args": args, "id": "c1"}])
         return "Seen. " * 30
 
-    main, own = model(40_000, answers), model(40_000, "The fork has looked.")
+    main = model(40_000, answers)
+    own = model(40_000, "The fork has looked.")
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     mine = summarization_middleware(
         main, backend, trigger=("messages", 12), keep=("messages", 4), summarizer=summarise

@@ -93,11 +93,14 @@ class Block:
 def blocks_of(page: str, text: str) -> Iterator[Block]:
     """The fenced blocks of a page."""
     end = language = ""
-    start, lines = 0, list[str]()
+    start = 0
+    lines = list[str]()
     for number, line in enumerate(text.splitlines(), 1):
         if not end:
             if opening := FENCE.match(line):
-                end, language, lines = opening[2], opening[3].strip().lower(), []
+                end = opening[2]
+                language = opening[3].strip().lower()
+                lines = []
                 start = number + 1
         elif line.strip().startswith(end) and not line.strip().strip(end[0]):
             yield Block(page, start, language, textwrap.dedent("\n".join(lines)))

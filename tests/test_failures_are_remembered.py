@@ -64,7 +64,8 @@ FEW = 5
 
 @pytest.mark.parametrize("kind", ["sqlite", "store"])
 def test_another_process_finds_a_failure_in_the_archive(kind, tmp_path):
-    failing, store = Failing(), InMemoryStore()
+    failing = Failing()
+    store = InMemoryStore()
     for turn in range(TURNS):
         archive = str(tmp_path / "a.db") if kind == "sqlite" else Archive(store)
         own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
@@ -75,7 +76,9 @@ def test_another_process_finds_a_failure_in_the_archive(kind, tmp_path):
 
 
 def test_failures_in_a_row_are_counted_from_process_to_process():
-    failing, store, wanted = Failing(), InMemoryStore(), []
+    failing = Failing()
+    store = InMemoryStore()
+    wanted = []
     for turn in range(40):
         own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
         compactor = Compactor(failing, window=100_000, archive=Archive(store), **own)
@@ -101,7 +104,9 @@ def test_a_success_ends_the_failures_for_every_process():
 
 @pytest.mark.parametrize("archived", [False, True])
 def test_an_agent_that_is_built_anew_each_turn_remembers(archived):
-    failing, saver, store = Failing(), InMemorySaver(), InMemoryStore()
+    failing = Failing()
+    saver = InMemorySaver()
+    store = InMemoryStore()
     for turn in range(TURNS):
         more: Any = {"store": store} if archived else {}
         graph(failing, checkpointer=saver, **more).invoke(ask(turn), THREAD)
@@ -109,7 +114,9 @@ def test_an_agent_that_is_built_anew_each_turn_remembers(archived):
 
 
 def test_an_agent_inside_a_graph_that_is_compiled_anew_remembers():
-    failing, saver, store = Failing(), InMemorySaver(), InMemoryStore()
+    failing = Failing()
+    saver = InMemorySaver()
+    store = InMemoryStore()
     for turn in range(TURNS):
         outer = StateGraph(MessagesState).add_node("agent", graph(failing)).add_edge(START, "agent")
         outer.compile(checkpointer=saver, store=store).invoke(ask(turn), THREAD)
@@ -117,7 +124,8 @@ def test_an_agent_inside_a_graph_that_is_compiled_anew_remembers():
 
 
 def test_an_agent_with_its_own_namespace_remembers_without_an_archive():
-    failing, saver = Failing(), InMemorySaver()
+    failing = Failing()
+    saver = InMemorySaver()
     for turn in range(TURNS):
         inner = graph(failing, checkpointer=True)
         outer = StateGraph(MessagesState).add_node("agent", inner).add_edge(START, "agent")
@@ -126,7 +134,9 @@ def test_an_agent_with_its_own_namespace_remembers_without_an_archive():
 
 
 def test_an_agent_that_is_called_as_a_tool_remembers():
-    failing, saver, store = Failing(), InMemorySaver(), InMemoryStore()
+    failing = Failing()
+    saver = InMemorySaver()
+    store = InMemoryStore()
     for turn in range(TURNS):
         inner = graph(failing, checkpointer=True)
 
@@ -142,7 +152,8 @@ def test_an_agent_that_is_called_as_a_tool_remembers():
 
 
 def test_preparing_that_failed_is_not_paid_by_each_process():
-    failing, store = Failing(), InMemoryStore()
+    failing = Failing()
+    store = InMemoryStore()
     own: dict[str, Any] = {"trigger": ("messages", 60), "keep": ("messages", 4)}
     for turn in range(8):
         compactor = Compactor(

@@ -18,9 +18,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 
+from compactor_support import check_nothing_missing, new_compactor
 from conspectus import CompactionResult, ContextGuard, SummarizationMiddleware
 from conspectus.core.policy import EMBEDDED
-from engine import check_nothing_missing, engine
 from fault_server import FaultServer, Reply, Request, faults
 from graph_support import Bench, check_nothing_lost, thread, worked
 
@@ -112,7 +112,7 @@ def compacted(
 ) -> CompactionResult:
     """One compaction, and a check that nothing was lost and nothing wrong is shown."""
     size: dict[str, Any] = {"trigger": ("messages", 8)} if room else {"window": WINDOW}
-    compactor = engine(model, keep=("messages", 4), **size)
+    compactor = new_compactor(model, keep=("messages", 4), **size)
     if on_loop:
         result = wires.run(compactor.acompact(messages, thread_id="t"))
     else:

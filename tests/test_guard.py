@@ -166,7 +166,8 @@ def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it
     bench = refusing(history=history, store=store)
     held = bench.say(ASKED, way)
     assert held[-1].text.startswith("Fine")
-    sizes, refused = bench.sizes, bench.refused
+    sizes = bench.sizes
+    refused = bench.refused
     assert 2 <= refused <= TRIES
     assert sizes[1:] == sorted(set(sizes[1:]), reverse=True)
     results = [message for message in bench.requests[-1] if isinstance(message, ToolMessage)]
@@ -235,7 +236,8 @@ def test_what_was_taken_is_remembered_and_is_no_wall():
     bench.say(ASKED)
     request = bench.values["_conspectus_request"]
     assert len(request["learned"]) == 1
-    [most], overhead = request["learned"].values(), request["overhead"]
+    [most] = request["learned"].values()
+    overhead = request["overhead"]
     assert LIMIT / 4 < most - overhead < LIMIT
     said = (
         "Look at this: " + ROWS[: 100 * 48]
@@ -335,7 +337,8 @@ def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history)
     assert isinstance(shown[-1], ToolMessage)
     assert shown[-1].tool_call_id == "c1"
     assert [m for m in shown if "archived as " in str(m.content)] == [shown[-1]]
-    archive, scope = Archive(bench.store), scope_of(bench.values, "t")
+    archive = Archive(bench.store)
+    scope = scope_of(bench.values, "t")
     records = archive.records(scope)
     keys = [key for one in records for key in (*one.covers, *(mark.key for mark in one.clips))]
     assert any(GIANTS[kind] == one.message.content for one in archive.get(scope, keys))

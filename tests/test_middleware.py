@@ -58,7 +58,8 @@ def text(update: Any) -> str:
 
 
 def test_the_counter_the_model_and_who_summarises():
-    own, other = made(trigger=("tokens", 1_500)), writer("- by the other one")
+    own = made(trigger=("tokens", 1_500))
+    other = writer("- by the other one")
     other.profile = {"max_input_tokens": 4_000}
     assert step(own, 16) is None
     own.token_counter = lambda messages: 100 * len(list(messages))
@@ -70,7 +71,8 @@ def test_the_counter_the_model_and_who_summarises():
     own.summary_prompt = "As a haiku, of: {messages}"
     step(own, 16)
     assert "As a haiku, of: " in other.calls[-1].text
-    own.trigger, own.window = ("fraction", 0.01), 400_000
+    own.trigger = ("fraction", 0.01)
+    own.window = 400_000
     assert step(own) is None
     own.window = None
     own.summarizer = lambda messages: f"- {len(messages)} messages"
@@ -119,7 +121,9 @@ def test_a_step_that_was_due_and_changed_nothing_is_not_planned_each_time(monkey
 
 def test_after_an_edit_only_messages_that_are_new_are_counted():
     counted: list[Any] = []
-    cache, messages, new = SessionCache(), talk(100), HumanMessage("And part 40?", id="m40")
+    cache = SessionCache()
+    messages = talk(100)
+    new = HumanMessage("And part 40?", id="m40")
     edited = [*messages[:40], new, *messages[60:]]
     for history in (messages, edited):
         counted.clear()
@@ -232,13 +236,15 @@ def runtime(**more: Any) -> Any:
 
 def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
     """Ids of the originals that a thread's head can reach."""
-    archive, scope = Archive(store), Scope(tenant, thread, "main")
+    archive = Archive(store)
+    scope = Scope(tenant, thread, "main")
     keys = [key for record in archive.chain(scope) for key in record.covers]
     return [found.message.id for found in archive.get(scope, keys)]
 
 
 def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
-    own, agents = InMemoryStore(), InMemoryStore()
+    own = InMemoryStore()
+    agents = InMemoryStore()
     made(archive=own).before_model({"messages": talk()}, runtime(store=agents))
     assert archived(own) == ["m0", "m1", "m2", "m3", "m4"]
     assert not agents.list_namespaces()

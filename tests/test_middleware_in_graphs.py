@@ -54,7 +54,8 @@ def delete(name: str) -> str:
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
-    store, own = InMemoryStore(), middleware(history=history)
+    store = InMemoryStore()
+    own = middleware(history=history)
     calls = [{"name": "delete", "args": {"name": n}, "id": f"call_{n}"} for n in ("old", "new")]
     asks = AIMessage("I want to delete.", tool_calls=calls)
     script = [*steps(4)[:-1], asks, *steps(8, prefix="n")]
@@ -75,7 +76,8 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
 
 @pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])
 def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals(loop):
-    own, store = middleware(), InMemoryStore()
+    own = middleware()
+    store = InMemoryStore()
     reads = ScriptedChatModel(answers=steps(9, prefix="th"))
     reader = create_agent(reads, tools=[look], middleware=[own])
 
@@ -130,7 +132,8 @@ def test_a_model_may_be_asked_twice_at_once():
     async def hedged(request: Any, handler: Any) -> Any:
         return (await asyncio.gather(handler(request), handler(request)))[0]
 
-    own, model = middleware(), ScriptedChatModel(answers=lambda _: "ok")
+    own = middleware()
+    model = ScriptedChatModel(answers=lambda _: "ok")
     graph, _ = agent(model, hedged, own, ContextGuard(own, window=20_000))
     for n in range(9):
         asyncio.run(graph.ainvoke(said(f"question {n}"), thread()))
@@ -146,7 +149,9 @@ class Linked(ScriptedChatModel):
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_a_server_that_holds_the_history_holds_no_more_than_the_view(history):
     model = Linked(answers=lambda _: AIMessage("ok", response_metadata={"id": f"resp_{len(sent)}"}))
-    graph, held, sent = agent(model, middleware(history=history))[0], {None: 0}, model.calls
+    graph = agent(model, middleware(history=history))[0]
+    held = {None: 0}
+    sent = model.calls
     for n in range(30):
         graph.invoke(said(f"question {n}"), thread())
         new, last = _get_last_messages(sent[-1].messages)
@@ -220,7 +225,8 @@ def test_each_message_is_read_once(history, stored, saved):
 
 
 def test_two_agents_have_records_of_their_own():
-    alice, bob = Member("alice"), Member("bob", trigger=1_000)
+    alice = Member("alice")
+    bob = Member("bob", trigger=1_000)
     store = InMemoryStore()
     graph = team(alice, bob, store=store)
     for n in range(9):
@@ -253,7 +259,8 @@ def test_tenants_with_one_name_for_a_thread_see_nothing_of_each_other(tenants):
 
 def test_a_step_in_another_archive_does_not_touch_this_one():
     """A state whose record is elsewhere says nothing of what is in force here."""
-    archives, saver = [InMemoryStore(), InMemoryStore()], InMemorySaver()
+    archives = [InMemoryStore(), InMemoryStore()]
+    saver = InMemorySaver()
     scope = Scope("local", "t")
     for store, count in zip([*archives, archives[0]], [8, 8, 0], strict=True):
         own = middleware(archive=store, trigger=("messages", 10 if count else 1000))
@@ -321,7 +328,9 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
 )
 def test_a_whole_history_sent_each_time_is_summarised_once(history, config, saver):
     """A server builds the agent anew for each request, which brings all that was said."""
-    store, read, saves = InMemoryStore(), Counter[str](), saver and saver()
+    store = InMemoryStore()
+    read = Counter[str]()
+    saves = saver and saver()
     whole: list[Any] = []
 
     def summarise(messages: list[Any]) -> str:
@@ -354,7 +363,8 @@ def test_what_is_put_in_place_of_a_summary_is_read_again():
     graph, model = agent(lambda _: "Done.", middleware(), tools=[])
     for n in range(14):
         graph.invoke({"messages": [HumanMessage(f"Look at part{n}.", id=f"u{n}")]}, thread())
-    clear, first = RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage("Look at part0.", id="u0")
+    clear = RemoveMessage(id=REMOVE_ALL_MESSAGES)
+    first = HumanMessage("Look at part0.", id="u0")
     whole = [clear, *(HumanMessage(f"Look at part{n}.", id=f"u{n}") for n in range(14))]
     graph.invoke({"messages": [*whole, HumanMessage("And now?")]}, thread())
     sent = " ".join(str(one.text) for one in model.calls[-1].messages)

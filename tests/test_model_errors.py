@@ -38,7 +38,8 @@ class _Coded(Exception):
 
     def __init__(self, code: str) -> None:
         super().__init__("no")
-        self.body, self.status_code = {"error": {"type": code}}, 200
+        self.body = {"error": {"type": code}}
+        self.status_code = 200
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def test_a_model_inside_tools_and_retries_gives_its_window():
 )
 @pytest.mark.parametrize("surface", [Compactor, SummarizationMiddleware])
 def test_a_chat_model_with_options_or_retries_writes_like_the_model(surface, wrapped):
-    model, keep = chat(), ("messages", 2)
+    model = chat()
+    keep = ("messages", 2)
     made = surface(None, summarizer=wrapped(model), keep=keep)
     assert "all modules are sound" in written_by(made)
     fallback = surface(None, summarizer=raises, fallbacks=[wrapped(model)], keep=keep)
@@ -82,7 +83,8 @@ def test_a_function_that_returns_a_message_is_told_to_return_its_text():
 
 
 def test_a_draft_is_found_again_unless_a_setting_changes_summaries():
-    archive, model = Archive.open("memory:"), chat()
+    archive = Archive.open("memory:")
+    model = chat()
     head = {"v": 1, "thread": "t", "session": "main", "head": None, "after": None, "pending": False}
 
     def calls(**more: Any) -> int:
@@ -181,7 +183,8 @@ def test_our_error_says_why_and_has_the_models_as_its_cause(way, error, kind):
         WAYS[way](ScriptedChatModel(answers=lambda _: error, cites=False))
     assert str(error)[:20] in str(caught.value)
     if isinstance(error, Exception):
-        causes, cause = [], caught.value.__cause__
+        causes = []
+        cause = caught.value.__cause__
         while cause is not None:
             causes.append(type(cause))
             cause = cause.__cause__

@@ -204,7 +204,8 @@ def last_of(model: Any, **more: Any) -> LastRequest:
 
 def test_when_it_rides():
     model, other = (ScriptedChatModel(answers=[], model_name=name) for name in "ab")
-    summarizer, asked = ChatModelSummarizer(model), request(turns(3))
+    summarizer = ChatModelSummarizer(model)
+    asked = request(turns(3))
     assert summarizer.obstacle(last_of(model), 500, asked) == ""
     assert "another model" in summarizer.obstacle(last_of(other), 500, asked)
     assert summarizer.obstacle(last_of(other, any_model=True), 500, asked) == ""
@@ -260,7 +261,8 @@ def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(asked, result):
 
 
 def test_a_result_without_an_id_is_text_where_its_call_is():
-    call, readings = {"name": "write", "args": {}, "id": ""}, list[list[BaseMessage]]()
+    call = {"name": "write", "args": {}, "id": ""}
+    readings = list[list[BaseMessage]]()
     said = [AIMessage("word " * 900, tool_calls=[call]), ToolMessage("line " * 30, tool_call_id="")]
 
     def write(messages: list[BaseMessage]) -> str:
@@ -291,7 +293,8 @@ def test_what_hangs_in_a_sync_call_does_not_keep_a_loop_from_ending():
 
         _llm_type = "sync"
 
-    release, begun = threading.Event(), time.monotonic()
+    release = threading.Event()
+    begun = time.monotonic()
     for kind, what in ((ChatModelSummarizer, Model()), (CallableSummarizer, Model()._call)):
         made: Any = kind(what, timeout=0.05)  # type: ignore[arg-type]
         with pytest.raises(SummarizerTimeout, match=r"0\.05 seconds.*raise summarizer_timeout"):

@@ -13,9 +13,9 @@ from langgraph.store.memory import InMemoryStore
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
+from compactor_support import Faulty, Scripted
 from conspectus import ChatModelSummarizer, Compactor, SummaryError, __version__
 from conspectus.observe import Event, listen, unlisten
-from engine import Faulty, Scripted
 from graph_support import agent, middleware, said, steps, thread
 from observe_support import SECRET, alone, compact, dicts, heard, instrumented
 from scripted_models import ScriptedChatModel

@@ -280,7 +280,8 @@ for one in asked:
 """
     done = alone.run(code, YAML)
     assert done.returncode == 0, done.stderr
-    python, yaml = done.stdout.splitlines()[:4], done.stdout.splitlines()[4:]
+    python = done.stdout.splitlines()[:4]
+    yaml = done.stdout.splitlines()[4:]
     assert python == [f"PolicyError {NO_REDACTOR}"] * 4
     assert yaml[0].startswith("ConfigError ")
     assert "line 3" in "".join(yaml)

@@ -79,7 +79,8 @@ WAYS = (
 def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
     tmp_path, form, steps, more
 ):
-    path, out = tmp_path / "in.json", tmp_path / "out.json"
+    path = tmp_path / "in.json"
+    out = tmp_path / "out.json"
     rows = broken(form, steps)
     assert refused(rows, form)
     path.write_text(text_of(form, rows), encoding="utf-8")
@@ -96,7 +97,9 @@ def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
 
 def test_an_output_goes_on_under_its_thread(tmp_path):
     session = made_session(5, events=30)
-    path, out, later = tmp_path / "s.jsonl", tmp_path / "out.json", tmp_path / "later.json"
+    path = tmp_path / "s.jsonl"
+    out = tmp_path / "out.json"
+    later = tmp_path / "later.json"
     path.write_text(session.text(), encoding="utf-8")
     assert cli_support.read_json("compact", path, "-o", out, *SMALL, "--thread", "s")["archived"]
     written = json.loads(out.read_text(encoding="utf-8"))

@@ -30,7 +30,10 @@ class Talk:
         self.read: list[list[str]] = []
         self.down = False
         self.model = ScriptedChatModel(answers=self._answer)
-        self.store, self.saver, self.schema, self.deep = store, InMemorySaver(), schema, deep
+        self.store = store
+        self.saver = InMemorySaver()
+        self.schema = schema
+        self.deep = deep
         self.history: Any = "preserve"
         self.graph = self.compiled()
 
@@ -88,7 +91,8 @@ def test_another_process_goes_on_with_the_models_turn(store, schema, deep):
     for _ in range(3):
         with pytest.raises(ConnectionError):
             talk.graph.invoke(None, THREAD)
-    talk.down, talk.graph = False, talk.compiled()
+    talk.down = False
+    talk.graph = talk.compiled()
     talk.graph.invoke(None, THREAD)
     assert talk.seen[0].startswith("Here is a summary")
     talk.ask(6)

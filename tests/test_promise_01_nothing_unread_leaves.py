@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
+from compactor_support import Scripted, compacted, new_compactor, short
 from conspectus import Compactor, Summary, SummaryRequest, is_summary_message
 from conspectus.messages import read_messages
 from conspectus.tokens import TokenMeter
-from engine import Scripted, compacted, engine, short
 from histories import talk, tool, user
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
@@ -24,7 +24,7 @@ def test_a_summariser_that_skips_messages_is_refused():
         def summarize(self, request: SummaryRequest) -> Summary:
             return Summary("- fine", tuple(e.key for e in request.entries[1:]))
 
-    result = compacted(talk(40), engine(Skipping(short)), force=True)
+    result = compacted(talk(40), new_compactor(Skipping(short)), force=True)
     assert result.outcome == "kept"
     assert "1 of 60 messages were not read" in result.reason
 
@@ -38,7 +38,7 @@ def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far(
         return f"- call {len(given)} after {len(before)}" + " and so on" * 20
 
     messages = talk(40, 60)
-    compactor = engine(write, trim_tokens_to_summarize=1_000)
+    compactor = new_compactor(write, trim_tokens_to_summarize=1_000)
     result = compacted(messages, compactor, force=True)
     assert len(given) > 2
     said = ["".join(str(m.content) for m in call if is_summary_message(m)) for call in given]
@@ -74,7 +74,7 @@ def test_every_word_call_and_result_stands_in_the_record():
         tool("nobody", "nine came to no call"),
         {"role": "user", "name": "helper", "content": "Ten, says the helper."},
     ]
-    compactor = engine(window=60_000, keep=("messages", 2))
+    compactor = new_compactor(window=60_000, keep=("messages", 2))
     result = compacted([*messages, *talk(4)], compactor, force=True)
     lines = result.record.segment["lines"]
 
@@ -101,7 +101,7 @@ def test_in_the_notes_it_stands_word_for_word_whoever_finds_more():
     )
     model = ScriptedChatModel(answers=lambda _: "- the work goes on")
     for summarizer in (None, model):
-        compactor = engine(summarizer, keep=("messages", 4))
+        compactor = new_compactor(summarizer, keep=("messages", 4))
         result = compacted([foreign, *turns], compactor, force=True)
         assert result.outcome == "compacted", result.reason
         assert result.summary.count(text) == 1

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from compactor_support import SCOPE, Faulty, Scripted, compacted, new_compactor, short
 from conspectus import ChatModelSummarizer, SummaryError
 from conspectus.archive import Archive
-from engine import SCOPE, Faulty, Scripted, compacted, engine, short
 from histories import talk
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
@@ -25,7 +25,7 @@ FAULTS = [(how, kind) for how in ("fail", "forget") for kind in ("messages", "re
 @pytest.mark.parametrize(("how", "kind"), [*FAULTS, ("fail", "drafts")])
 def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(how, kind):
     writer = Scripted(short) if kind == "drafts" else "embedded"  # whose text cost nothing
-    compactor = engine(writer, archive=Archive(Faulty(**{how: [kind]})))
+    compactor = new_compactor(writer, archive=Archive(Faulty(**{how: [kind]})))
     result = compacted(MESSAGES, compactor, force=True)
     assert result.outcome == "kept"
     assert result.messages == MESSAGES
@@ -36,7 +36,7 @@ def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(how, kind):
 
 def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force():
     store = Faulty()
-    compactor = engine(archive=Archive(store))
+    compactor = new_compactor(archive=Archive(store))
     first = compacted(MESSAGES, compactor, force=True)
     store.fail.add("records")
     more = [*first.messages, *talk(20, 30)]
@@ -68,10 +68,10 @@ ODD = {
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_a_bad_summary_never_reaches_the_history(text):
-    result = compacted(MESSAGES, engine(Scripted(lambda _: text)), force=True)
+    result = compacted(MESSAGES, new_compactor(Scripted(lambda _: text)), force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     with pytest.raises(SummaryError):
-        compacted(MESSAGES, engine(Scripted(lambda _: text), on_failure="raise"), force=True)
+        compacted(MESSAGES, new_compactor(Scripted(lambda _: text), on_failure="raise"), force=True)
 
 
 def model(text: str) -> ChatModelSummarizer:
@@ -83,17 +83,17 @@ def model(text: str) -> ChatModelSummarizer:
 )
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
 def test_what_a_model_or_a_function_says_instead_of_a_summary_is_none(text, by):
-    result = compacted(MESSAGES, engine(by(text)), force=True)
+    result = compacted(MESSAGES, new_compactor(by(text)), force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     assert result.failed == "summary"
     assert "is no summary" in result.reason
     with pytest.raises(SummaryError):
-        compacted(MESSAGES, engine(by(text), on_failure="raise"), force=True)
+        compacted(MESSAGES, new_compactor(by(text), on_failure="raise"), force=True)
 
 
 def test_a_compaction_that_failed_names_each_try():
     writers = [Scripted(lambda _: ""), Scripted(lambda _: "")]
-    compactor = engine(writers[0], fallbacks=writers[1:], on_failure="keep")
+    compactor = new_compactor(writers[0], fallbacks=writers[1:], on_failure="keep")
     result = compacted(MESSAGES, compactor, force=True)
     assert (result.outcome, result.failed) == ("kept", "summary")
     assert len(result.failures) == 2
@@ -103,7 +103,7 @@ def test_a_compaction_that_failed_names_each_try():
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_without_room_the_embedded_summariser_takes_over(text):
-    compactor = engine(Scripted(lambda _: text), window=2_000)
+    compactor = new_compactor(Scripted(lambda _: text), window=2_000)
     result = compacted(MESSAGES, compactor)
     assert result.outcome == "compacted"
     assert result.record.by == "embedded"
@@ -113,7 +113,7 @@ def test_without_room_the_embedded_summariser_takes_over(text):
 
 
 def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere():
-    result = compacted(MESSAGES, engine(archive=None), force=True)
+    result = compacted(MESSAGES, new_compactor(archive=None), force=True)
     assert result.outcome == "compacted"
     assert result.archived is False
     assert result.record.archived is False
@@ -123,9 +123,9 @@ def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere():
 
 def test_without_an_archive_the_ids_that_a_summariser_cites_are_left_out():
     scripted = Scripted(lambda request: f"- The user asked why. [{request.entries[0].cite}]")
-    result = compacted(MESSAGES, engine(scripted, archive=None, notes=False), force=True)
+    result = compacted(MESSAGES, new_compactor(scripted, archive=None, notes=False), force=True)
     assert result.messages[0]["content"].splitlines()[3] == "- The user asked why."
-    kept = compacted(MESSAGES, engine(scripted, notes=False), force=True)
+    kept = compacted(MESSAGES, new_compactor(scripted, notes=False), force=True)
     assert scripted.requests[-1].entries[0].cite in kept.messages[0]["content"]
 
 
@@ -148,7 +148,8 @@ class CommitRule:
             assert not look.archived
             assert not any(POINTER.search(text_of(one)) for one in look.parts[2])
             return
-        missing, reach = counted(look.gone), counted(look.reach)
+        missing = counted(look.gone)
+        reach = counted(look.reach)
         if look.error is None:
             assert not missing - reach, "not shown, and not in the archive"
         if look.error is None or not look.trouble:  # else the head could not follow an edit yet
@@ -160,12 +161,14 @@ TestFailuresChangeNothingThroughCompactor = budgeted(CommitRule, CompactorWorld,
 
 class CommitRuleAgent(AgentWorld):
     def judge(self, look: Look) -> None:
-        missing, kept = counted(look.gone), counted(look.kept or [])
+        missing = counted(look.gone)
+        kept = counted(look.kept or [])
         state = self.graph.get_state(self.config).values.get("messages", [])
         assert not missing - kept - counted(state), "sent without it, and it is not in the archive"
 
     def ends(self, channel: list[Any], reach: list[Any]) -> None:
-        said, here = counted(self.at.whole), counted(channel)
+        said = counted(self.at.whole)
+        here = counted(channel)
         assert not said - here - counted(reach), "not in the state, and not behind its record"
         assert not counted(reach) - said, "the record answers for what was never said here"
         if self.settings["history"] == "preserve":

@@ -13,12 +13,19 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 
+from compactor_support import (
+    Scripted,
+    check_nothing_missing,
+    check_sequence,
+    compacted,
+    new_compactor,
+    short,
+)
 from conspectus import Archive, Compactor
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.requests import recalled_message, with_recalled
 from conspectus.messages.shortening import clip
 from conspectus.tokens import TokenMeter
-from engine import Scripted, check_nothing_missing, check_sequence, compacted, engine, short
 from histories import assistant, histories, talk, tool, user
 from providers import anthropic, bedrock, google, openai
 from providers.making import Maker, Provider
@@ -41,7 +48,7 @@ from stateful.oracle import (
 
 @given(histories(broken=True), st.integers(200, 3_000), st.integers(1, 12))
 def test_no_pair_is_broken_and_nothing_pending_leaves(messages, window, keep):
-    compactor = engine(window=window, keep=("messages", keep))
+    compactor = new_compactor(window=window, keep=("messages", keep))
     result = compacted(messages, compactor, force=True)
     check_sequence(messages, result)
     check_nothing_missing(messages, result, compactor)
@@ -49,7 +56,7 @@ def test_no_pair_is_broken_and_nothing_pending_leaves(messages, window, keep):
 
 def test_an_orphan_in_the_kept_part_goes_to_the_archive():
     messages = [*talk(40), tool("nobody", "who asked?"), user("go on")]
-    compactor = engine()
+    compactor = new_compactor()
     result = compacted(messages, compactor, force=True)
     assert not any(m["role"] == "tool" for m in result.messages)
     check_nothing_missing(messages, result, compactor)
@@ -63,14 +70,14 @@ def test_results_of_calls_without_ids_stay_with_them(keep):
         for n in range(3)
     ]
     messages = [*talk(20), user("go on"), *itertools.chain(*steps)]
-    result = compacted(messages, engine(keep=("messages", keep)), force=True)
+    result = compacted(messages, new_compactor(keep=("messages", keep)), force=True)
     assert result.messages[-3:] == messages[-3:]
 
 
 def test_a_pending_approval_early_in_the_history_is_never_compacted():
     waiting = assistant("", ("p", "delete everything?"))
     messages = [user("start"), waiting, *talk(40)]
-    result = compacted(messages, engine(), force=True)
+    result = compacted(messages, new_compactor(), force=True)
     assert any(m is waiting for m in result.messages)
     assert "the call of tool without a result is below, although it came before" in result.summary
 
@@ -79,7 +86,8 @@ def test_a_pending_approval_early_in_the_history_is_never_compacted():
 def test_a_call_that_may_yet_be_carried_out_is_never_clipped(window):
     """With half of its arguments it would do something else, once it is approved."""
     writes = assistant("I will write the file. " * 10, ("p", "line " * 300))
-    result = engine(window=window, keep=("messages", 1)).compact([*talk(40), writes], thread_id="t")
+    compactor = new_compactor(window=window, keep=("messages", 1))
+    result = compactor.compact([*talk(40), writes], thread_id="t")
     assert result.messages[-1] is writes
     assert result.outcome == ("compacted" if window == 900 else "stuck")
 
@@ -151,7 +159,7 @@ def made(provider: Provider, seed: int, turns: int) -> Maker:
 def test_no_request_is_refused_after_a_compaction(whose, seed, turns, window, keep, force):
     provider = FORMS[whose][seed % len(FORMS[whose])]
     maker = made(provider, seed, turns)
-    compactor = engine(Scripted(short), window=window, keep=("messages", keep))
+    compactor = new_compactor(Scripted(short), window=window, keep=("messages", keep))
     for place in maker.asked:
         history = maker.messages[:place]
         whole = provider.request(history)
@@ -258,9 +266,10 @@ def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form)
         newest: Any = {"role": "user", "content": said}
     else:
         history = [HumanMessage(m["content"]) for m in history]
-        asks, newest = AIMessage([question]), HumanMessage(said)
+        asks = AIMessage([question])
+        newest = HumanMessage(said)
     history = [*history[:10], asks, newest, *({"role": "assistant", "content": "ok"},) * 6]
-    result = compacted(history, engine(keep=("messages", 2)), force=True)
+    result = compacted(history, new_compactor(keep=("messages", 2)), force=True)
     assert result.outcome == "compacted"
     shown = [id(message) for message in result.messages]
     assert id(asks) in shown

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from compactor_support import Scripted, compacted, new_compactor, short
 from conspectus import Compactor, StuckError, SummaryError
 from conspectus.engine import leaving
 from conspectus.messages import SUMMARY_LINE
 from conspectus.tokens import TokenMeter
-from engine import Scripted, compacted, engine, short
 from histories import agent, deed, histories, talk, tool, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
@@ -30,7 +30,7 @@ from stateful.oracle import calls_of, plain, text_of
 )
 def test_the_result_fits_or_says_with_numbers_why_not(messages, window, counter, archived, force):
     more = {} if archived else {"archive": None}
-    compactor = engine(window=window, token_counter=counter, **more)
+    compactor = new_compactor(window=window, token_counter=counter, **more)
     result = compacted(messages, compactor, force=force)
     measured = TokenMeter(counter).messages(result.messages)
     assert measured == result.tokens_after
@@ -44,7 +44,7 @@ def test_the_result_fits_or_says_with_numbers_why_not(messages, window, counter,
 def test_a_summary_gets_what_the_messages_that_stay_leave_of_the_window():
     talked = [user(f"{n} " + "word " * 120) for n in range(60)]
     long = Scripted(lambda _: "fact " * 1_800)
-    assert compacted(talked, engine(long, window=3_000, notes=False)).tokens_after <= 3_000
+    assert compacted(talked, new_compactor(long, window=3_000, notes=False)).tokens_after <= 3_000
 
 
 @pytest.mark.sampled(1)
@@ -55,7 +55,7 @@ def test_one_giant_message_is_clipped_with_a_pointer(window):
         [*agent(2), user("y " * 50_000)],
         [*agent(3)[:-1], tool("c2", "z " * 50_000)],
     ):
-        compactor = engine(window=window)
+        compactor = new_compactor(window=window)
         result = compacted(messages, compactor)
         assert result.outcome == "compacted"
         assert result.tokens_after <= window
@@ -65,7 +65,7 @@ def test_one_giant_message_is_clipped_with_a_pointer(window):
 def test_a_clip_that_comes_out_larger_than_planned_does_not_take_effect(monkeypatch):
     monkeypatch.setattr(leaving, "clipped", lambda item, *_: item)
     messages = [user("x " * 50_000)]
-    result = compacted(messages, engine(window=700))
+    result = compacted(messages, new_compactor(window=700))
     assert (result.outcome, result.failed, result.messages) == ("stuck", "summary", messages)
     assert "with messages truncated" in result.reason
 
@@ -83,14 +83,14 @@ RULES = {"role": "system", "content": "rule " * 5_000}
 )
 def test_what_cannot_get_below_the_window_is_stuck_and_says_why(messages, settings, says):
     writer = Scripted(lambda _: "") if "on_failure" in settings else None
-    result = compacted(messages, engine(writer, **settings))
+    result = compacted(messages, new_compactor(writer, **settings))
     assert result.outcome == "stuck"
     assert result.messages == messages
     assert says in result.reason
 
 
 def test_reserved_tokens_are_not_given_to_messages():
-    result = compacted(talk(60), engine(window=4_000, reserved_tokens=1_500))
+    result = compacted(talk(60), new_compactor(window=4_000, reserved_tokens=1_500))
     assert result.budget == 2_500
     assert result.tokens_after <= 2_500
 
@@ -98,7 +98,7 @@ def test_reserved_tokens_are_not_given_to_messages():
 def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop():
     scripted = Scripted(short)
     with pytest.warns(UserWarning, match="Lower keep or raise trigger"):
-        compactor = engine(scripted, trigger=("messages", 10), keep=("messages", 20))
+        compactor = new_compactor(scripted, trigger=("messages", 10), keep=("messages", 20))
     history = talk(30)
     for turn in talk(10):
         history = [*compacted(history, compactor).messages, turn]
@@ -107,14 +107,14 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop():
 
 @pytest.mark.parametrize(("size", "kept"), [(95, 20), (250, 5)])
 def test_a_keep_of_a_callers_own_gives_way_only_where_it_leaves_no_room(size, kept):
-    own = compacted(talk(60, size), engine(window=8_000, keep=("messages", 20)))
+    own = compacted(talk(60, size), new_compactor(window=8_000, keep=("messages", 20)))
     assert own.kept == kept
     assert own.tokens_after <= 0.6 * 8_000, "two fifths of the window are free"
 
 
 def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
     scripted = Scripted(lambda _: "")
-    compactor = engine(scripted, trigger=("messages", 30), on_failure="raise")
+    compactor = new_compactor(scripted, trigger=("messages", 30), on_failure="raise")
     with pytest.raises(SummaryError):
         compacted(talk(20), compactor)
     assert compacted(talk(20), compactor).outcome == "kept"
@@ -123,7 +123,7 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
 
 def test_after_each_failure_in_a_row_a_history_grows_more_before_the_next_try():
     scripted = Scripted(lambda _: "")
-    compactor = engine(scripted, trigger=("messages", 30), window=100_000)
+    compactor = new_compactor(scripted, trigger=("messages", 30), window=100_000)
     tried = list[int]()
     for _ in range(5):  # without growth these are one
         assert compacted(talk(14), compactor, force=True).failed == "summary"
@@ -201,7 +201,8 @@ TestBudgetHoldsThroughAgents = budgeted(BudgetHoldsAgent, short=2, long=100)
 
 @pytest.mark.parametrize("form", ["thinking", "reasoning_content"])
 def test_a_report_that_leaves_out_thoughts_does_not_lower_the_estimate_of_words(form):
-    words, thoughts = "the relay must answer in time " * 20, "I look at it from each side. " * 60
+    words = "the relay must answer in time " * 20
+    thoughts = "I look at it from each side. " * 60
     history: list[Any] = [HumanMessage(words * 8)]
     for turn in range(6):
         content: Any = [

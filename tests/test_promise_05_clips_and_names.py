@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph.message import add_messages
 
+from compactor_support import (
+    SCOPE,
+    Scripted,
+    check_nothing_missing,
+    compacted,
+    new_compactor,
+    short,
+)
 from conspectus import is_summary_message
 from conspectus.messages import read_messages
 from conspectus.messages.message import name_entries, occurrences
-from engine import SCOPE, Scripted, check_nothing_missing, compacted, engine, short
 from histories import agent, assistant, histories, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
@@ -24,7 +31,7 @@ from stateful.oracle import POINTER, is_summary, plain, role_of
 
 def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
     scripted = Scripted(short)
-    compactor = engine(scripted, window=3_000, keep=("messages", 4))
+    compactor = new_compactor(scripted, window=3_000, keep=("messages", 4))
     giant = HumanMessage("x " * 9_000 + " SECRET-7788 " + "y " * 5_000)
     first = compacted([giant, AIMessage("ok")], compactor)
     assert first.clipped == 1
@@ -39,7 +46,7 @@ def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
 
 
 def test_an_older_clip_that_is_sent_again_is_shown_as_short_as_the_newest():
-    compactor = engine(window=3_000)
+    compactor = new_compactor(window=3_000)
     question = user("Read this log. " + " ".join(f"line {n} is ok" for n in range(3_000)))
     first = list(compacted([question], compactor).messages)
     state = [*first, assistant("", ("c", "word " * 1_500))]
@@ -52,14 +59,15 @@ def test_an_older_clip_that_is_sent_again_is_shown_as_short_as_the_newest():
 
 @pytest.mark.parametrize("named", [{}, {"id": "y"}], ids=["no id", "the same id"])
 def test_a_message_that_is_said_again_is_another_message(named):
-    compactor = engine(keep=("messages", 2))
+    compactor = new_compactor(keep=("messages", 2))
     history: list[Any] = []
     evicted = 0
     for n in range(4):
         answer = assistant("it is done, and all of its tests pass " * 12)
         history += [user("yes", **named), answer, user(f"round {n}"), assistant("ok")]
         result = compacted(history, compactor, force=True)
-        history, evicted = list(result.messages), evicted + result.evicted
+        history = list(result.messages)
+        evicted = evicted + result.evicted
     rows = compactor.archive.export(SCOPE)
     assert len(rows) == evicted
     assert sum(row["message"]["content"] == "yes" for row in rows) >= 3
@@ -74,7 +82,7 @@ def test_keys_of_messages_without_ids_tell_how_often_a_content_came():
 
 
 def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere():
-    compactor = engine(window=3_000)
+    compactor = new_compactor(window=3_000)
     result = compacted([HumanMessage("x " * 20_000, id="")], compactor)
     cite = str(result.messages[0].content).split("archived as ")[1].split("]")[0]
     assert cite
@@ -84,7 +92,7 @@ def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere():
 def test_a_clip_keeps_all_else_that_its_message_has():
     more: dict[str, Any] = {"additional_kwargs": {"team": "billing"}, "name": "ann", "id": "big"}
     giant = HumanMessage("x " * 20_000, **more)
-    (clip,) = compacted([giant], engine(window=4_000)).messages
+    (clip,) = compacted([giant], new_compactor(window=4_000)).messages
     assert "archived as" in clip.text
     assert clip.additional_kwargs.get("team") == "billing"
     assert (clip.name, clip.id) == ("ann", "big")
@@ -93,7 +101,7 @@ def test_a_clip_keeps_all_else_that_its_message_has():
 @given(histories(broken=True), st.integers(300, 3_000))
 def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, window):
     before = copy.deepcopy(messages)
-    compactor = engine(window=window, keep=("messages", 5))
+    compactor = new_compactor(window=window, keep=("messages", 5))
     result = compacted(messages, compactor, force=True)
     assert messages == before
     own = {id(m) for m in messages}
@@ -105,7 +113,7 @@ def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, windo
 
 def test_the_summary_stands_behind_the_system_message_before_the_request_that_is_under_way():
     messages = agent(30)
-    result = compacted(messages, engine(window=3_000, keep=("messages", 4)))
+    result = compacted(messages, new_compactor(window=3_000, keep=("messages", 4)))
     assert result.outcome == "compacted"
     kept = [m for m in result.messages if not is_summary_message(m)]
     assert [id(m) for m in kept[:2]] == [id(m) for m in messages[:2]], "the rules and the request"
@@ -178,13 +186,13 @@ TestKeptIsUntouchedThroughAgents = budgeted(KeptIsUntouchedAgent, short=2, long=
 
 def test_a_clip_whose_original_is_damaged_is_no_fault_of_the_caller(tmp_path, caplog):
     path = tmp_path / "archive.db"
-    compactor = engine(window=3_000, archive=str(path))
+    compactor = new_compactor(window=3_000, archive=str(path))
     question = user("Read this log. " + " ".join(f"line {n} is ok" for n in range(3_000)))
     state = [*compacted([question], compactor).messages, assistant("", ("c", "word " * 1_500))]
     with sqlite3.connect(path) as database:
         damaged = database.execute("UPDATE item SET body = x'00' WHERE length(body) > 5000")
         assert damaged.rowcount
     database.close()
-    result = compacted(state, engine(window=3_000, archive=str(path), on_failure="raise"))
+    result = compacted(state, new_compactor(window=3_000, archive=str(path), on_failure="raise"))
     assert result.outcome == "compacted"
     assert "originals_lost" in [record.conspectus["event"] for record in caplog.records]

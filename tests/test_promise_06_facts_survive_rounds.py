@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from compactor_support import Scripted, compacted, new_compactor, short
 from conspectus import ChatModelSummarizer
-from engine import Scripted, compacted, engine, short
 from histories import assistant, deed, talk, user
 from notes_read import left_out
 from scripted_models import ScriptedChatModel
@@ -53,7 +53,7 @@ def model(text: str) -> ChatModelSummarizer:
 )
 def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_word(make):
     first = [m for one in FACTS for m in (user(one), assistant("Understood."))]
-    result = rounds(engine(make(), window=16_000, keep=("messages", 2)), first, 10)
+    result = rounds(new_compactor(make(), window=16_000, keep=("messages", 2)), first, 10)
     for one in FACTS:
         assert f"- {one} [" in result.messages[0]["content"]
 
@@ -65,7 +65,7 @@ def test_a_limit_that_was_changed_stands_before_the_new_one():
         user("From now on a function may have at most 60 lines."),
         assistant("Noted."),
     ]
-    result = rounds(engine(max_summary_tokens=900), first, 3, 20)
+    result = rounds(new_compactor(max_summary_tokens=900), first, 3, 20)
     old, new = (result.summary.find(f"at most {n} lines") for n in (40, 60))
     assert 0 <= old < new
 
@@ -73,7 +73,7 @@ def test_a_limit_that_was_changed_stands_before_the_new_one():
 def test_findings_of_a_model_stand_through_later_rounds_until_it_writes_them_anew():
     numbers = iter(range(100))
     answers = ScriptedChatModel(answers=lambda _: f"- The cause is number {next(numbers)}.")
-    compactor = engine(ChatModelSummarizer(answers), window=16_000, keep=("messages", 2))
+    compactor = new_compactor(ChatModelSummarizer(answers), window=16_000, keep=("messages", 2))
     result = rounds(compactor, [user("Find the cause.")], 4)
     found = result.summary.split("## Found and decided")
     said = [line for part in found[1:] for line in part.splitlines() if "The cause is" in line]
@@ -92,7 +92,7 @@ def test_the_newest_to_do_list_stands_under_what_is_open_through_later_rounds():
         *listed(1, ("build the hull", "in_progress"), ("paint it", "pending")),
         *listed(2, ("build the hull", "completed"), ("paint it", "in_progress")),
     ]
-    result = rounds(engine(window=16_000, keep=("messages", 2)), first, 3)
+    result = rounds(new_compactor(window=16_000, keep=("messages", 2)), first, 3)
     opened = result.summary.partition("## Open\n")[2].splitlines()[:2]
     assert len(opened) == 2
     assert ["build the hull" in opened[0], "completed" in opened[0]] == [True, True]
@@ -102,7 +102,7 @@ def test_the_newest_to_do_list_stands_under_what_is_open_through_later_rounds():
 def test_a_summary_of_ones_own_takes_the_place_of_the_one_before():
     numbers = iter(range(100))
     scripted = Scripted(lambda _: f"- This is summary {next(numbers)}.")
-    result = rounds(engine(scripted, window=16_000, keep=("messages", 2)), [user("Go.")], 3)
+    result = rounds(new_compactor(scripted, window=16_000, keep=("messages", 2)), [user("Go.")], 3)
     assert result.summary.endswith("## Summary\n- This is summary 2.")
     assert "This is summary 1." not in result.summary
     assert "This is summary 1." in scripted.requests[-1].notes

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import pytest
 from langchain_core.messages import HumanMessage
 
+from compactor_support import Scripted, new_compactor
 from conspectus import Compactor, NotFoundError
 from conspectus.archive import Archive, Scope
-from engine import Scripted, engine
 from histories import talk, user
 from recalling import RecallingAgent, recall
 from stateful.agent_talk import THREADS
@@ -39,7 +39,7 @@ LABELS = [
 @pytest.mark.parametrize("kept", ["in a store", "in a file"])
 def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named(tmp_path, kept):
     file = Archive.open(tmp_path / "a.db") if kept == "in a file" else None
-    compactor = engine(archive=file) if file else engine()
+    compactor = new_compactor(archive=file) if file else new_compactor()
     places = [{"tenant": "t", "thread_id": name, "session": "s"} for name in LABELS] + [
         {"tenant": name, "thread_id": "x", "session": "s"} for name in LABELS
     ]
@@ -56,7 +56,7 @@ def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named(tmp_
 
 
 def test_what_an_abandoned_branch_archived_is_out_of_reach():
-    compactor = engine()
+    compactor = new_compactor()
     common = talk(20)
     left = [*common, user("the left branch found a walrus", id="left"), *talk(30)]
     right = [*common, user("the right branch found a heron", id="right"), *talk(30)]
@@ -72,7 +72,7 @@ def test_what_an_abandoned_branch_archived_is_out_of_reach():
 
 
 def test_forgetting_a_thread_takes_everything_and_only_it():
-    compactor = engine()
+    compactor = new_compactor()
     for thread in ("one", "two"):
         compactor.compact([user(f"in {thread}"), *talk(30)], thread_id=thread, force=True)
     assert compactor.archive.forget("local", "one") > 30
@@ -83,7 +83,7 @@ def test_forgetting_a_thread_takes_everything_and_only_it():
 
 
 def test_two_branches_whose_summaries_say_the_same_are_kept_apart():
-    compactor = engine(
+    compactor = new_compactor(
         Scripted(lambda _: "- the same words [x]"), keep=("messages", 4), notes=False
     )
 
@@ -100,11 +100,12 @@ def test_two_branches_whose_summaries_say_the_same_are_kept_apart():
 
 
 def test_a_record_that_was_read_in_one_thread_is_not_there_in_another():
-    compactor = engine(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4))
+    compactor = new_compactor(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4))
     first = compactor.compact(talk(10), thread_id="one", force=True)
     compactor.compact([*first.messages, *talk(10, 5)], thread_id="one", force=True)
     archive = compactor.archive
-    one, two = Scope("local", "one"), Scope("local", "two")
+    one = Scope("local", "one")
+    two = Scope("local", "two")
     chain = archive.chain(one)
     assert len(chain) == 2
     archive.commit(two, chain[-1])  # without the record that it stands on

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
+from compactor_support import new_compactor
 from conspectus import ContextGuard, SummarizationMiddleware
-from engine import engine
 from graph_support import Bench
 from histories import agent, histories
 from recalling import ASKED, FILLER, PORT, RecallingAgent, shown
@@ -20,14 +20,15 @@ from stateful.twins import TwinAgents, TwinWorld
 
 @given(histories(broken=True), st.integers(300, 3_000), st.booleans())
 def test_both_drivers_give_the_same_result(messages, window, force):
-    with_loop, without = engine(window=window), engine(window=window)
+    with_loop = new_compactor(window=window)
+    without = new_compactor(window=window)
     one = without.compact(messages, thread_id="t", force=force)
     two = asyncio.run(with_loop.acompact(messages, thread_id="t", force=force))
     assert one == two
 
 
 def test_recall_is_the_same():
-    compactor = engine()
+    compactor = new_compactor()
     compactor.compact(agent(40), thread_id="t", force=True)
     one = compactor.recall("function_3", thread_id="t", tokens=300)
     assert one.hits

@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
 import conspectus.core
+from compactor_support import compacted, new_compactor
 from conspectus.engine.summary import hash_of
 from conspectus.messages import read_messages
-from engine import compacted, engine
 from histories import agent, talk, user
 from scripts import ran
 from stateful.budgets import budgeted
@@ -44,7 +44,8 @@ def test_the_core_imports_nothing_that_could_see_the_world():
 def printed(code: str) -> set[str]:
     """What this prints in processes that hash texts in other ways; the package is ours here."""
     prelude = "import sys; sys.path.insert(0, 'tests')\n"
-    root, plain = Path(__file__).parent.parent, {"PATH": "", "PYTHONPATH": str(CORE.parents[1])}
+    root = Path(__file__).parent.parent
+    plain = {"PATH": "", "PYTHONPATH": str(CORE.parents[1])}
     return {
         ran(
             "-c", prelude + code, check=True, cwd=root, env={**plain, "PYTHONHASHSEED": seed}
@@ -63,12 +64,13 @@ ALIKE = [
 def test_the_same_history_gives_the_same_record_and_draft_in_every_process():
     code = (
         "from conspectus.engine.summary import hash_of\n"
-        "from engine import compacted, engine; from histories import agent, user\n"
+        "from compactor_support import compacted, new_compactor\n"
+        "from histories import agent, user\n"
         "from test_promise_10_same_input_same_plan import ALIKE\n"
-        "r = compacted([*map(user, ALIKE), *agent(60)], engine(window=4000))\n"
+        "r = compacted([*map(user, ALIKE), *agent(60)], new_compactor(window=4000))\n"
         f"print(r.record_id, r.tokens_after, hash_of({PLAN}))"
     )
-    result = compacted([*map(user, ALIKE), *agent(60)], engine(window=4_000))
+    result = compacted([*map(user, ALIKE), *agent(60)], new_compactor(window=4_000))
     assert printed(code) == {f"{result.record_id} {result.tokens_after} {hash_of(PLAN)}"}
 
 
@@ -76,18 +78,19 @@ def test_the_order_of_keys_makes_no_other_message():
     block = {"type": "text", "text": "go on"}
     message = {"role": "user", "content": [block], "name": "ann"}
     turned = {"name": "ann", "content": [dict(reversed(block.items()))], "role": "user"}
-    (one,), (other,) = read_messages([message]), read_messages([turned])
+    (one,) = read_messages([message])
+    (other,) = read_messages([turned])
     assert one.key == other.key
 
 
 def test_what_was_compacted_before_changes_no_plan():
     usage = UsageMetadata(input_tokens=3_000, output_tokens=1, total_tokens=3_001)
     reported: list[Any] = [HumanMessage("word " * 900), AIMessage("yes", usage_metadata=usage)]
-    used = engine(window=4_000)
+    used = new_compactor(window=4_000)
     compacted([*reported, HumanMessage("word " * 900)], used)
     other = talk(40)
     result = used.compact(other, thread_id="another")
-    assert result == engine(window=4_000).compact(other, thread_id="another")
+    assert result == new_compactor(window=4_000).compact(other, thread_id="another")
     assert result.outcome == "compacted"
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from compactor_support import SCOPE, Scripted, compacted, new_compactor, short
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.messages import SUMMARY_LINE
-from engine import SCOPE, Scripted, compacted, engine, short
 from graph_support import agent
 from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
@@ -28,7 +28,8 @@ def said(form: str, role: str, text: str, name: str | None = None) -> Any:
 
 def called(form: str, call: str, result: str) -> list[Any]:
     """A tool is called, and answers so."""
-    kind, names = "openai" if form == "dict" else "langchain", (None, None)
+    kind = "openai" if form == "dict" else "langchain"
+    names = (None, None)
     if form == "langchain":
         names = (f"a-{call}", f"t-{call}")  # type: ignore[assignment]
     return [calling(kind, "", [(call, "x")], names[0]), answering(kind, call, result, names[1])]
@@ -50,7 +51,7 @@ def summary_in(messages: Any) -> str:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("who", ["user", "tool", "user before any answer"])
 def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, who):
-    compactor = engine(Scripted(short), keep=("messages", 2))
+    compactor = new_compactor(Scripted(short), keep=("messages", 2))
     summary = summary_in(compacted(more(form, 3), compactor, force=True).messages)
     pasted = said(form, "user", summary, "PASTE")
     history = more(form, 6)[6:]
@@ -122,7 +123,7 @@ def more(form: str, count: int) -> list[Any]:
 def test_a_clip_that_is_pasted_beside_its_original_or_after_it_has_left_is_a_message(
     form, whose, left
 ):
-    compactor = engine(Scripted(short), window=2_500, keep=("messages", 2))
+    compactor = new_compactor(Scripted(short), window=2_500, keep=("messages", 2))
     begun = [said(form, "user", LOG, "h0")] if whose == "user" else with_a_clip(form)
     view = compacted(begun, compactor).messages
     clip = clip_in(view)
@@ -143,7 +144,7 @@ def test_a_clip_that_is_pasted_beside_its_original_or_after_it_has_left_is_a_mes
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
 def test_a_summary_that_is_pasted_is_a_message(form, whole):
-    compactor = engine(Scripted(short), window=1_500, keep=("messages", 2))
+    compactor = new_compactor(Scripted(short), window=1_500, keep=("messages", 2))
     history = more(form, 6)
     view = compacted(history, compactor, force=True).messages
     (summary,) = [text_of(m) for m in view if text_of(m).startswith(SUMMARY_LINE)]
@@ -164,7 +165,7 @@ def test_a_summary_that_is_pasted_is_a_message(form, whole):
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("who", ["user", "tool", "assistant"])
 def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(form, who):
-    compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
+    compactor = new_compactor(Scripted(short), window=1_500, keep=("messages", 4))
     begun = [said(form, "user", LOG, "h1")] if who == "assistant" else with_a_clip(form)
     view = compacted(begun, compactor).messages
     clip = clip_in(view)
@@ -194,11 +195,11 @@ def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(form,
 def test_equal_messages_that_are_clipped_are_each_known_again(form, whole, who):
     """Without ids only their order tells them apart, and their clips say the same."""
     scripted = Scripted(short)
-    store = engine().archive
+    store = new_compactor().archive
 
     def fresh() -> Compactor:
         more: Any = {"keep": ("messages", 8), "max_summary_tokens": 100, "archive": store}
-        return engine(scripted, window=3_000, **more)
+        return new_compactor(scripted, window=3_000, **more)
 
     log = with_a_clip(form)[1:3] if who == "tool" else [said(form, "user", LOG)]
     history = [*log, said(form, "assistant", "ok"), *log, said(form, "assistant", "fine")]

@@ -9,11 +9,11 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
+from compactor_support import Scripted, compacted, new_compactor, short
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from engine import Scripted, compacted, engine, short
 from graph_support import Bench, check_nothing_lost, check_sent, middleware, said, steps, thread
 from histories import assistant, talk, tool, user
 from stateful.agent_world import AgentWorld
@@ -30,7 +30,8 @@ def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
     def refusing(*_: object) -> None:
         raise ArchiveError("the disk is full")
 
-    compactor, sent = engine(keep=("messages", 10)), talk(60)
+    compactor = new_compactor(keep=("messages", 10))
+    sent = talk(60)
     assert compacted(sent, compactor, force=True).outcome == "compacted"
     monkeypatch.setattr(Archive, "move_pointer", refusing)
     assert compacted(sent[:4], compactor).messages == sent[:4]
@@ -39,7 +40,7 @@ def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
 
 
 def test_without_an_archive_a_branch_that_was_left_is_found_again():
-    compactor = engine(archive=None, keep=("messages", 10))
+    compactor = new_compactor(archive=None, keep=("messages", 10))
     first = compacted(TURNS[:60], compactor, force=True)
     left = compacted([*first.messages, *TURNS[60:]], compactor, force=True)
     other = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
@@ -49,7 +50,9 @@ def test_without_an_archive_a_branch_that_was_left_is_found_again():
 
 
 def test_going_back_to_an_older_summary_keeps_what_still_fits():
-    one, view, first = engine(keep=("messages", 2)), list[Any](), list[Any]()
+    one = new_compactor(keep=("messages", 2))
+    view = list[Any]()
+    first = list[Any]()
     for n in range(0, 60, 20):
         view = compacted([*view, *TURNS[n : n + 20]], one, force=True).messages
         first = first or view
@@ -61,7 +64,8 @@ def test_going_back_to_an_older_summary_keeps_what_still_fits():
 @pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
 def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(more):
     summarizer = Scripted(short)
-    one, sent = engine(summarizer, trigger=("messages", 8), keep=("messages", 2), **more), talk(30)
+    one = new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **more)
+    sent = talk(30)
     views = [compacted(sent[:n], one).messages for n in (20, 40, 60)]
     other = compacted([*sent[:40], *talk(8, 5)], one)
     paid = len(summarizer.requests)
@@ -73,7 +77,7 @@ def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(mo
 
 
 def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back():
-    compactor = engine(keep=("messages", 6), window=20_000, stale_results={"over": 400})
+    compactor = new_compactor(keep=("messages", 6), window=20_000, stale_results={"over": 400})
     compacted(talk(8), compactor, force=True)
     looked = talk(8)
     for n in range(8):
@@ -101,7 +105,7 @@ def twice(form: str) -> Any:
 
 
 def compactor(summarizer: Scripted, **more: Any) -> Compactor:
-    return engine(summarizer, trigger=("messages", 8), keep=("messages", 2), **more)
+    return new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **more)
 
 
 @pytest.mark.parametrize("form", ["openai", "langchain"])
@@ -124,7 +128,8 @@ class RewindIsLossless:
     def judge(self, look: Look) -> None:
         if look.reach is None or look.error is not None:
             return
-        reach, whole = counted(look.reach), counted(look.whole)
+        reach = counted(look.reach)
+        whole = counted(look.whole)
         assert not reach - whole, "the head answers for what was not said on this branch"
         assert not counted(look.gone) - reach, "lost on the way"
         if look.back is not None and look.unchanged is not None and not look.committed:
@@ -147,11 +152,13 @@ class RewindIsLosslessAgent(AgentWorld):
         assert words_in("\n".join(look.prompts)) <= words, "read from another branch"
 
     def ends(self, channel: list[Any], reach: list[Any]) -> None:
-        said, behind = counted(self.at.whole), counted(reach)
+        said = counted(self.at.whole)
+        behind = counted(reach)
         assert not behind - said, "the head answers for what was not said on this branch"
         assert not said - counted(channel) - behind, "lost on the way"
         if self.error is None and not self.trouble and self.head(self.config):
-            tenant, thread = self.at.name[0], "/".join(self.at.name)
+            tenant = self.at.name[0]
+            thread = "/".join(self.at.name)
             query = "look at the next module, please; a line of it"
             compactor = Compactor(archive=self.store)
             found = compactor.recall(query, tenant=tenant, thread_id=thread, tokens=3_000)

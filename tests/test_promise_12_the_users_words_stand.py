@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compactor_support import compacted, new_compactor
 from conspectus import ChatModelSummarizer, Compactor
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Line, Segment
-from engine import compacted, engine
 from histories import assistant, talk, user
 from notes_read import FEWER, GAP, LEFT_OUT, left_out, said_in, under, words
 from scripted_models import ScriptedChatModel
@@ -49,7 +49,8 @@ def conversation(sayings: list[str]) -> list[dict[str, Any]]:
 def summary_of(lines: list[str], window: int = 8_000) -> str:
     """What a compaction leaves of a conversation in which all of this was said."""
     messages = [*conversation(lines), *talk(4)]
-    return compacted(messages, engine(window=window, keep=("messages", 2)), force=True).summary
+    compactor = new_compactor(window=window, keep=("messages", 2))
+    return compacted(messages, compactor, force=True).summary
 
 
 def noted(said: list[str], room: int) -> str:
@@ -170,7 +171,7 @@ def test_the_first_message_is_cut_last_while_others_are_long():
 def test_the_first_and_the_newest_stand_whatever_came_between():
     for first, last in ((BINDING[0], BINDING[2]), crowd(2, seed=9)):
         lines = [first, *crowd(300), last]
-        compactor = engine(window=4_000, keep=("messages", 2))
+        compactor = new_compactor(window=4_000, keep=("messages", 2))
         messages = [*conversation(lines), user("Go."), assistant("I go.")]
         result = compacted(messages, compactor, force=True)
         said = words(result.summary)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from compactor_support import compacted, new_compactor
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
@@ -15,7 +16,6 @@ from conspectus.notes import text
 from conspectus.notes.reading import read_segment, shape_of
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
-from engine import compacted, engine
 from histories import assistant, deed, talk, user
 from notes_read import COUNTED, DONE, GAP, left_out, under
 from stateful.agent_world import AgentWorld
@@ -31,7 +31,7 @@ PRINTED = "a line\n" * 90
 
 def lines_of(history: list[Message], **more: Any) -> list[str]:
     """The lines on what was done, as a compaction leaves them, with much that gives way."""
-    compactor = engine(window=40_000, keep=("messages", 1), **more)
+    compactor = new_compactor(window=40_000, keep=("messages", 1), **more)
     talked = [user("Go."), assistant("I go. " * 4_000), *history, user("And now?")]
     result = compacted(talked, compactor, force=True)
     assert result.outcome == "compacted", result.reason
@@ -140,7 +140,7 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
 
 def test_a_call_without_an_answer_is_not_told_as_done():
     asked, _ = deed("wire_money", {"eur": 900}, "", "c1")
-    compactor = engine(window=20_000, keep=("messages", 1))
+    compactor = new_compactor(window=20_000, keep=("messages", 1))
     result = compacted([user("Go."), asked, user("Well?"), *talk(4)], compactor, force=True)
     told = [line for line in under(DONE, result.summary) if "wire_money" in line]
     assert all("(no result)" in line for line in told)
@@ -165,7 +165,7 @@ def many() -> list[Message]:
 
 def test_what_does_not_fit_is_counted_by_tool_and_looks_give_way_before_deeds():
     history = many()
-    compactor = engine(window=4_000, keep=("messages", 1))
+    compactor = new_compactor(window=4_000, keep=("messages", 1))
     view: list[Message] = []
     for n in range(0, len(history), 16):
         result = compacted(
@@ -241,7 +241,7 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
         args = {"new": f"value = {n}\n" * 60, "file": "line\n" * 60, "old": "value\n" * 60}
         args["path"] = f"/app/part_{n}.py"  # before the file, which names a thing for other tools
         history += deed("edit_file", args, f"edited at line {n}", f"e{n}")
-    compactor = engine(window=12_000, keep=("messages", 1))
+    compactor = new_compactor(window=12_000, keep=("messages", 1))
     result = compacted([user("Go."), *history, user("And?")], compactor, force=True)
     lines = [line for line in under(DONE, result.summary) if not COUNTED.match(line)]
     assert lines
@@ -311,7 +311,8 @@ def test_what_the_user_answers_to_a_question_of_a_tool_is_said_by_the_user():
 
 
 def test_two_calls_under_one_id_keep_their_own_results():
-    one, two = deed("pay", {"to": "x"}, "paid x", "a1"), deed("pay", {"to": "y"}, "refused y", "a2")
+    one = deed("pay", {"to": "x"}, "paid x", "a1")
+    two = deed("pay", {"to": "y"}, "refused y", "a2")
     for message in two:
         message.update({"tool_call_id": "c-a1"} if message["role"] == "tool" else {})
     two[0]["tool_calls"][0]["id"] = "c-a1"

@@ -107,7 +107,8 @@ def ids(result: RecallResult) -> list[str]:
 
 
 def test_what_expired_and_is_archived_anew_is_found_again(monkeypatch):
-    archive, now = Archive.open("memory:", ttl=100), time.time()
+    archive = Archive.open("memory:", ttl=100)
+    now = time.time()
     made = read_messages([said("user", f"zebra {n}") for n in range(4)])
     for later, kept in ((0, made[:2]), (60, made[2:]), (120, made[:2])):
         monkeypatch.setattr(time, "time", lambda at=now + later: at)
@@ -351,7 +352,8 @@ def test_a_limit_holds_where_each_call_brings_its_result(archive):
 
 def test_in_one_message_words_find_their_place_and_the_end_can_be_reached(archive):
     lines = [f"row {n}: nothing to see here" for n in range(400)]
-    lines[333], text = "row 333: the vault is blue", "\n".join
+    lines[333] = "row 333: the vault is blue"
+    text = "\n".join
     keep(archive, [said("user", text(lines), id="log"), "Go on."])
 
     def read(**way: Any) -> RecallResult:

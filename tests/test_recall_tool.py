@@ -9,12 +9,12 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
+from compactor_support import Scripted, short
 from conspectus import SummarizationMiddleware, is_summary_message
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.messages.requests import RECALLED, without_recalled
 from conspectus.tokens import TokenMeter
-from engine import Scripted, short
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, recall, results, shown
 
 METER = TokenMeter()
@@ -53,7 +53,8 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
     summary = str(agent.requests[-1][0].content)
     line = next(row for row in summary.split("\n") if PORT in row)
     cited = line.rsplit("[", 1)[1].rstrip("]")
-    first, last = ids(agent)[0], ids(agent)[3]
+    first = ids(agent)[0]
+    last = ids(agent)[3]
     agent.calls = {
         "LOOK": [[recall(id=cited), recall(id=f"[{cited}]"), recall(id=first, until=last)]]
     }
@@ -101,7 +102,9 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
     long = " ".join(f"row-{n:04d}" for n in range(900))
     agent.says(long)
     agent.fill()
-    name, read, start = ids(agent)[0], "", 0
+    name = ids(agent)[0]
+    read = ""
+    start = 0
     for turn in range(200):
         agent.calls = {"LOOK": [[recall(id=name, at=start)]]}
         agent.says("LOOK", asynchronous=turn % 2 == 1)

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
+from compactor_support import SCOPE, Scripted, compacted, new_compactor, short
 from conspectus import (
     Archive,
     Compactor,
@@ -26,7 +27,6 @@ from conspectus import (
     SummarizationMiddleware,
     SummaryError,
 )
-from engine import SCOPE, Scripted, compacted, engine, short
 from redaction_support import MADE, PASSWORD, TOKEN, history, in_the_store, no_secret
 from scripted_models import ScriptedChatModel
 
@@ -37,7 +37,8 @@ def kept_rows(compactor: Compactor) -> list[dict[str, Any]]:
 
 def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_compaction():
     """What says that it is a secret may stand in another message than it does."""
-    bare, number = MADE.password(), "4812"
+    bare = MADE.password()
+    number = "4812"
     call: Any = {"name": "run", "id": "c", "args": {"cmd": ["try", bare], "note": f"\\n{bare}"}}
     messages: list[BaseMessage] = [
         HumanMessage(f"Remember: always use {bare} to log in. Port {number}.", id="u1"),
@@ -47,13 +48,15 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
         AIMessage(f"I keep {bare}.", id="a2"),
         HumanMessage(f"Now {bare} again.", id="u3"),
     ]
-    store, requests, events = InMemoryStore(), list[Any](), list[Any]()
+    store = InMemoryStore()
+    requests = list[Any]()
+    events = list[Any]()
 
     def quoting(request: Any) -> str:
         requests.append(request)
         return f"The user logs in with {bare} ({len(requests)})."  # from somewhere else
 
-    compactor = engine(
+    compactor = new_compactor(
         Scripted(quoting), archive=Archive(store), keep=("messages", 2), redact=True,
         on_event=lambda name, data: events.append((name, dict(data))),
     )  # fmt: skip
@@ -75,7 +78,9 @@ def test_the_notes_so_far_lose_what_a_later_message_tells():
     bare = MADE.password()
     first: list[Any] = [HumanMessage(f"Always use {bare} for staging.", id="u1")]
     first += [AIMessage("Yes.", id="a1"), HumanMessage("Go on.", id="u2")]
-    compactor = engine(Scripted(lambda r: f"They use {bare}."), keep=("messages", 1), redact=True)
+    compactor = new_compactor(
+        Scripted(lambda r: f"They use {bare}."), keep=("messages", 1), redact=True
+    )
     before = compacted(first, compactor, force=True)
     assert bare in before.summary  # nothing says yet what it is
     more = [*before.messages, AIMessage("Done.", id="a2")]
@@ -98,7 +103,9 @@ def test_a_truncated_message_stays_as_it_was_and_its_archived_original_holds_no_
         *[AIMessage(f"step {n}", id=f"s{n}") for n in range(30)],
         HumanMessage("And now?", id="v"),
     ]
-    compactor = engine(window=6_000, trigger=("tokens", 1_000), keep=("messages", 28), redact=True)
+    compactor = new_compactor(
+        window=6_000, trigger=("tokens", 1_000), keep=("messages", 28), redact=True
+    )
     result = compacted(messages, compactor)
     assert (result.clipped, result.redacted) == (1, {"password": 400}), result.reason
     shown = next(m for m in result.messages if m.id == "t")
@@ -113,7 +120,7 @@ def test_a_truncated_message_stays_as_it_was_and_its_archived_original_holds_no_
 def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
     key = MADE.pem(lines=300)
     messages = [HumanMessage(key, id="k"), AIMessage("I have it.", id="a"), HumanMessage("Go.")]
-    compactor = engine(window=2_000, redact=True, keep=("messages", 20))
+    compactor = new_compactor(window=2_000, redact=True, keep=("messages", 20))
     result = compacted(messages, compactor)
     assert result.outcome == "compacted", result.reason
     assert result.tokens_after <= 2_000
@@ -148,7 +155,7 @@ def test_a_name_that_stands_beside_a_value_tells_what_it_is(named, form):
     }[form]
     messages: list[Any] = [HumanMessage("set it", id="u"), AIMessage(id="a", **spoken)]
     messages += [ToolMessage("ok", tool_call_id="c", id="t"), *history()[-2:]]
-    compactor = engine(Scripted(short), keep=("messages", 1), redact=True)
+    compactor = new_compactor(Scripted(short), keep=("messages", 1), redact=True)
     assert compacted(messages, compactor, force=True).redacted["password"] >= 1
     assert not any(one in repr(kept_rows(compactor)) for one in (PASSWORD, "48127731"))
 
@@ -158,7 +165,8 @@ def test_the_middleware_its_hooks_and_the_preview_get_no_secret():
         def __repr__(self) -> str:
             return TOKEN
 
-    events, asked = list[Any](), list[Any]()
+    events = list[Any]()
+    asked = list[Any]()
     messages = history()
     messages[3] = messages[3].model_copy(update={"artifact": Session()})
     own = SummarizationMiddleware(
@@ -186,7 +194,8 @@ def test_short_term_memory_redacts():
 
     messages = [m for m in history() if m.type != "system"]
     reader, node = (ScriptedChatModel(answers=["They deploy."] * 4) for _ in range(2))
-    store, limits = InMemoryStore(), {"max_tokens": 300, "max_summary_tokens": 64, "redact": True}
+    store = InMemoryStore()
+    limits = {"max_tokens": 300, "max_summary_tokens": 64, "redact": True}
     result = summarize_messages(
         messages, running_summary=None, model=reader, archive=Archive(store), thread_id="t",
         **limits,  # type: ignore[arg-type]
@@ -252,7 +261,7 @@ def test_no_listener_record_or_log_is_told_of_a_secret(on_failure, caplog):
     reasons = []
     with caplog.at_level(logging.DEBUG):
         for summarizer in (fail, Own(short), Scripted(fail), Scripted(wordy)):
-            careful = engine(
+            careful = new_compactor(
                 summarizer, redact=True, telemetry=events.append, on_failure=on_failure,
                 on_event=lambda name, data: events.append(dict(data)),
             )  # fmt: skip
@@ -309,7 +318,8 @@ def test_a_summary_of_which_the_redactor_leaves_nothing_is_none():
 @pytest.mark.parametrize(("redactor", "why"), WRONG)
 @pytest.mark.parametrize("archived", [True, False])
 def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, archived):
-    store, asked = InMemoryStore(), list[Any]()
+    store = InMemoryStore()
+    asked = list[Any]()
     scripted = Scripted(lambda request: asked.append(request) or short(request))  # type: ignore[func-returns-value]
     given: dict[str, Any] = {"redact": redactor, "summarizer_timeout": 0.05}
     compactor = Compactor(scripted, archive=Archive(store) if archived else None, **given)

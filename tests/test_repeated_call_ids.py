@@ -215,7 +215,8 @@ def as_anthropic(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a history in Anthropic's form, where results stand with the user's next words."""
     made: list[dict[str, Any]] = []
     for one in history:
-        role, blocks = "user", [{"type": "text", "text": one["content"]}]
+        role = "user"
+        blocks = [{"type": "text", "text": one["content"]}]
         if one["role"] == "tool":
             result = {"type": "tool_result", "tool_use_id": one["tool_call_id"]}
             blocks = [{**result, "content": one["content"]}]
@@ -307,7 +308,8 @@ def test_the_endpoint_archives_or_sends_each_block_of_results(served, joined, na
 
 @pytest.mark.parametrize("naming", ["anew in each turn", "one for all", "by place"])
 def test_results_behind_such_ids_that_a_client_clears_are_not_summarised_again(tmp_path, naming):
-    talk, records = Talk(Random(1)), list[str | None]()
+    talk = Talk(Random(1))
+    records = list[str | None]()
     with before(lambda asked: chat(), tmp_path, window=2_000) as (_, endpoint):
         for _ in range(30):
             talk.add()

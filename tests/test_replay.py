@@ -17,7 +17,8 @@ from histories import tool, user
 
 STEPS = 20
 RULE = "Never push to the branch called main."
-PATH, CODE = "src/core/engine.py", "ZX81Q7"
+PATH = "src/core/engine.py"
+CODE = "ZX81Q7"
 PATH_LINE = f"the wrong value comes out of {PATH} near the end"
 CODE_LINE = f"ticket {CODE} tells more about it than anybody wants"
 TOLD = f"{RULE}\n{PATH_LINE}.\n{CODE_LINE}."

@@ -40,7 +40,9 @@ class Both:
     """An agent that looks at modules, and writes its own summaries."""
 
     def __init__(self, steps: int, notes: Any = FINDINGS) -> None:
-        self.steps, self.notes, self.done = steps, notes, 0
+        self.steps = steps
+        self.notes = notes
+        self.done = 0
 
     def __call__(self, messages: list[BaseMessage]) -> Any:
         if is_summary_call(messages):
@@ -78,7 +80,8 @@ def check_rides(model: ScriptedChatModel, equal: Callable[[Any], Any] = lambda o
     places = rides(model)
     assert places
     for place in places:
-        before, asked = model.calls[place - 1], model.calls[place]
+        before = model.calls[place - 1]
+        asked = model.calls[place]
         assert [equal(m) for m in asked.messages[:-1]] == [equal(m) for m in before.messages]
         assert asked.options == before.options
 
@@ -101,7 +104,8 @@ def test_the_request_is_the_agents_last_one_and_one_instruction(guarded, on_loop
     assert kinds(records) == {"cached"}
     check_rides(model)
     for place in found:
-        before, asked = model.calls[place - 1], model.calls[place]
+        before = model.calls[place - 1]
+        asked = model.calls[place]
         assert isinstance(before.messages[0], SystemMessage)
         assert isinstance(asked.messages[-1], HumanMessage)
         assert asked.options["tools"] == [look]
@@ -260,7 +264,8 @@ def ridden(model: Any, *between: Any) -> Iterator[tuple[dict[str, Any], dict[str
     assert asked
     assert kinds == {"cached"}
     for place in asked:
-        before, after = sent[place - 1], sent[place]
+        before = sent[place - 1]
+        after = sent[place]
         assert {**after, "messages": None} == {**before, "messages": None}
         yield before, after
 
@@ -276,7 +281,8 @@ def test_anthropic_gets_the_same_beginning_and_no_more_than_four_marks(ttl):
     for before, after in ridden(model, AnthropicPromptCachingMiddleware(ttl=ttl)):
         assert [one["name"] for one in after["tools"]] == ["write", "look"]
         # What a user says after results of tools goes into the same message of this provider.
-        own, theirs = after["messages"], before["messages"]
+        own = after["messages"]
+        theirs = before["messages"]
         assert own[: len(theirs) - 1] == theirs[:-1]
         assert len(own) == len(theirs)
         assert blocks(own[-1])[:-1] == blocks(theirs[-1])

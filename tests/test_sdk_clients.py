@@ -25,14 +25,16 @@ from sdk_support import (
     size,
 )
 
-HERE, HI = Scope("local", "s"), [{"role": "user", "content": "hi"}]
+HERE = Scope("local", "s")
+HI = [{"role": "user", "content": "hi"}]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", [Chat, Responses, Messages])
 def test_a_session_of_ten_windows_stays_inside_and_loses_nothing(loop, fitter):
     with FaultServer(script, window=WINDOW) as server:
-        talk, sent = loop(server), list[Any]()
+        talk = loop(server)
+        sent = list[Any]()
 
         def ask() -> list[str]:
             result = fitter.fit(talk.history, model=talk.model, thread_id="s", **talk.beside)

@@ -45,7 +45,8 @@ async def hooked(logger: Any, key: Any, data: dict[str, Any], kind: str) -> Any:
 def test_a_chat_of_ten_windows(fitter):
     import litellm
 
-    logger, history = logger_of(fitter), list[Any]([{"role": "system", "content": PROMPT}])
+    logger = logger_of(fitter)
+    history = list[Any]([{"role": "system", "content": PROMPT}])
     sent: list[Any] = []
 
     async def ask(server: FaultServer) -> Any:
@@ -161,12 +162,14 @@ def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(fitter, tmp_
     config = RunConfig(tracing_disabled=True, call_model_input_filter=session.input_filter)
 
     async def main(server: FaultServer) -> list[Any]:
-        turn, items = 0, list[Any]()
+        turn = 0
+        items = list[Any]()
         async with agent_at(server) as agent:
             while size(items) <= WINDOWS * WINDOW:
                 done = await Runner.run(agent, asking(turn), session=session, run_config=config)
                 assert done.final_output.startswith("It is sound")
-                items, turn = await inner.get_items(), turn + 1
+                items = await inner.get_items()
+                turn = turn + 1
         assert [one["content"] for one in items if one.get("role") == "user"] == [
             asking(one) for one in range(turn)
         ]  # what was summarised is no part of what the session keeps

@@ -26,9 +26,11 @@ from stateful.oracle import text_of
 REDACTOR = SecretRedactor()
 MADE = Made()
 PROVIDERS = provider_secrets(MADE)
-SAID, NONE = said_secrets(MADE), no_secrets(MADE)
+SAID = said_secrets(MADE)
+NONE = no_secrets(MADE)
 MISSED = "known to be missed"  # docs/redaction.md lists what is
-TOKEN, PASSWORD = MADE.alnum(32), "zQ7kW9" + "vT3x"
+TOKEN = MADE.alnum(32)
+PASSWORD = "zQ7kW9" + "vT3x"
 
 
 def redacted(text: str, key: str | None = None) -> str:

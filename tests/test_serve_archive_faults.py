@@ -103,7 +103,8 @@ def test_health_is_not_ok_while_the_archive_takes_nothing(tmp_path, monkeypatch,
         with FAULTS[fault](folder):
             assert status(endpoint, "/readyz") == 503
             statuses = [post(endpoint, PATH, long(f"number {n}")).status_code for n in range(3)]
-            health, told = status(endpoint, "/healthz"), figures(endpoint)
+            health = status(endpoint, "/healthz")
+            told = figures(endpoint)
         assert statuses == [503] * 3
         assert health == 503
         assert told['failures_total{reason="archive"}'] == 3
@@ -160,7 +161,9 @@ def test_a_client_that_left_during_a_summary_is_logged_as_left(
     tmp_path, monkeypatch, caplog, stream
 ):
     caplog.set_level(logging.INFO, "conspectus.serve")
-    began, going, known = threading.Event(), threading.Event(), Archive.put
+    began = threading.Event()
+    going = threading.Event()
+    known = Archive.put
 
     def slow(self: Any, *args: Any, **more: Any) -> Any:
         began.set()

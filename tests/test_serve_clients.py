@@ -56,7 +56,8 @@ def test_ten_windows_go_through_one(loop, tmp_path):
 
 
 def post(endpoint: Serving, history: list[Any], **more: Any) -> httpx.Response:
-    body, key = {"model": "m", "messages": history, **more}, {"authorization": "Bearer k"}
+    body = {"model": "m", "messages": history, **more}
+    key = {"authorization": "Bearer k"}
     return httpx.post(f"{endpoint.openai_url}/chat/completions", json=body, headers=key)
 
 
@@ -64,7 +65,8 @@ def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(t
     history = talk(30)
     more = [*history, {"role": "assistant", "content": "x"}, history[-1]]
     with both(tmp_path / "a.db", alternate_roles="off") as (upstream, endpoint):
-        first, whole = post(endpoint, history[:1]), post(endpoint, history)
+        first = post(endpoint, history[:1])
+        whole = post(endpoint, history)
         again = post(endpoint, more)
         sent = upstream.requests[1].body["messages"]
         assert again.json()["usage"]["prompt_tokens"] == upstream.requests[2].tokens
@@ -97,7 +99,8 @@ def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_pa
 
 def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
     look = {"name": "look", "description": FILLER * 15, "parameters": {"type": "object"}}
-    tools, history = [{"type": "function", "function": look}], talk(0)
+    tools = [{"type": "function", "function": look}]
+    history = talk(0)
     with both(tmp_path / "a.db", lambda request: FILLER) as (upstream, endpoint):
         for _ in range(30):  # what a provider counts may differ from the estimate
             answer = post(endpoint, history, tools=tools)
@@ -127,7 +130,8 @@ def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
 @pytest.mark.parametrize("window", [WINDOW, None])
 def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window):
     plainly = {**DEFAULT_SUMMARIZATION, "keep": {"type": "fraction", "value": 0.5}}
-    config, history = SummarizationConfig.model_validate(plainly), talk(10)
+    config = SummarizationConfig.model_validate(plainly)
+    history = talk(10)
     with (
         FaultServer(["fine", "fine"], window=1_200, count=sent_tokens) as upstream,
         serving(upstream.anthropic_url, tmp_path / "a.db", config, window=window) as endpoint,
@@ -226,10 +230,14 @@ def received(url: str, protocol: str, stream: bool, fault: str) -> tuple[int, st
     """The status, the kind and the bytes of an answer, and whether it came to its end."""
     # Of each model the endpoint learns how much it takes, so that each fault needs one of its own.
     sent = body(protocol, stream, f"{fault}-{protocol}-{stream}")
-    status, kind, got, whole = 0, "", b"", False
+    status = 0
+    kind = ""
+    got = b""
+    whole = False
     try:
         with httpx.stream("POST", url + PATHS[protocol], json=sent) as answer:
-            status, kind = answer.status_code, answer.headers.get("content-type", "")
+            status = answer.status_code
+            kind = answer.headers.get("content-type", "")
             for piece in answer.iter_raw():
                 got += piece
             whole = True

@@ -75,7 +75,8 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
 
 
 def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
-    where, read = list[str](), RequestFitter._read
+    where = list[str]()
+    read = RequestFitter._read
 
     def seen(fitter: RequestFitter, request: Any, **how: Any) -> Any:
         where.append(threading.current_thread().name)

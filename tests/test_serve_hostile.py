@@ -139,10 +139,12 @@ def test_what_is_no_history_goes_through(tmp_path):
     async def provider(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return
-        size, more = 0, True
+        size = 0
+        more = True
         while more:
             message = await receive()
-            size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+            size = size + len(message.get("body", b""))
+            more = message.get("more_body", False)
         said = f"{scope['method']} {scope['raw_path'].decode()}?{scope['query_string'].decode()}"
         await send({"type": "http.response.start", "status": 207, "headers": [(b"x-a", b"b")]})
         await send({"type": "http.response.body", "body": f"{said} {size}".encode()})

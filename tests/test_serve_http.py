@@ -158,7 +158,8 @@ def test_half_a_request_and_then_the_end_is_no_request(tmp_path):
 
 
 def test_a_client_that_leaves_before_the_answer_ends_the_upstreams_work(tmp_path):
-    begun, ended = threading.Event(), threading.Event()
+    begun = threading.Event()
+    ended = threading.Event()
 
     async def thinking(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":

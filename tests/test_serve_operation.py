@@ -79,7 +79,9 @@ def test_a_header_or_a_claim_names_the_tenant_behind_the_operators_token(tmp_pat
 
 
 def test_a_small_request_never_waits_for_summaries(tmp_path, monkeypatch):
-    waiting, going, known = threading.Semaphore(0), threading.Event(), Archive.put
+    waiting = threading.Semaphore(0)
+    going = threading.Event()
+    known = Archive.put
 
     def slow(self: Any, *args: Any, **more: Any) -> Any:
         waiting.release()
@@ -228,7 +230,8 @@ def test_a_wrong_setting_is_told_in_plain_words(tmp_path, given, said):
 
 @pytest.mark.parametrize("section", [{}, {"model_name": "embedded"}, {"enabled": False}])
 def test_a_section_switches_nothing_off_unless_it_says_so(tmp_path, section):
-    file, off = tmp_path / "serve.yaml", "enabled" in section
+    file = tmp_path / "serve.yaml"
+    off = "enabled" in section
     file.write_text(json.dumps({"serve": URL, "summarization": section}))
     config = load_settings(file)[1]
     assert (config.enabled, config.trigger) == (not off, [{"fraction": 0.85}])
@@ -413,7 +416,8 @@ def test_thoughts_behind_new_notes_are_dropped_as_the_provider_allows(
         for _ in range(2):
             got = post(endpoint, "/v1/messages", body, anthropic_beta="one")
             assert (got.status_code, own(got, "compacted")) == (200, "true")
-        first, again = upstream.posts[0], upstream.posts[-1]
+        first = upstream.posts[0]
+        again = upstream.posts[-1]
     assert b'"thinking":"Hm' in first.raw  # the newest turn's thoughts stay with their calls
     assert len(upstream.posts) == tries + 1
     if knows_switch:

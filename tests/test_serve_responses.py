@@ -86,7 +86,8 @@ def sent(upstream: Upstream) -> str:
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_a_response_that_was_deleted_answers_no_more_and_no_chain_through_it(tmp_path, which):
     with providing(tmp_path) as (upstream, _, client):
-        names, before = list[str](), None
+        names = list[str]()
+        before = None
         for text in (SECRET_WORDS, "And then?", "And now?"):
             more: Any = {"previous_response_id": before} if before else {}
             before = client.responses.create(model="m", input=text, **more).id
@@ -122,7 +123,8 @@ def test_a_deletion_that_the_provider_refuses_drops_nothing(tmp_path):
 
 def test_another_process_deletes_what_this_one_remembers(tmp_path):
     with Archive.open(tmp_path / "a.db") as archive:
-        one, other = HeldHistories(archive), HeldHistories(archive)
+        one = HeldHistories(archive)
+        other = HeldHistories(archive)
         one.keep("ann", Held("t"), "a", ["first"])
         held = one.find("ann", "a")
         assert held is not None
@@ -173,7 +175,8 @@ def test_a_response_expires_as_at_its_provider(tmp_path, monkeypatch):
 def test_responses_in_the_background_are_held_and_compacted(tmp_path, stream):
     with providing(tmp_path) as (upstream, _, client):
         before: str | None = None
-        threads, compacted = set[str](), 0
+        threads = set[str]()
+        compacted = 0
         for turn in range(14):
             more: Any = {"previous_response_id": before} if before else {}
             body = {"model": "m", "input": f"Question {turn}. {LONG}", "background": True, **more}

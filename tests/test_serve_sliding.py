@@ -101,8 +101,11 @@ class Talk:
     """A conversation through an endpoint, of which only a part is sent each time."""
 
     def __init__(self, upstream: FaultServer, endpoint: Serving, archive: Path) -> None:
-        self.upstream, self.endpoint, self.archive = upstream, endpoint, archive
-        self.threads, self.records = set[str](), set[str]()
+        self.upstream = upstream
+        self.endpoint = endpoint
+        self.archive = archive
+        self.threads = set[str]()
+        self.records = set[str]()
 
     def run(
         self,
@@ -190,7 +193,8 @@ def test_a_client_that_slides_has_one_history_that_is_compacted_as_the_whole(
 @pytest.mark.parametrize("headers", [{}, NAMED], ids=["found", "named"])
 def test_after_a_restart_the_next_request_goes_on_from_the_notes(tmp_path, headers):
     turns: Turns = []
-    records, threads = set[str](), set[str]()
+    records = set[str]()
+    threads = set[str]()
     for _ in range(8):
         with talking(tmp_path) as talk:
             for _ in range(5):

@@ -47,7 +47,8 @@ def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(ask):
 
 
 def test_conversations_that_begin_alike_part(ask):
-    mine, yours = START, [*START[:2], assistant("Good day.")]
+    mine = START
+    yours = [*START[:2], assistant("Good day.")]
     assert ask(START[:2])[0] == ask(START[:2])[0]
     names = [ask([*one, user("Go on.")])[0] for one in (mine, yours)]
     assert names[0] != names[1]
@@ -117,7 +118,8 @@ CHANGES = [clear_results, drop_thoughts, add_reminders, drop_the_middle]
 @pytest.mark.parametrize(("change", "ids"), zip(CHANGES, ["random", "counted"] * 2, strict=True))
 def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change, ids):
     history: list[Any] = [{"role": "user", "content": "Do the work."}]
-    threads, written = set(), 0
+    threads = set()
+    written = 0
     with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
         for n in range(26):
             name = f"toolu_{uuid.uuid4().hex[:16]}" if ids == "random" else f"t{n}"
@@ -147,7 +149,8 @@ def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change,
 
 def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
     names = [f"{ids}{n}_{place}" for place in range(3)]
-    use, result = {"type": "tool_use", "name": "Read", "input": {}}, {"type": "tool_result"}
+    use = {"type": "tool_use", "name": "Read", "input": {}}
+    result = {"type": "tool_result"}
     texts = {one: f"{one}: word. " + "code; " * 200 for one in names}
     uses = [{**use, "id": one} for one in names]
     results = [{**result, "tool_use_id": one, "content": texts[one]} for one in names]
@@ -158,7 +161,9 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
 def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_it_said_so(
     tmp_path, monkeypatch, headers
 ):
-    noted, history, records = RequestFitter._note_compaction, [user("Do the work.")], []
+    noted = RequestFitter._note_compaction
+    history = [user("Do the work.")]
+    records = []
     history += [one for n in range(26) for one in read(n, f"t{n}")]
     for change, says in ((len, lambda *args: None), (len, noted), (clear_results, noted)):
         change(history)
@@ -176,7 +181,8 @@ def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_old
         return [user(f"Read {n}."), {**assistant(""), "tool_calls": [call]}, result]
 
     with Archive.open("memory:") as archive:
-        originals, scope = OriginalMessages(archive), Scope("ann", "t")
+        originals = OriginalMessages(archive)
+        scope = Scope("ann", "t")
         history = [one for n in range(4) for one in exchange(n)]
         for sent in (history, history[3:]):
             history_sent = fingerprint_history(sent, "chat", TokenMeter())
@@ -196,7 +202,8 @@ def test_calls_of_one_id_in_one_message_are_known_by_their_arguments():
 
 
 def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tmp_path):
-    history, answers = [user("Do the work.")], list[Any]()
+    history = [user("Do the work.")]
+    answers = list[Any]()
 
     def ask(endpoint: Serving) -> None:
         answers.append(post(endpoint, "/v1/messages", {"model": "m", "messages": history}))
@@ -225,7 +232,8 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
 
 
 def test_calls_that_a_client_divides_are_told_once(tmp_path):
-    turns, whole = [read_three(n, "toolu01x") for n in range(14)], [user("Do the work.")]
+    turns = [read_three(n, "toolu01x") for n in range(14)]
+    whole = [user("Do the work.")]
     divided = whole + [
         {**one, "content": one["content"][place : place + 1]}
         for turn in turns
@@ -242,7 +250,8 @@ def test_calls_that_a_client_divides_are_told_once(tmp_path):
 
 
 def test_what_is_left_of_calls_made_together_is_known_whole(tmp_path):
-    history, answers = [user("Do the work.")], list[Any]()
+    history = [user("Do the work.")]
+    answers = list[Any]()
     for numbers in (range(13), range(13, 15)):  # with a restart between them
         with before(lambda asked: message(), tmp_path, window=6_000) as (upstream, endpoint):
             for n in numbers:
@@ -277,7 +286,9 @@ def test_calls_that_are_made_together_begin_no_thread(tmp_path, calls):
 
 
 def test_a_reminder_that_changes_in_what_was_evicted_keeps_the_compactions(ask, tmp_path):
-    said, records, threads = MANY[0]["content"], list[str](), set()
+    said = MANY[0]["content"]
+    records = list[str]()
+    threads = set()
 
     def sent(ask: Any, end: int) -> None:
         reminder = f"<system-reminder>{f'It is {end}. ' * 40}</system-reminder>"
@@ -450,8 +461,11 @@ def test_nothing_of_another_tenant_is_recalled(tmp_path):
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
     with Archive.open("memory:") as archive:
-        given, scope, recall = history(), Scope("ann", "t"), RecallForRequests(512)
-        meter, search = TokenMeter(), partial(search_originals, archive, TokenMeter())
+        given = history()
+        scope = Scope("ann", "t")
+        recall = RecallForRequests(512)
+        meter = TokenMeter()
+        search = partial(search_originals, archive, TokenMeter())
         compactor = Compactor(archive=archive, window=4_000)
         compactor.compact(given, tenant="ann", thread_id="t")
 

@@ -435,7 +435,8 @@ def test_a_window_is_learned_where_an_upstream_cuts_silently(tmp_path):
     def answer(asked: Asked) -> Any:
         return chat(usage={"prompt_tokens": min(size(asked), 4_090)})
 
-    history, seen = talk(), []
+    history = talk()
+    seen = []
     with before(answer, tmp_path, window=None) as (upstream, endpoint):
         for _ in range(4):
             post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
@@ -453,7 +454,8 @@ def test_what_an_upstream_does_not_count_is_no_window(tmp_path, cached):
         counted = 1_500 if cached and len(said) > 9 else METER.messages(texts)
         return chat(usage={"prompt_tokens": counted})
 
-    history, more = talk(1, 1_500), {} if cached else {"reasoning_content": "So. " * 2_000}
+    history = talk(1, 1_500)
+    more = {} if cached else {"reasoning_content": "So. " * 2_000}
     with before(answer, tmp_path, window=None) as (_, endpoint):
         for _ in range(8):
             history += [{**talk(1, 5)[1], **more}, talk(1, 900 if cached else 5)[0]]
@@ -481,7 +483,8 @@ def test_the_error_of_an_upstream_that_is_not_there_names_the_cause(tmp_path):
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl makes a certificate")
 def test_a_private_authority_is_believed_where_it_is_named(tmp_path, monkeypatch):
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    key = tmp_path / "key.pem"
+    cert = tmp_path / "cert.pem"
     line = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     line += ["-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost"]
     line += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]

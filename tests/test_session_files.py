@@ -234,6 +234,7 @@ def blocks(message: Any) -> tuple[str, list[Any]]:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_what_was_said_is_read_once_and_in_order(tmp_path, seed):
-    session, path = made_session(seed), tmp_path / "session.jsonl"
+    session = made_session(seed)
+    path = tmp_path / "session.jsonl"
     path.write_text(session.text(), encoding="utf-8")
     assert [blocks(one) for one in read_history(path).messages] == session.said

@@ -145,7 +145,8 @@ def test_the_templates_have_langmems_slots_and_roles():
     names = [name for name in dir(ours) if name.startswith("DEFAULT_")]
     assert names == [n for n in dir(theirs.summarization) if n.startswith("DEFAULT_")]
     for name in names:
-        expected, found = getattr(theirs.summarization, name), getattr(ours, name)
+        expected = getattr(theirs.summarization, name)
+        found = getattr(ours, name)
         assert set(found.input_variables) == set(expected.input_variables)
         assert set(found.optional_variables) == set(expected.optional_variables)
         assert [type(m) for m in found.messages] == [type(m) for m in expected.messages]

@@ -36,7 +36,8 @@ def originals(archive: Archive, thread: str = "t") -> list[Any]:
 
 
 def test_what_was_summarised_is_archived_and_recalled_over_rounds():
-    archive, running = Archive(InMemoryStore()), None
+    archive = Archive(InMemoryStore())
+    running = None
     messages = talk(30)
     model = numbered()
     for upto in range(5, len(messages) + 1, 4):
@@ -73,7 +74,8 @@ def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived, sends):
     messages = talk(20)
     for n in range(0, len(messages), 2):
         archive = Archive(InMemoryStore()) if archived else None
-        model, running = PlainModel(), None
+        model = PlainModel()
+        running = None
         for upto in range(1, len(messages) + 1, 2):
             found = summarise(messages[:upto], running, archive=archive, model=model)
             running = found.running_summary
@@ -200,7 +202,8 @@ def test_one_key_for_both_replaces_the_history(schema):
 
 def test_a_node_has_langmems_attributes_and_follows_them():
     given: dict[str, Any] = {"model": PlainModel(), "name": "shorten", **LIMITS}
-    node, theirs_node = ours.SummarizationNode(**given), theirs.SummarizationNode(**given)
+    node = ours.SummarizationNode(**given)
+    theirs_node = theirs.SummarizationNode(**given)
     names = [n for n in inspect.signature(theirs.SummarizationNode).parameters if n != "self"]
     for name in names:
         if not name.endswith("_prompt"):

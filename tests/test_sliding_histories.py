@@ -66,7 +66,9 @@ class Caller:
 
     def __init__(self, pick: Pick, *, ids: bool = False, fitter: bool = False) -> None:
         self.archive = Archive.open("memory:")
-        self.pick, self.ids, self.fitter = pick, ids, fitter
+        self.pick = pick
+        self.ids = ids
+        self.fitter = fitter
         self.records = list[str]()
         self.turns: Turns = []
         self.view = list[Any]()
@@ -145,7 +147,8 @@ def test_words_that_were_said_before_are_another_message_in_the_view():
 
 
 def test_a_caller_that_drops_all_that_was_in_view_goes_on():
-    compactor, turns = Compactor(archive="memory:", window=WINDOW), [turn(n) for n in range(60)]
+    compactor = Compactor(archive="memory:", window=WINDOW)
+    turns = [turn(n) for n in range(60)]
     for end in range(1, 21):
         sent = [one for part in turns[:end] for one in part]
         compactor.compact([*sent, user("Go on.")], thread_id="t")

@@ -125,7 +125,9 @@ class Binding:
     """
 
     def __init__(self, calls: int) -> None:
-        self.calls, self.refused, self.answers = calls, 0, 0
+        self.calls = calls
+        self.refused = 0
+        self.answers = 0
 
     def __call__(self, messages: list[BaseMessage]) -> Any:
         for place, message in enumerate(messages):
@@ -153,7 +155,8 @@ class Binding:
 )
 def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, way, calls, caplog):
     """Those of the newest turn stay with their calls at first: most models ask for them there."""
-    model, events = Binding(calls), list[str]()
+    model = Binding(calls)
+    events = list[str]()
     listen: Any = {"on_event": lambda event, data: events.append(event)}
     own = middleware(history=history, alternate_roles="off", **listen)
     bench = Bench(model, own, *([ContextGuard(own, window=20_000)] if guarded else []))

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.checkpoint.memory import InMemorySaver
 
+from compactor_support import Scripted
 from conspectus import Compactor, ContextGuard, StuckError, SummarizationMiddleware
-from engine import Scripted
 from histories import talk
 from odd_counters import COUNTERS
 from scripted_models import ScriptedChatModel

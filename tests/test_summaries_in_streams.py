@@ -105,7 +105,9 @@ def is_ours(message: Any) -> bool:
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 def test_messages_show_the_answers_alone(way, nested):
-    graph, before, shown = graph_of(way, nested=nested), len(summariser.calls), 0
+    graph = graph_of(way, nested=nested)
+    before = len(summariser.calls)
+    shown = 0
     for given, config in turns():
         for _, (message, _) in graph.stream(given, config, stream_mode="messages", subgraphs=True):
             assert not is_ours(message), message
@@ -116,7 +118,8 @@ def test_messages_show_the_answers_alone(way, nested):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_events_show_the_answers_model_alone(way):
-    graph, before = graph_of(way), len(summariser.calls)
+    graph = graph_of(way)
+    before = len(summariser.calls)
 
     async def models() -> list[Any]:
         found = []

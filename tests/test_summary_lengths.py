@@ -70,7 +70,8 @@ class Limited(BaseChatModel):
         limit = min(
             options.get("max_tokens") or self.max_tokens or 9_999, self.window_left or 9_999
         )
-        text, metadata = self.text, {"finish_reason": "stop"}
+        text = self.text
+        metadata = {"finish_reason": "stop"}
         if estimate(text) > limit:
             while estimate(text) > limit:
                 text = text[: len(text) * limit // estimate(text)]

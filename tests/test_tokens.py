@@ -14,12 +14,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
+from compactor_support import compacted, new_compactor
 from conspectus import Compactor, SummarizationMiddleware, short_term
 from conspectus.messages import read_message, read_messages
 from conspectus.tokens import FAMILIES, MAY_BE_LOW, TokenMeter, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from conspectus_sdk import Fitter
-from engine import compacted, engine
 from graph_support import torn, worked
 from histories import user
 from short_term_support import summarise
@@ -75,7 +75,8 @@ def test_no_estimate_is_more_than_five_percent_too_low(script):
 
 def talk(turns: int, share: float) -> list[Any]:
     """A history whose answers report `share` of what is estimated."""
-    meter, messages = TokenMeter(model="gpt-4o"), list[Any]()
+    meter = TokenMeter(model="gpt-4o")
+    messages = list[Any]()
     for turn in range(turns):
         messages.append(HumanMessage(f"t{turn}: " + "Look at the next module, please. " * 20))
         size = int(meter.messages(messages) * share)
@@ -91,7 +92,8 @@ def counts_tools(messages: Any) -> int:
 
 def test_what_a_counter_adds_to_any_list_counts_once():
     counts = counts_tools
-    compactor, view = Compactor(window=2_000, token_counter=counts, archive="memory:"), []
+    compactor = Compactor(window=2_000, token_counter=counts, archive="memory:")
+    view = []
     for n in range(60):
         view += [HumanMessage(f"question {n} " + "word " * 10), AIMessage(f"answer {n}")]
         result = compactor.compact(view, thread_id="t")
@@ -187,7 +189,8 @@ def pdf(pages: int, *, packed: bool = False) -> bytes:
 
 def forms(raw: bytes) -> dict[str, dict[str, Any]]:
     """One PDF as every provider wants it."""
-    data, mime = b64(raw), "application/pdf"
+    data = b64(raw)
+    mime = "application/pdf"
     url = f"data:{mime};base64,{data}"
     source = {"type": "base64", "media_type": mime, "data": data}
     return {
@@ -262,7 +265,7 @@ def test_media_count_by_their_rule_in_a_window():
     assert most < TokenMeter().message(HumanMessage([image])) < most + 60
     files = [{"role": "user", "content": [block]} for block in [*forms(pdf(100)).values()][:3]]
     messages = [turn for file in files for turn in (file, {"role": "assistant", "content": "Yes."})]
-    result = compacted([*messages, user("And now?")], engine(window=200_000))
+    result = compacted([*messages, user("And now?")], new_compactor(window=200_000))
     assert result.outcome == "compacted"
     assert result.tokens_after < 200_000 < result.tokens_before
 
@@ -276,7 +279,8 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path):
     meter = TokenMeter(f"tokenizers:{tmp_path / 'tokenizer.json'}")
     assert meter.text("hello there you") == 3
     assert meter.text("hello \ud800") == 2
-    said, spec = talk(12, 1.9), f"tokenizers:{tmp_path / 'tokenizer.json'}"
+    said = talk(12, 1.9)
+    spec = f"tokenizers:{tmp_path / 'tokenizer.json'}"
     exact = Compactor(token_counter=spec).compact(said, thread_id="t")
     assert exact.tokens_before == meter.messages(said), "an exact count is not corrected"
 
@@ -298,7 +302,8 @@ def strict(messages: Messages) -> int:
 
 
 def test_a_counter_that_takes_legal_histories_only(caplog):
-    whole, near = size(HISTORY), 200
+    whole = size(HISTORY)
+    near = 200
     for trigger, due in ((whole + near, False), (whole - near, True)):
         own = SummarizationMiddleware(
             None, trigger=("tokens", trigger), keep=("messages", 4), token_counter=strict

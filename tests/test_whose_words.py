@@ -58,7 +58,9 @@ class Reminding(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, reminder: Callable[[], HumanMessage], *at: int) -> None:
         super().__init__()
-        self.reminder, self.at, self.steps = reminder, at, 0
+        self.reminder = reminder
+        self.at = at
+        self.steps = 0
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         self.steps += 1
@@ -210,7 +212,8 @@ def test_a_dict_that_is_joined_with_a_reminder_is_the_users(mark):
 @pytest.fixture
 def a_host_of_ones_own():
     """What a test adds to the table is taken out again."""
-    before, rule = list(hosts.CONVENTIONS), hosts._rule
+    before = list(hosts.CONVENTIONS)
+    rule = hosts._rule
     yield
     hosts.CONVENTIONS[:] = before
     hosts._rule = rule

@@ -83,12 +83,15 @@ class FaultServer:
     def __init__(
         self, script: Script, *, window: int | None = None, count: Count | None = None
     ) -> None:
-        self.script, self.window = script, window
+        self.script = script
+        self.window = window
         self.requests: list[Request] = []
         self.refused: list[Request] = []
         self.torn: list[Request] = []
-        self._count, self._place = count or _count, 0
-        self._lock, self.closing = threading.Lock(), threading.Event()
+        self._count = count or _count
+        self._place = 0
+        self._lock = threading.Lock()
+        self.closing = threading.Event()
         self._failures: list[Exception] = []
         self._server = _Http(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -109,7 +112,8 @@ class FaultServer:
     def restart(self, script: Script) -> None:
         """Start another script, and forget all requests and errors so far."""
         with self._lock:
-            self.script, self._place = script, 0
+            self.script = script
+            self._place = 0
             for seen in (self._failures, self.requests, self.refused, self.torn):
                 seen.clear()
 
@@ -128,7 +132,8 @@ class FaultServer:
         self, wire: Wire, body: dict[str, Any], headers: Mapping[str, str]
     ) -> tuple[Request, Answer | HttpError | Broken]:
         """Take a request, and return what answers it."""
-        torn, tokens = tuple(wire.torn(body)), self._count(body)
+        torn = tuple(wire.torn(body))
+        tokens = self._count(body)
         with self._lock:
             made = Request(len(self.requests) + 1, wire.name, body, headers, tokens, torn)
             over = self.window is not None and tokens > self.window
@@ -154,7 +159,8 @@ class FaultServer:
         if callable(script):
             return script(request)
         with self._lock:
-            place, self._place = self._place, self._place + 1
+            place = self._place
+            self._place = self._place + 1
         if place >= len(script):
             raise IndexError(
                 f"the script has {len(script)} replies and this is request {place + 1}; add one, "
@@ -241,7 +247,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(wire, reply, request.number)
             return
         broken = reply if isinstance(reply, Broken) else Broken("", reply)
-        how, answer, seconds = broken.how, broken.answer, broken.seconds
+        how = broken.how
+        answer = broken.answer
+        seconds = broken.seconds
         error = broken.error or faults.unavailable()
         usage = answer.usage or Usage(request.tokens, -(-len(answer.text) // 4))
         made = (answer, request.body, request.number, usage)

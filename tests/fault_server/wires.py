@@ -42,7 +42,8 @@ class Chat:
     incomplete JSON, `torn` finds calls without results and what else is refused.
     """
 
-    name, content = "openai", "choices"
+    name = "openai"
+    content = "choices"
     bad_event = b'data: {"id": "chatcmpl", "choices": [{"index": 0, "delta": {"conte\n\n'
 
     def torn(self, body: Body) -> Iterator[str]:
@@ -117,7 +118,8 @@ class Chat:
 
 
 class Messages:
-    name, content = "anthropic", "content"
+    name = "anthropic"
+    content = "content"
     bad_event = b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
 
     def torn(self, body: Body) -> Iterator[str]:
@@ -172,7 +174,8 @@ class Messages:
 
 
 class Responses:
-    name, content = "responses", "output"
+    name = "responses"
+    content = "output"
     bad_event = (
         b"event: response.output_text.delta\n"
         b'data: {"type": "response.output_text.delta", "delta": "conte\n\n'
@@ -183,9 +186,11 @@ class Responses:
             yield f"Previous response with id '{parent}' not found."
         given = [] if isinstance(body["input"], str) else body["input"]
         items = [one for one in given if one.get("type") != "item_reference"]
-        waiting, seen = dict[tuple[str, str], str](), set[str]()
+        waiting = dict[tuple[str, str], str]()
+        seen = set[str]()
         for place, (item, after) in enumerate(zip(items, [*items[1:], {}], strict=False)):
-            kind, call = str(item.get("type", "message")), str(item.get("call_id") or "")
+            kind = str(item.get("type", "message"))
+            call = str(item.get("call_id") or "")
             behind = str(after.get("type", "message"))
             spoken = kind.removesuffix("_output").replace("_", " ")
             if kind.endswith(("_call", "_call_output")) and not 0 < len(call) <= 64:
@@ -204,7 +209,8 @@ class Responses:
                 or (behind == "message" and after.get("role") != "assistant")
             ):
                 yield f"Item '{item.get('id')}' was provided without its required following item."
-            name, prefix = str(item.get("id") or ""), PREFIXES.get(kind, "")
+            name = str(item.get("id") or "")
+            prefix = PREFIXES.get(kind, "")
             if name in seen:
                 yield f"Duplicate item found with id {name}. Remove duplicate items and try again."
             seen |= {name} if name else set()
@@ -215,7 +221,8 @@ class Responses:
             yield f"No tool output found for {spoken} {call}."
 
     def _wrong_parts(self, item: Body) -> Iterator[str]:
-        content, role = item.get("content"), item.get("role")
+        content = item.get("content")
+        role = item.get("role")
         model = role == "assistant"
         allowed = ("output_text", "refusal") if model else ("input_text", "input_image")
         for part in content if role and isinstance(content, list) else ():
@@ -267,7 +274,8 @@ class Responses:
         inner: list[tuple[str, dict[str, Any]]] = []
         if item["type"] == "function_call":
             begun = {**item, "status": "in_progress", "arguments": ""}
-            kind, arguments = "response.function_call_arguments", item["arguments"]
+            kind = "response.function_call_arguments"
+            arguments = item["arguments"]
             inner = [(f"{kind}.delta", {**at, "delta": piece}) for piece in parts(arguments)]
             done = {**at, "name": item["name"], "arguments": arguments}
             inner.append((f"{kind}.done", done))

@@ -12,7 +12,8 @@ from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, talk
 from langchain_conformance.effect import SETTINGS
 from scripted_models import ScriptedChatModel
 
-AGENT, STREAM = "In an agent", "Streaming"
+AGENT = "In an agent"
+STREAM = "Streaming"
 SUMMARISER = "SummarizationMiddleware.before_model"
 
 
@@ -86,7 +87,8 @@ def _(side: Side) -> Any:
 def _(side: Side) -> Any:
     from langchain_conformance.behaviour import OURS, THEIRS
 
-    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}}
+    saver = InMemorySaver()
+    config = {"configurable": {"thread_id": "t"}}
     other = OURS if side is THEIRS else THEIRS
     for n, one in enumerate([side] * 4 + [other] * 4):
         ask = HumanMessage(f"And part {n}?", id=f"m{n}")

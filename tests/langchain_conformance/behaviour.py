@@ -46,7 +46,8 @@ class Side:
         return self.make(model, **settings).before_model({"messages": list(messages)}, Runtime())
 
 
-THEIRS, OURS = Side(LangChains), Side(Ours, alone={"notes": False})
+THEIRS = Side(LangChains)
+OURS = Side(Ours, alone={"notes": False})
 
 SUMMARY = "- the module was looked at"
 

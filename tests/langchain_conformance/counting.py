@@ -18,7 +18,8 @@ from langchain_conformance.behaviour import (
 )
 from scripted_models import ScriptedChatModel
 
-COUNTER, USAGE = "Token counter", "Reported usage"
+COUNTER = "Token counter"
+USAGE = "Reported usage"
 
 
 class Claude(ScriptedChatModel):
@@ -85,7 +86,8 @@ def scaled(history: list[AnyMessage]) -> Callable[[Side], Any]:
     """The largest trigger, in tokens, that the history still reaches."""
 
     def observe(side: Side) -> Any:
-        low, high = 1, 4000
+        low = 1
+        high = 4000
         while low < high:
             middle = math.ceil((low + high) / 2)
             settings = {"trigger": ("tokens", middle), "keep": ("messages", 2)}

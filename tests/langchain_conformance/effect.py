@@ -10,7 +10,8 @@ from langgraph.runtime import Runtime
 
 from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, kept, talk, work, writer
 
-STATE, CUT = "Effect on the state", "Where the history is cut"
+STATE = "Effect on the state"
+CUT = "Where the history is cut"
 LINE = "Here is a summary of the conversation to date:\n\n"
 SETTINGS: dict[str, Any] = {"trigger": ("messages", 5), "keep": ("messages", 2)}
 
@@ -45,7 +46,8 @@ add(
 @behaviour(STATE, "what is kept are the same objects, unchanged, and so is the list that was given")
 def _(side: Side) -> Any:
     history = talk(7)
-    before, list_before = copy.deepcopy(history), list(history)
+    before = copy.deepcopy(history)
+    list_before = list(history)
     update = side.make(**SETTINGS).before_model({"messages": history}, Runtime())
     same = all(now is then for now, then in zip(update["messages"][2:], history[5:], strict=True))
     return same, history == before, [id(m) for m in history] == [id(m) for m in list_before]
@@ -62,7 +64,8 @@ def rounds(side: Side, count: int, keep: int = 2, trigger: int = 5) -> tuple[lis
     """A talk that grows by one message a step: the states after, and the updates."""
     made = side.make(trigger=("messages", trigger), keep=("messages", keep))
     state: dict[str, Any] = {"messages": []}
-    states, updates = [], []
+    states = []
+    updates = []
     for message in talk(count):
         state["messages"] = [*state["messages"], message]
         update = made.before_model(state, Runtime())

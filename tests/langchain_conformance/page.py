@@ -38,7 +38,8 @@ def outcome(one: Behaviour) -> Outcome:
     """Run a behaviour on both sides, once."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs, ours = one.observe(THEIRS), one.observe(OURS)
+        theirs = one.observe(THEIRS)
+        ours = one.observe(OURS)
     return Outcome(theirs, ours, one.same(theirs, ours))
 
 

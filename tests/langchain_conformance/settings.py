@@ -21,7 +21,8 @@ from langchain_conformance.behaviour import (
     writer,
 )
 
-TRIGGER, KEEP = "Trigger", "Keep"
+TRIGGER = "Trigger"
+KEEP = "Keep"
 STRICT = (
     "a number of tokens or messages is a whole number in both forms, as LangChain's own dict form "
     "has it"

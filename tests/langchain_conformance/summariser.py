@@ -15,7 +15,9 @@ from langchain_conformance.behaviour import SUMMARY, Raised, Side, add, behaviou
 from langchain_conformance.effect import LINE, SETTINGS
 from scripted_models import ScriptedChatModel
 
-WHO, READS, FAILS = "Who summarises", "What the summariser reads", "When the summariser fails"
+WHO = "Who summarises"
+READS = "What the summariser reads"
+FAILS = "When the summariser fails"
 READ_ALL = "nothing leaves before a summariser has read it whole"
 KEEPS = (
     "the history stays while it fits the window, and the summary is asked for again when it has "
@@ -56,7 +58,8 @@ def _(side: Side) -> Any:
 
 @behaviour(WHO, "`summarizer`, a model: `model` is not called")
 def _(side: Side) -> Any:
-    model, other = scripted("- by the model"), scripted("- by the other")
+    model = scripted("- by the model")
+    other = scripted("- by the other")
     update = side.step(talk(7), model, summarizer=other, **alone(side))
     return said(update), len(model.calls), len(other.calls)
 

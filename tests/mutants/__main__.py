@@ -90,7 +90,9 @@ def main(given: Sequence[str] | None = None) -> int:
     # Without a defect each test passes, or it would prove nothing when it fails.
     tests = sorted({one.test for one in chosen})
     jobs = [(None, test) for test in tests] + [(one, one.test) for one in chosen]
-    planted, noticed, unsound = Counter[int](), Counter[int](), 0
+    planted = Counter[int]()
+    noticed = Counter[int]()
+    unsound = 0
     for defect, test, verdict, said in run_all(jobs, max(1, asked.workers)):
         if defect is None:
             if verdict != "passed":
@@ -122,7 +124,8 @@ def run_all(
     jobs: Sequence[tuple[Defect | None, str]], workers: int
 ) -> Iterator[tuple[Defect | None, str, str, str]]:
     """Run tests against the package with a defect in it, or as it is; several at once."""
-    waiting, running = list(jobs)[::-1], dict[int, tuple[Defect | None, str, Path, float]]()
+    waiting = list(jobs)[::-1]
+    running = dict[int, tuple[Defect | None, str, Path, float]]()
     try:
         while waiting or running:
             while waiting and len(running) < workers:

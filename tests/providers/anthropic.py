@@ -50,7 +50,9 @@ def _found(maker: Maker, use: dict[str, Any]) -> list[Any]:
             "type": "code_execution_result", "stdout": maker.text(), "stderr": "",
             "return_code": 0, "content": [],
         }  # fmt: skip
-        kind, content, said = "code_execution_tool_result", output, {}
+        kind = "code_execution_tool_result"
+        content = output
+        said = {}
     else:
         kind = "web_search_tool_result"
         content = [  # type: ignore[assignment]
@@ -117,7 +119,8 @@ def _tools(maker: Maker) -> None:
 
 def _search(maker: Maker) -> None:
     """The server's tool and one of the caller's in one answer."""
-    server, use = _server(maker, maker.one("web_search", "code_execution")), _use(maker)
+    server = _server(maker, maker.one("web_search", "code_execution"))
+    use = _use(maker)
     own = server["name"] == "code_execution"
     blocks = [*_thoughts(maker), server, *_found(maker, server), use]
     maker.say(_answer(maker, blocks, "tool_use", container=own))
@@ -205,7 +208,9 @@ def refuses(payload: dict[str, Any], whole: dict[str, Any]) -> list[str]:
     originals = {dumped(block) for _, blocks in _turns(whole) for block in blocks}
     if not turns or turns[0][0] != "user":
         wrong.append("the first message is no user's")
-    uses, programs, open_programs = set[str](), dict[str, int](), set[str]()
+    uses = set[str]()
+    programs = dict[str, int]()
+    open_programs = set[str]()
     for place, (role, blocks) in enumerate(turns):
         after = turns[place + 1] if place + 1 < len(turns) else None
         if not blocks:

@@ -74,7 +74,8 @@ def refuses(rows: list[Any], whole: list[Any]) -> list[str]:
     originals = {dumped(block) for row in whole for block in row["content"]}
     waiting: list[str] = []
     for place, row in enumerate(rows):
-        blocks, role = row["content"], row["role"]
+        blocks = row["content"]
+        role = row["role"]
         if role != ("user", "assistant")[place % 2]:
             wrong.append(f"{place}: roles do not alternate")
         if not blocks:

@@ -71,9 +71,11 @@ def request(messages: Sequence[Any]) -> list[Any]:
 def refuses(contents: list[Any], whole: list[Any]) -> list[str]:
     wrong: list[str] = []
     originals = {dumped(part) for content in whole for part in content["parts"]}
-    waiting, before = 0, ""
+    waiting = 0
+    before = ""
     for place, content in enumerate(contents):
-        role, parts = content["role"], content.get("parts") or []
+        role = content["role"]
+        parts = content.get("parts") or []
         calls = [part for part in parts if "function_call" in part]
         results = [part for part in parts if "function_response" in part]
         if not parts:
@@ -95,7 +97,8 @@ def refuses(contents: list[Any], whole: list[Any]) -> list[str]:
                 dummy = part.get("thought_signature") == "skip_thought_signature_validator"
                 if not dummy:
                     wrong.append(f"{place}: a part with a signature was changed")
-        waiting, before = len(calls), role
+        waiting = len(calls)
+        before = role
     if waiting:
         wrong.append("the last calls have no result")
     return wrong

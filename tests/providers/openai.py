@@ -221,7 +221,8 @@ def _message(maker: Maker) -> dict[str, Any]:
 
 
 def _item(maker: Maker, call: dict[str, Any]) -> dict[str, Any]:
-    kind, name = call["type"], {"call_id": call.get("call_id")}
+    kind = call["type"]
+    name = {"call_id": call.get("call_id")}
     if kind in ("function_call", "custom_tool_call"):
         return {"type": f"{kind}_output", **name, "output": maker.text()}
     if kind == "computer_call":
@@ -253,9 +254,11 @@ def refuses_responses(items: list[Any], whole: list[Any]) -> list[str]:
     originals = {dumped(item) for item in whole}
     follows = _following(whole)
     open_calls: dict[str, str] = {}
-    approvals, seen = set[str](), set[str]()
+    approvals = set[str]()
+    seen = set[str]()
     for place, item in enumerate(items):
-        kind, name = item.get("type", "message"), item.get("id")
+        kind = item.get("type", "message")
+        name = item.get("id")
         if kind not in (*FREE, *SHORTENED) and dumped(item) not in originals:
             wrong.append(f"{place}: {kind} was changed")
         if name and not kind.endswith("_output"):

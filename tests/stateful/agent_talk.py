@@ -60,7 +60,8 @@ class AgentTalk(World):
 
     def goes_on_from(self, config: Any) -> None:
         """From a place that was made by hand: no look has told yet what it can be held against."""
-        self.at.tip, self.at.back = Tip(config, list(self.at.whole), Counter()), False
+        self.at.tip = Tip(config, list(self.at.whole), Counter())
+        self.at.back = False
 
     @rule(
         text=WRITTEN,
@@ -153,7 +154,8 @@ class AgentTalk(World):
         if not self.at.tips:
             return
         self.at.tip = self.at.tips[which % len(self.at.tips)]
-        self.at.whole, self.at.back = list(self.at.tip.whole), True
+        self.at.whole = list(self.at.tip.whole)
+        self.at.back = True
         self.user_says(self.text("Look the other way."), ["ab"] * calls, on_a_loop)
 
     @rule(place=st.integers(0, 1_000), text=WRITTEN)

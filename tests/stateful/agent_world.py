@@ -60,7 +60,8 @@ class AgentWorld(AgentTalk):
 
     settings_of: Mapping[str, Any] = {}
     steps = 6
-    form, named = "langchain", True
+    form = "langchain"
+    named = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +81,8 @@ class AgentWorld(AgentTalk):
     )
     def begins(self, settings: dict[str, Any], guard: bool, kind: str) -> None:
         self.settings = {**settings, **self.settings_of}
-        self.guarded, self.kind = guard, kind
+        self.guarded = guard
+        self.kind = kind
         self.builds()
         self.ready = True
 
@@ -152,11 +154,14 @@ class AgentWorld(AgentTalk):
         at = self.at
         start = at.tip.config if at.tip is not None else self.config
         config = {**start, "recursion_limit": 60}
-        read, prompts = len(self.moods.readings), len(self.moods.prompts)
-        failed, records = self.store.failed, self.store.held("records")
+        read = len(self.moods.readings)
+        prompts = len(self.moods.prompts)
+        failed = self.store.failed
+        records = self.store.held("records")
         drafts = self.store.held("drafts")
         head = self.head(at.tip.config) if at.tip is not None else None
-        back, reach = at.back, at.tip.reach if at.tip is not None else Counter()
+        back = at.back
+        reach = at.tip.reach if at.tip is not None else Counter()
         self.asked = []
         answer = self.run_graph(given, config, on_a_loop, how)
         self.trouble = self.store.failed > failed
@@ -222,7 +227,8 @@ class AgentWorld(AgentTalk):
         held = state.values.get("_conspectus") or {}
         if not held.get("head"):
             return [], 0, "", ""
-        archive, scope = Archive(self.store), self.scope(held)
+        archive = Archive(self.store)
+        scope = self.scope(held)
         chain = run(archive.call_either_way(archive.chain_at, scope, held["head"]))
         assert chain, "the record in force is not in the archive"
         gone = {key for record in chain for key in record.covers}
@@ -234,8 +240,10 @@ class AgentWorld(AgentTalk):
 
     def all_kept(self, state: Any) -> list[Any]:
         """Every original of this thread in the archive, of whatever branch."""
-        tenant, name = self.at.name[0], "/".join(self.at.name)
-        archive, scope = Archive(self.store), scope_of(state.values, name, tenant)
+        tenant = self.at.name[0]
+        name = "/".join(self.at.name)
+        archive = Archive(self.store)
+        scope = scope_of(state.values, name, tenant)
         keys = [key for record in archive.records(scope) for key in record.covers]
         keys += [clip.key for record in archive.records(scope) for clip in record.clips]
         return [one.message for one in archive.get(scope, list(dict.fromkeys(keys)))]

@@ -130,7 +130,8 @@ class Talk(World):
     @rule(turns=st.integers(2, 8), size=st.sampled_from([3, 30, 120]))
     def the_talk_goes_on(self, turns: int, size: int) -> None:
         for _ in range(turns):
-            asked, said = self.text("why " * size), self.text("because " * size)
+            asked = self.text("why " * size)
+            said = self.text("because " * size)
             self.say(speaking(self.form, "user", asked, name=self.name()))
             self.say(speaking(self.form, "assistant", said, name=self.name()))
 

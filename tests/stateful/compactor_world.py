@@ -70,7 +70,8 @@ class CompactorWorld(Talk):
     ) -> None:
         named, broken, archived = ways
         self.form = form if form in self.forms else self.forms[0]
-        self.named, self.broken = named, broken and self.broken_too
+        self.named = named
+        self.broken = broken and self.broken_too
         self.has_archive = archived > 0 or not self.archives
         self.settings = {**settings, **self.settings_of}
         self.kind = summarizer.draw(st.sampled_from(self.summarizer_kinds))
@@ -82,7 +83,8 @@ class CompactorWorld(Talk):
         settings = dict(self.settings)
         if settings["window"] is None and settings["trigger"] is None:
             settings["trigger"] = ("messages", 10)
-        keep, trigger = settings["keep"], settings["trigger"]
+        keep = settings["keep"]
+        trigger = settings["trigger"]
         if isinstance(trigger, tuple) and trigger[0] == keep[0] and keep[1] >= trigger[1]:
             settings["keep"] = (keep[0], max(1, trigger[1] // 2))
         if isinstance(trigger, dict) and keep[1] >= trigger.get(keep[0], 10**9):
@@ -145,7 +147,8 @@ class CompactorWorld(Talk):
         at.whole[place] = new
         shown = [n for n, message in enumerate(at.view) if message is old]
         if place < at.seen:
-            at.same, at.quiet = False, False
+            at.same = False
+            at.quiet = False
             at.back = None
             if len(shown) == 1 and not at.whole_only:
                 at.view = [new if message is old else message for message in at.view]
@@ -159,9 +162,14 @@ class CompactorWorld(Talk):
         if not at.moments:
             return
         moment = at.moments[which % len(at.moments)]
-        at.whole, at.view = list(moment.whole), list(moment.view)
-        at.seen, at.back, at.same, at.whole_only = len(moment.whole), moment, False, False
-        at.pending, at.quiet = [], False
+        at.whole = list(moment.whole)
+        at.view = list(moment.view)
+        at.seen = len(moment.whole)
+        at.back = moment
+        at.same = False
+        at.whole_only = False
+        at.pending = []
+        at.quiet = False
         if further:
             self.the_talk_goes_on(2, 30)
         self.look(*how)
@@ -183,7 +191,10 @@ class CompactorWorld(Talk):
         del at.whole[left:]
         at.pending = []
         if len(at.whole) < at.seen:
-            at.same, at.whole_only, at.back, at.quiet = False, True, None, False
+            at.same = False
+            at.whole_only = True
+            at.back = None
+            at.quiet = False
 
     # Looks
 
@@ -223,9 +234,11 @@ class CompactorWorld(Talk):
         at = self.at
         messages = self.sends(whole)
         before = [plain(message) for message in messages]
-        records, head = self.store.held("records"), self.in_force()
+        records = self.store.held("records")
+        head = self.in_force()
         drafts = self.store.held("drafts")
-        read, prompted = len(self.moods.readings), len(self.moods.prompts)
+        read = len(self.moods.readings)
+        prompted = len(self.moods.prompts)
         failed = self.store.failed
         sees_same = at.same and not at.whole_only
         unchanged = None
@@ -264,14 +277,21 @@ class CompactorWorld(Talk):
             look.numbers = (answer.tokens_after, answer.needed)
             look.committed = answer.record is not None
             look.failed = look.failed or answer.failed is not None
-            look.summary, look.archived = answer.summary, answer.archived
+            look.summary = answer.summary
+            look.archived = answer.archived
         if self.archive is not None:
             self.reached(look)
-        self.sent, self.answer = messages, answer
+        self.sent = messages
+        self.answer = answer
         self.judge(look)
         if error is None:
-            at.view, at.seen, at.same, at.whole_only = look.shown, len(at.whole), True, False
-            at.back, at.quiet = None, not look.trouble  # what the archive refused is tried again
+            at.view = look.shown
+            at.seen = len(at.whole)
+            at.same = True
+            at.whole_only = False
+            # what the archive refused is tried again
+            at.back = None
+            at.quiet = not look.trouble
             if not look.failed:  # what failed may be made good by whoever comes back to it
                 reach = counted(look.reach or [])
                 at.moments.append(Moment(list(at.whole), list(at.view), reach))

@@ -144,7 +144,9 @@ def unanswered(messages: Sequence[Any]) -> list[Any]:
 def split(shown: Sequence[Any], whole: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
     """What is shown, as summaries, messages that were said, and others: clips, if all is well."""
     left = Counter(plain(message) for message in whole)
-    summaries, own, others = [], [], []
+    summaries = []
+    own = []
+    others = []
     for message in shown:
         text = plain(message)
         if left[text] > 0:

@@ -21,7 +21,8 @@ class TroubledStore(InMemoryStore):
 
     def fails(self, after: int, times: int) -> None:
         """Be in trouble: after so many operations, for so many."""
-        self.fine, self.failing = after, times
+        self.fine = after
+        self.failing = times
 
     def recovers(self) -> None:
         """Be in no trouble any more."""

@@ -28,7 +28,8 @@ class Twins:
 
     def has_twin(self, *other: Any) -> None:
         """Give the second its parts."""
-        self.mine, self.other = tuple(getattr(self, name) for name in self.parts), other
+        self.mine = tuple(getattr(self, name) for name in self.parts)
+        self.other = other
 
     def swap(self) -> None:
         mine = getattr(self, self.parts[0]) is self.mine[0]
@@ -82,11 +83,13 @@ class TwinWorld(Twins, CompactorWorld):
         return messages
 
     def tried(self, messages: list[Any], force: bool, on_a_loop: bool) -> Any:
-        first, second = self.mine, self.other
+        first = self.mine
+        second = self.other
         self.alike()
         marks = [len(world[2]) for world in (first, second)]
         self.swap()
-        real, self.compactor = self.compactor, self.second
+        real = self.compactor
+        self.compactor = self.second
         two = super().tried(self.given_to_second(messages), force, self.second_on_a_loop(on_a_loop))
         self.compactor = real
         self.swap()
@@ -136,12 +139,15 @@ class TwinAgents(Twins, AgentWorld):
         return now
 
     def run_graph(self, given: Any, config: Any, on_a_loop: bool, how: Any) -> Any:
-        script, whole, planted = list(self.script), list(self.at.whole), self.planted
+        script = list(self.script)
+        whole = list(self.at.whole)
+        planted = self.planted
         self.alike()
         heads = self.mine[1].held("records"), self.other[1].held("records")
         assert set(heads[0]) == set(heads[1])
         self.swap()
-        first, self.graph = self.graph, self.second
+        first = self.graph
+        self.graph = self.second
         loop = self.second_on_a_loop(on_a_loop)
         copied = given and {"messages": [m.model_copy() for m in given["messages"]]}
         two = super().run_graph(copied, self.placed(config), loop, how)
@@ -149,8 +155,11 @@ class TwinAgents(Twins, AgentWorld):
         after = self.graph.get_state(self.config)
         self.graph = first
         self.swap()
-        sent, self.asked = self.asked, []
-        self.script, self.at.whole, self.planted = script, whole, planted
+        sent = self.asked
+        self.asked = []
+        self.script = script
+        self.at.whole = whole
+        self.planted = planted
         one = super().run_graph(given, config, on_a_loop, how)
         now = first.get_state(self.config)
         self.places[str(now.config["configurable"].get("checkpoint_id"))] = after.config

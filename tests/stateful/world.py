@@ -18,7 +18,8 @@ class World(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        self.moods, self.store = Moods(), TroubledStore()
+        self.moods = Moods()
+        self.store = TroubledStore()
         self.stack.enter_context(embedded_is_heard(lambda: self.moods.readings))
         self.loop = self.stack.enter_context(asyncio.Runner())
 

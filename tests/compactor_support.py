@@ -46,7 +46,9 @@ class Faulty(InMemoryStore):
 
     def __init__(self, *, fail: Iterable[str] = (), forget: Iterable[str] = ()) -> None:
         super().__init__()
-        self.fail, self.forget, self.drafts = set(fail), set(forget), list[str]()
+        self.fail = set(fail)
+        self.forget = set(forget)
+        self.drafts = list[str]()
         self.error: Exception = sqlite3.OperationalError("database or disk is full")
 
     def batch(self, ops: Any) -> Any:
@@ -64,7 +66,7 @@ def short(request: SummaryRequest) -> str:
     return f"- {len(request.entries)} messages about the task [x]"
 
 
-def engine(summarizer: Any = None, **more: Any) -> Compactor:
+def new_compactor(summarizer: Any = None, **more: Any) -> Compactor:
     more.setdefault("archive", Archive(InMemoryStore()))
     more.setdefault("alternate_roles", "off")  # each message stays the caller's own object
     return Compactor(summarizer, **more)
