@@ -17,8 +17,9 @@ from conspectus.messages.framing import as_notes, says_again, summary_name, summ
 from conspectus.messages.message import sendable
 from conspectus.messages.shortening import clip
 from conspectus.notes.reading import read_segment
-from conspectus.recall.layout import Hit, Packing
-from conspectus.recall.words import names_of, query_of
+from conspectus.recall.hits import Hit
+from conspectus.recall.packing import Packing
+from conspectus.recall.query_terms import exact_phrases, weighted_terms
 from conspectus.tokens import TokenMeter
 from conspectus_secrets import SecretRedactor
 
@@ -45,11 +46,11 @@ def index(text: str) -> None:
 
 def ask(text: str) -> None:
     """Read a question, and show a found message."""
-    query_of(text)
-    names_of(text)
+    weighted_terms(text)
+    exact_phrases(text)
     hit = Hit("m1", "m1", "k", "user", None, None, text, whole=len(text))
     packing = Packing(2_000, METER.text)
-    packing.offer(hit)
+    packing.offer_found(hit)
     packing.result()
 
 

@@ -147,7 +147,9 @@ def test_the_id_of_a_call_names_its_results_too(archive):
         assert ids(recall(archive, id=name)) == expected
 
 
-@pytest.mark.parametrize("name", ["nothing", "", "*", "' OR 1=1", "\udc00", "0" * 8])
+@pytest.mark.parametrize(
+    "name", ["nothing", "", "*", "' OR 1=1", "\udc00", "0" * 8, f"q1/{'9' * 5_000}"]
+)
 def test_an_unknown_id_is_not_found_and_one_that_is_gone_is_said_to_be(archive, entries, name):
     with pytest.raises(NotFoundError, match="no archived message"):
         recall(archive, id=name)
@@ -187,7 +189,7 @@ def test_no_message_of_a_range_takes_the_room_of_the_others(archive):
     keep(archive, said, scope)
     result = recall(archive, scope, tokens=400, range=("m0", "m7"))
     assert ids(result) == [f"m{n}" for n in range(8)]
-    assert result.hits[1].short
+    assert result.hits[1].is_part
     assert result.tokens > 300
 
 
@@ -326,7 +328,7 @@ def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
 def test_a_query_looks_in_a_range_alone(archive):
     keys = [one.key for one in keep(archive, [f"Build {n} is red: disk {n}." for n in range(30)])]
     result = recall(archive, query="why is the build red", range=(keys[10], keys[14]))
-    assert sorted(hit.place for hit in result.hits) == [10, 11, 12, 13, 14]
+    assert sorted(hit.position for hit in result.hits) == [10, 11, 12, 13, 14]
     assert recall(archive, query="zebra", range=(keys[1], keys[2])).text == ""
 
 
@@ -347,7 +349,8 @@ def test_a_limit_holds_where_each_call_brings_its_result(archive):
         messages += [AIMessage("", id=f"a{n}", tool_calls=[call])]
         messages += [ToolMessage(f"tax file {n}", tool_call_id=f"c{n}", id=f"t{n}")]
     keep(archive, messages)
-    assert len(recall(archive, query="look tax", most=3).hits) <= 4, "and a result of the last"
+    hits = recall(archive, query="look tax", max_messages=3).hits
+    assert len(hits) <= 4, "and a result of the last"
 
 
 def test_in_one_message_words_find_their_place_and_the_end_can_be_reached(archive):
@@ -377,6 +380,13 @@ def test_of_a_text_in_chinese_a_passage_is_shown_where_the_whole_has_no_room(arc
         talk += [said("user", f"请读 f{n}.txt"), said("assistant", whole)]
     keep(archive, [*talk, "谢谢"])
     assert "5003" in recall(archive, query="f3.txt 里的端口是多少？", tokens=600, count=len).text
+
+
+def test_a_passage_of_one_message_shows_the_place_of_that_message(archive):
+    entries = keep(archive, ["Good morning.", "The vault is blue.", "Thanks."])
+    result = recall(archive, id=entries[1].key, query="vault")
+    assert [hit.position for hit in result.hits] == [1]
+    assert result.text.startswith(f"[{entries[1].cite} #2 user]")
 
 
 def test_a_call_of_several_in_one_message_has_a_name(archive):

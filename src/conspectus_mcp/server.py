@@ -26,7 +26,7 @@ from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoun
 from conspectus.messages.framing import recalled_text
 from conspectus.messages.message import sendable
 from conspectus.recall import RecallResult, recall_flow
-from conspectus.recall.layout import label
+from conspectus.recall.hits import label
 from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import ONLY_CLIENT, Grant, digest, handle_of
 
@@ -157,7 +157,7 @@ class _Tools:
                 scope = replace(scope, session=session)
                 try:
                     result = self._recall(
-                        archive, scope, query=query, most=limit, tokens=tokens_each
+                        archive, scope, query=query, max_messages=limit, tokens=tokens_each
                     )
                 except ArchiveError as error:  # what is sound elsewhere is given all the same
                     problem = f"\n({sendable(str(error))})"

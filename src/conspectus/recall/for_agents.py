@@ -11,8 +11,8 @@ from conspectus.core.records import Chain
 from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoundError
 from conspectus.messages.framing import recalled_text
 from conspectus.recall.flow import recall_flow
-from conspectus.recall.layout import RecallResult
-from conspectus.recall.words import query_of, stem, words_of
+from conspectus.recall.packing import RecallResult
+from conspectus.recall.query_terms import all_terms, stem, weighted_terms
 
 TOOL = "recall"
 ABOUT_TOOL = """\
@@ -31,10 +31,10 @@ ABOUT = {
 }
 """Descriptions of the tool's arguments for the model."""
 
-COMMON = 2
-"""Words that a message shares with a turn on the same subject; fewer if the turn has fewer."""
+LEAST_TERMS_HELD = 2
+"""Terms of a user's message that what is shown unasked must hold; all if it has fewer."""
 
-COURTESIES = words_of(
+COURTESIES = all_terms(
     """
 thanks thank okay ok yep yeah sure right go going on ahead continue proceed next more again now
 well good great nice fine perfect excellent cool awesome hello hi hey bye morning sorry let lets
@@ -47,7 +47,7 @@ merci oui non bien parfait bonjour salut continue vas-y d'accord s'il te vous pl
 네 예 고마워요 감사합니다 계속 해주세요 좋아요 안녕하세요
 """
 )
-"""Words that continue a conversation and carry no subject."""
+"""Terms of messages that continue a conversation and name no subject."""
 
 
 async def unasked_flow(
@@ -60,20 +60,36 @@ async def unasked_flow(
     tokens: int,
     count: Callable[[str], int],
 ) -> RecallResult | None:
-    """Return the originals that a user's message needs, or None.
+    """Return the originals that a user's message needs, or None if it needs none.
 
-    `own` holds ids of the user's messages, which are not shown.
+    They are shown without being asked for, so they must hold several terms of the message, apart
+    from courtesies; one with a digit, as it is a name, counts twice.
+
+    Args:
+        archive: where the originals are.
+        scope: whose they are.
+        chain: the records whose originals may be found.
+        query: the user's message.
+        own: ids of the user's messages, which are not shown.
+        tokens: that the text takes at most.
+        count: counts the tokens of a text.
+
+    Raises:
+        ArchiveError: the archive cannot be read.
     """
-    wanted = query_of(SYMBOLS.sub("", query)).keys() - COURTESIES
-    if not wanted:
+    terms = weighted_terms(SYMBOLS.sub("", query)).keys() - COURTESIES
+    if not terms:
         return None
     result = await recall_flow(
         archive, scope, chain, query=query, tokens=tokens, without=own, cited=False, count=count
     )
-    said = words_of("\n".join(hit.text for hit in result.hits))
-    held = [word for word in wanted if any(one.startswith(stem(word)) for one in said)]
-    held += [word for word in held if any(map(str.isdigit, word))]  # a number is a name
-    return result if len(held) >= min(COMMON, len(wanted)) else None
+    shown_terms = all_terms("\n".join(hit.text for hit in result.hits))
+    terms_held = 0
+    for term in terms:
+        beginning = stem(term)
+        if any(shown.startswith(beginning) for shown in shown_terms):
+            terms_held += 2 if any(map(str.isdigit, term)) else 1
+    return result if terms_held >= min(LEAST_TERMS_HELD, len(terms)) else None
 
 
 async def answer_flow(
@@ -89,10 +105,22 @@ async def answer_flow(
     tokens: int,
     count: Callable[[str], int],
 ) -> str:
-    """Return the answer of the tool, in at most `tokens`, its frame included.
+    """Return the answer of the tool.
 
-    `query`, `id`, `until` and `at` are the model's arguments; see `ABOUT`. An `InputError` tells
-    the model why nothing can be recalled so; of an id among those `in_view`, that it is there.
+    Args:
+        archive: where the originals are.
+        scope: whose they are.
+        chain: the records whose originals may be found.
+        query: the model's argument, as are `id`, `until` and `at`; see `ABOUT`.
+        id: of a message.
+        until: of the last message of a range.
+        at: characters to skip.
+        in_view: ids of messages that the model still sees.
+        tokens: that the answer takes at most, its frame included.
+        count: counts the tokens of a text.
+
+    Raises:
+        InputError: tells the model why nothing can be recalled so.
     """
     if until and not id:
         raise InputError("Give id together with until: the first and the last message.")

@@ -1,0 +1,203 @@
+"""What the index of words knows of the messages of one chain, read as far as a query needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, cast
+
+from conspectus._bounded_cache import BoundedCache
+from conspectus.archive.store import Archive
+from conspectus.archive.stores import SearchIndex
+from conspectus.archive.values import Scope, SearchRow, manifest
+from conspectus.core.records import Chain
+
+Act = Literal["s", "c", "r", "x"]
+"""What a message does: it speaks, calls tools, holds results, or repeats what was recalled."""
+
+POSITIONS_BEFORE = 6  # of a message, among which it finds messages to borrow terms from
+POSITIONS_AFTER = 4
+MAX_LENDERS_BEFORE = 5  # messages from which one borrows
+MAX_LENDERS_AFTER: Mapping[Act, int] = {"s": 2, "c": 4, "r": 0, "x": 0}
+"""By what the borrowing message does: a result is told by what came before it alone."""
+
+DECAY_BEFORE = 0.7
+WEIGHT_BEFORE = tuple(DECAY_BEFORE**step for step in range(1, MAX_LENDERS_BEFORE + 1))
+WEIGHT_AFTER = (0.3, 0.1, 0.1, 0.1)
+"""Weight of a borrowed term, by how many lenders stand nearer on the same side. A term of the
+message itself weighs 1."""
+
+CACHED_CHAINS = 64
+CACHED_KEYS = 500_000
+
+
+class Order(NamedTuple):
+    """The keys of all messages of a chain in their order, and the position of each."""
+
+    keys: Sequence[str]
+    positions: Mapping[str, int]
+
+
+_orders: BoundedCache[str, Order] = BoundedCache(
+    CACHED_CHAINS, CACHED_KEYS, lambda order: len(order.keys)
+)
+"""By the id of a chain's newest record, a hash of all that the chain covers."""
+
+
+class IndexedMessage:
+    """One message as the index knows it.
+
+    Attributes:
+        key: of the original.
+        id: that its caller gave it; empty for none.
+        act: what it does.
+        is_question: it ends in a question.
+        is_users: the user said it.
+        links: the ids of the calls that it answers, or that it makes.
+        passages: the numbers of its passages, by which the index names them; none if it only
+            repeats what was recalled.
+        words_per_passage: on average.
+        first_passage_of_call: the number of the passage in which each of its calls begins, by the
+            call's id.
+        lent_passages: those from which its neighbours borrow terms: its first one, and of calls
+            the first of each. A long text of a speaker is about everything around it, and lends
+            nothing.
+    """
+
+    __slots__ = (
+        "act",
+        "first_passage_of_call",
+        "id",
+        "is_question",
+        "is_users",
+        "key",
+        "lent_passages",
+        "links",
+        "passages",
+        "words_per_passage",
+    )
+
+    def __init__(self, row: SearchRow) -> None:
+        self.key, first_passage, passage_count, word_count, self.id, about = row
+        kind, *name_and_links = about.split("\t")  # see `original_of`
+        self.act = cast("Act", kind[0].lower())
+        self.is_question = kind[0] == "S"
+        self.is_users = kind[1] == "u"
+        self.links = name_and_links[1:]
+        self.words_per_passage = word_count / max(1, passage_count)
+
+        can_be_found = self.act != "x"
+        self.passages = range(first_passage, first_passage + passage_count * can_be_found)
+        is_long_speech = self.act == "s" and passage_count != 1
+        self.lent_passages: Sequence[int] = () if is_long_speech else self.passages[:1]
+        self.first_passage_of_call: dict[str, int] = {}
+        if self.act == "c" and self.links:
+            for link in self.links:
+                number, _, call_id = link.partition(":")
+                self.first_passage_of_call[call_id] = first_passage + int(number)
+            self.lent_passages = list(self.first_passage_of_call.values())
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is one passage."""
+        return len(self.passages) == 1
+
+
+class ChainIndex(dict[int, IndexedMessage]):
+    """The messages of a chain that were read so far, by their positions.
+
+    Args:
+        archive: where the originals are.
+        scope: whose they are.
+        chain: whose messages may be found.
+        hidden: keys and ids of messages that are not to be found.
+
+    Attributes:
+        order: the positions of all messages of the chain, read or not.
+        words: the store's index of words.
+        speech: positions of the messages that only speak, of those that were read.
+        long_answers: of these, positions of those that are not the user's and have several
+            passages.
+        calls_and_results: positions of all others that were read.
+    """
+
+    def __init__(
+        self, archive: Archive, scope: Scope, chain: Chain, hidden: Collection[str] = ()
+    ) -> None:
+        self.scope = scope
+        self.order = _order_of(chain)
+        self.words: SearchIndex = archive.backend.search_index(scope, self.order.keys)
+        self.speech: set[int] = set()
+        self.long_answers: set[int] = set()
+        self.calls_and_results: set[int] = set()
+        self._hidden = {*hidden}
+
+    def read(self, positions: Iterable[int]) -> None:
+        """Read the messages at some positions, of which some may lie outside of the chain."""
+        inside = {position for position in positions if 0 <= position < len(self.order.keys)}
+        unread = inside - self.keys()
+        keys = [self.order.keys[position] for position in unread]
+        self._add(self.words.rows_of(self.scope, keys))
+
+    def read_passages(self, passages: Collection[int]) -> dict[int, int]:
+        """Read the messages that have these passages; return the position of each passage's."""
+        rows = self.words.rows_holding(self.scope, [*passages])
+        asked = {*passages}
+        return {
+            passage: position
+            for position in self._add(rows)
+            for passage in asked.intersection(self[position].passages)
+        }
+
+    def _add(self, rows: Iterable[SearchRow]) -> set[int]:
+        """Add what is of this chain and not hidden; return the positions."""
+        added: set[int] = set()
+        for row in rows:
+            message = IndexedMessage(row)
+            position = self.order.positions.get(message.key)
+            if position is None or not self._hidden.isdisjoint((message.key, message.id)):
+                continue
+            added.add(position)
+            self[position] = message
+            if message.act != "s":
+                self.calls_and_results.add(position)
+                continue
+            self.speech.add(position)
+            if not message.is_users and len(message.passages) > 1:
+                self.long_answers.add(position)
+        return added
+
+    def around(self, position: int) -> range:
+        """Return the positions of a message and of its neighbours, read or not."""
+        return range(position - POSITIONS_BEFORE, position + POSITIONS_AFTER + 1)
+
+    def lenders_of(self, position: int) -> dict[int, float]:
+        """Return the positions from which a message borrows terms, with the weight of a term there.
+
+        Speech borrows from speech, a call from all around it, a result from what stands before it,
+        not counting the results in between.
+        """
+        act = self[position].act
+        first_result = position
+        while act in "rx" and self._is_result(first_result - 1):
+            first_result -= 1
+        before = range(first_result - 1, position - POSITIONS_BEFORE - 1, -1)
+        after = range(position + 1, position + POSITIONS_AFTER + 1)
+        lenders: Collection[int] = self.speech if act == "s" else self
+
+        nearest_before = [other for other in before if other in lenders][:MAX_LENDERS_BEFORE]
+        nearest_after = [other for other in after if other in lenders][: MAX_LENDERS_AFTER[act]]
+        weights = dict(zip(nearest_before, WEIGHT_BEFORE, strict=False))
+        return weights | dict(zip(nearest_after, WEIGHT_AFTER, strict=False))
+
+    def _is_result(self, position: int) -> bool:
+        return position in self and self[position].act in "rx"
+
+
+def _order_of(chain: Chain) -> Order:
+    head = chain[-1].id if chain else ""
+    order = _orders.get(head)
+    if order is None:
+        keys = manifest(chain)
+        order = Order(keys, {key: position for position, key in enumerate(keys)})
+        _orders.put(head, order)
+    return order

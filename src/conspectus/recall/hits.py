@@ -1,0 +1,151 @@
+"""Recalled messages, each with a frame that no text in it can imitate."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from conspectus.archive.values import Archived
+from conspectus.messages.framing import BREAKS, as_notes
+from conspectus.messages.message import sendable
+
+MAX_LABEL = 64  # characters of a name or a date that are shown
+ROW_CHARACTERS = 400  # in which the names of a table's columns, and one of its rows, are looked for
+COLUMN_DIVIDERS = "|\t,"
+
+_CODE = re.compile(r"[{}()=;]")
+_BRACKETS_AND_DOT = str.maketrans("[]·", "()-")  # as they divide the parts of a frame
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One recalled message, or a part of it.
+
+    Attributes:
+        id: that its caller gave it; one that is derived from its content if there was none.
+        cite: its name in summaries.
+        key: its content hash, under which it is archived.
+        role: `user`, `assistant`, `tool` or `system`; `damaged` if it cannot be read.
+        name: its speaker, if it names one.
+        date: when it was written, as the caller wrote it.
+        text: the part of it that is shown.
+        score: how well it fits the query, comparable within one answer only; a result that its
+            call brings has the call's.
+        begin: where the text begins in the message, in characters.
+        whole: characters of the whole message.
+        columns: first line of the table of which the text shows later rows; empty for none.
+        position: of the message among all that left the view.
+    """
+
+    id: str
+    cite: str
+    key: str
+    role: str
+    name: str | None
+    date: str | None
+    text: str
+    score: float = 0.0
+    begin: int = 0
+    whole: int = 0
+    columns: str = ""
+    position: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where the text ends in the message, in characters."""
+        return self.begin + len(self.text)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether only a part of the message is shown."""
+        return self.begin > 0 or self.end < self.whole
+
+    @property
+    def note(self) -> str:
+        """What of the message is shown, and where to read on; empty for a whole one."""
+        notes: list[str] = []
+        if self.is_part and not self.text:
+            notes.append(f"the message ends at character {self.whole:,}")
+        elif self.is_part:
+            notes.append(f"characters {self.begin + 1:,}-{self.end:,} of {self.whole:,}")
+            if self.end < self.whole:
+                notes.append(f"next: at={self.end}")
+        if self.columns:
+            notes.append(f"columns: {label(self.columns)}")
+        return "; ".join(notes)
+
+    @property
+    def shown_name(self) -> str:
+        """Its name; where that is derived, also its position, which says what is older."""
+        is_derived = self.id == self.key
+        return f"{label(self.cite)} #{self.position + 1}" if is_derived else label(self.cite)
+
+    def line(self, cited: bool) -> str:
+        """Return the message in its frame, which is short, as it is paid for each time.
+
+        Without `cited` only a message that is shown in part is named, as more of it can be read.
+        """
+        name = f"{self.shown_name} " if cited or self.is_part else ""
+        speaker = f"{self.role}/{label(self.name)}" if self.name else self.role
+        date = f" · {label(self.date)}" if self.date else ""
+        note = f" ({self.note})" if self.note else ""
+        frame = f"[{name}{speaker}{date}]{note}"
+        text = _indented(as_notes(sendable(self.text)))
+        return f"{frame} {text}" if text else frame
+
+
+def _indented(text: str) -> str:
+    """Indent the lines after the first, so that none can pass for the line of another message."""
+    lines = text.splitlines(keepends=True)
+    if text and text[-1] in BREAKS:
+        lines.append("")
+    return "  ".join(lines)
+
+
+def label(text: str) -> str:
+    """Return a name or date on one line of 64 characters that cannot close its bracket."""
+    one_line = " ".join(sendable(text).split())[:MAX_LABEL]
+    return as_notes(one_line).translate(_BRACKETS_AND_DOT)
+
+
+def hit_of(
+    original: Archived,
+    span: tuple[int, int] | None = None,
+    *,
+    position: int = 0,
+    score: float = 0.0,
+) -> Hit:
+    """Return the part of a message between two characters; the whole without `span`."""
+    whole = len(original.text)
+    begin, end = span or (0, whole)
+    begin = min(begin, whole)
+    return Hit(
+        original.id,
+        original.cite,
+        original.key,
+        original.role,
+        original.name,
+        original.date,
+        original.text[begin:end],
+        score,
+        begin,
+        whole,
+        _columns_above(original.text, begin),
+        position,
+    )
+
+
+def _columns_above(text: str, begin: int) -> str:
+    """Return the first line of a text if it names the columns of the row at `begin`.
+
+    A line of code or of JSON names none.
+    """
+    first_line, line_end, _ = text[: min(begin, ROW_CHARACTERS)].partition("\n")
+    if not line_end or _CODE.search(first_line):
+        return ""
+    row = text[begin : begin + ROW_CHARACTERS].lstrip("\n").partition("\n")[0]
+    for divider in COLUMN_DIVIDERS:
+        dividers = first_line.count(divider)
+        if dividers > 1:
+            return first_line if row.count(divider) == dividers else ""
+    return ""

@@ -1,0 +1,89 @@
+"""The originals of one chain, read from the archive as a recall needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conspectus.archive.passages import (
+    PASSAGE_BYTES,
+    UNDIVIDED_PASSAGES,
+    Span,
+    one_line,
+    spans,
+)
+from conspectus.archive.store import Archive
+from conspectus.archive.values import Archived
+from conspectus.recall.chain_index import ChainIndex
+
+READ_AT_ONCE = 10  # messages, as the last of them seldom fit
+MAX_BYTES_WHOLE = int(UNDIVIDED_PASSAGES * PASSAGE_BYTES)  # of a message that is shown whole
+
+
+class ChainOriginals:
+    """Originals by their positions in a chain, and their passages.
+
+    Attributes:
+        index: what the index knows of the chain's messages.
+    """
+
+    def __init__(self, archive: Archive, index: ChainIndex) -> None:
+        self.index = index
+        self._archive = archive
+        self._spans_of_key: dict[str, list[Span]] = {}
+
+    def read(self, positions: Iterable[int]) -> dict[int, Archived]:
+        """Return originals by their positions, without those that are gone."""
+        keys = {position: self.index.order.keys[position] for position in positions}
+        if not keys:
+            return {}
+        originals = self._archive.find(self.index.scope, [*keys.values()])
+        return {position: originals[key] for position, key in keys.items() if key in originals}
+
+    def spans_of(self, original: Archived) -> list[Span]:
+        """Return where the passages of a message stand in its text."""
+        if original.key not in self._spans_of_key:
+            self._spans_of_key[original.key] = spans(original.text, original.calls)
+        return self._spans_of_key[original.key]
+
+    def passage_span(
+        self, original: Archived, number: int, *, with_next: bool = False
+    ) -> tuple[int, int]:
+        """Return where a passage begins and ends; a short message is one passage.
+
+        Args:
+            original: the message.
+            number: of the passage in it, from 0 on; negative numbers count from the end.
+            with_next: where the passage after it ends.
+        """
+        if len(original.text.encode("utf-8", "surrogatepass")) <= MAX_BYTES_WHOLE:
+            return 0, len(original.text)
+        parts = self.spans_of(original)
+        last = len(parts) - 1
+        begin = parts[min(number, last)].start
+        end = parts[min(number + with_next, last)].end
+        return begin, end
+
+    def results_of(
+        self, original: Archived, positions: Iterable[int], call_id: str = ""
+    ) -> dict[int, Archived]:
+        """Return the results of a message's calls, or of one of them, by their positions.
+
+        A result may come late, behind what was said meanwhile. An id that a later call has, too, is
+        that call's from there on.
+
+        Args:
+            original: the message that makes the calls.
+            positions: where to look, in their order; what was not read of them is left out.
+            call_id: of one call; empty for all.
+        """
+        open_calls = {one_line(call.id) for call in original.calls if call_id in ("", call.id)}
+        result_positions: list[int] = []
+        for position in positions:
+            message = self.index.get(position)
+            if message is None:
+                continue
+            if message.act == "c":
+                open_calls -= message.first_passage_of_call.keys()
+            elif open_calls.intersection(message.links):
+                result_positions.append(position)
+        return self.read(result_positions)
