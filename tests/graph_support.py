@@ -54,80 +54,80 @@ class StreamingModel(ScriptedChatModel):
         number = self._begin(messages, run_manager, kwargs)
         message = self._answer(number, messages).generations[0].message
         assert isinstance(message, AIMessage)
-        words = [AIMessageChunk(content=one) for one in re.findall(r"\S+\s*", message.text)]
+        words = [AIMessageChunk(content=word) for word in re.findall(r"\S+\s*", message.text)]
         if message.tool_calls or not words:
             words = [AIMessageChunk(content=message.content, tool_calls=message.tool_calls)]
-        for one in words:
-            chunk = ChatGenerationChunk(message=one)
+        for word in words:
+            chunk = ChatGenerationChunk(message=word)
             if run_manager:
-                run_manager.on_llm_new_token(one.content, chunk=chunk)
+                run_manager.on_llm_new_token(word.content, chunk=chunk)
             yield chunk
 
 
-def calls(*names: str, text: str = "") -> AIMessage:
+def look_calls(*names: str, text: str = "") -> AIMessage:
     """An answer that asks for a look at each of these; ids are reused, as some providers do."""
-    asked = [
+    tool_calls = [
         {"name": "look", "args": {"name": name}, "id": f"call_{name}", "type": "tool_call"}
         for name in names
     ]
-    return AIMessage(text or f"Looking at {', '.join(names)}.", tool_calls=asked)
+    return AIMessage(text or f"Looking at {', '.join(names)}.", tool_calls=tool_calls)
 
 
-def steps(count: int, last: str = "All looked at.", prefix: str = "m") -> list[Any]:
+def tool_steps(count: int, last: str = "All looked at.", prefix: str = "m") -> list[Any]:
     """A run of the agent: so many looks, then an answer."""
-    return [*(calls(f"{prefix}{n}") for n in range(count)), last]
+    return [*(look_calls(f"{prefix}{n}") for n in range(count)), last]
 
 
-def summariser(**more: Any) -> ScriptedChatModel:
+def new_summariser(**options: Any) -> ScriptedChatModel:
     """A model whose summaries name every module that it read of."""
 
     def write(messages: list[BaseMessage]) -> str:
-        named = re.findall(r"\b[a-z]+\d+\b", str(messages[-1].content))
-        return f"{SUMMARY}: {' '.join(dict.fromkeys(named))[:150]} are looked at."
+        modules = re.findall(r"\b[a-z]+\d+\b", str(messages[-1].content))
+        return f"{SUMMARY}: {' '.join(dict.fromkeys(modules))[:150]} are looked at."
 
-    return ScriptedChatModel(answers=write, **more)
+    return ScriptedChatModel(answers=write, **options)
 
 
-def middleware(**more: Any) -> SummarizationMiddleware:
+def new_middleware(**settings: Any) -> SummarizationMiddleware:
     """Ours, eager enough for small tests."""
-    more.setdefault("trigger", ("messages", 10))
-    more.setdefault("keep", ("messages", 4))
-    model = more.pop("model", None) or summariser()
-    return SummarizationMiddleware(model, **more)
+    settings.setdefault("trigger", ("messages", 10))
+    settings.setdefault("keep", ("messages", 4))
+    model = settings.pop("model", None) or new_summariser()
+    return SummarizationMiddleware(model, **settings)
 
 
-def agent(answers: Any, *own: Any, **more: Any) -> tuple[Any, Any]:
+def new_agent(answers: Any, *middlewares: Any, **options: Any) -> tuple[Any, Any]:
     """An agent with tool, checkpointer and store, and the model that answers in it."""
     model = answers if isinstance(answers, BaseChatModel) else ScriptedChatModel(answers=answers)
-    more.setdefault("checkpointer", InMemorySaver())
-    more.setdefault("store", InMemoryStore())
-    more.setdefault("tools", [look])
-    return create_agent(model, middleware=list(own), **more), model
+    options.setdefault("checkpointer", InMemorySaver())
+    options.setdefault("store", InMemoryStore())
+    options.setdefault("tools", [look])
+    return create_agent(model, middleware=list(middlewares), **options), model
 
 
-def thread(name: str = "t") -> dict[str, Any]:
+def thread_config(name: str = "t") -> dict[str, Any]:
     """The configuration of a thread."""
     return {"configurable": {"thread_id": name}, "recursion_limit": 500}
 
 
-def said(*texts: str) -> dict[str, Any]:
+def user_input(*texts: str) -> dict[str, Any]:
     """An input of user messages."""
     return {"messages": [HumanMessage(text) for text in texts]}
 
 
-def worked(turns: int, size: int = 20, first: int = 0, **result: Any) -> list[BaseMessage]:
+def tool_turns(turns: int, size: int = 20, first: int = 0, **result: Any) -> list[BaseMessage]:
     """Turns with one call of a tool each; `size` says how long what is asked and found is."""
-    made: list[BaseMessage] = []
+    messages: list[BaseMessage] = []
     for n in range(first, first + turns):
         call = {"name": "look", "args": {"name": f"m{n}"}, "id": f"c{n}"}
-        found = f"part {n} " + "a line of code " * size
-        made += [
+        text = f"part {n} " + "a line of code " * size
+        messages += [
             HumanMessage(f"Part {n}: " + "look at this module " * size, id=f"h{n}"),
             AIMessage("", tool_calls=[call], id=f"k{n}"),
-            ToolMessage(found, tool_call_id=f"c{n}", id=f"t{n}", **result),
+            ToolMessage(text, tool_call_id=f"c{n}", id=f"t{n}", **result),
             AIMessage(f"Part {n} is fine.", id=f"a{n}"),
         ]
-    return made
+    return messages
 
 
 class Bench:
@@ -142,22 +142,22 @@ class Bench:
     def __init__(
         self,
         answers: Any,
-        *own: Any,
+        *middlewares: Any,
         limit: int = 10**9,
         make: Any = create_agent,
         profile: Any = None,
-        **more: Any,
+        **options: Any,
     ) -> None:
-        own_model = isinstance(answers, BaseChatModel)
+        is_model = isinstance(answers, BaseChatModel)
         self.answers = answers
         self.limit = limit
         self.model = (
-            answers if own_model else ScriptedChatModel(answers=self._answer, profile=profile)
+            answers if is_model else ScriptedChatModel(answers=self._answer, profile=profile)
         )
-        self.store = more.setdefault("store", InMemoryStore())
-        more.setdefault("checkpointer", InMemorySaver())
-        more.setdefault("tools", [look])
-        self.graph = make(self.model, middleware=list(own), **more)
+        self.store = options.setdefault("store", InMemoryStore())
+        options.setdefault("checkpointer", InMemorySaver())
+        options.setdefault("tools", [look])
+        self.graph = make(self.model, middleware=list(middlewares), **options)
 
     def _answer(self, messages: list[BaseMessage]) -> Any:
         if METER.messages(messages) > self.limit:
@@ -166,31 +166,33 @@ class Bench:
 
     def say(self, content: Any, way: str = "sync") -> list[BaseMessage]:
         """One turn; what the state holds after it."""
-        asked = {"messages": [HumanMessage(content)]}
+        question = {"messages": [HumanMessage(content)]}
         if way == "async":
-            asyncio.run(self.graph.ainvoke(asked, thread()))
+            asyncio.run(self.graph.ainvoke(question, thread_config()))
         elif way == "stream":
-            list(self.graph.stream(asked, thread(), stream_mode="messages", subgraphs=True))
+            list(
+                self.graph.stream(question, thread_config(), stream_mode="messages", subgraphs=True)
+            )
         else:
-            self.graph.invoke(asked, thread())
+            self.graph.invoke(question, thread_config())
         return self.values["messages"]  # type: ignore[no-any-return]
 
     @property
     def values(self) -> dict[str, Any]:
-        return self.graph.get_state(thread()).values  # type: ignore[no-any-return]
+        return self.graph.get_state(thread_config()).values  # type: ignore[no-any-return]
 
     @property
     def requests(self) -> list[list[BaseMessage]]:
         return [list(call.messages) for call in self.model.calls]
 
     @property
-    def sizes(self) -> list[int]:
+    def request_tokens(self) -> list[int]:
         """Tokens of the messages of each request."""
         return list(map(METER.messages, self.requests))
 
     @property
     def refused(self) -> int:
-        return sum(size > self.limit for size in self.sizes)
+        return sum(size > self.limit for size in self.request_tokens)
 
 
 def is_summary(message: BaseMessage) -> bool:
@@ -208,7 +210,7 @@ def is_joined(message: BaseMessage) -> bool:
     return message.type == "human" and message.text.startswith(SUMMARY_LINE)
 
 
-def torn(messages: Sequence[BaseMessage]) -> list[str]:
+def pairing_faults(messages: Sequence[BaseMessage]) -> list[str]:
     """What a strict provider would reject: results without their call right before them, calls
     without all their results right after them."""
     return list(openai_rejects(messages))
@@ -219,18 +221,22 @@ def check_sent(*models: ScriptedChatModel) -> None:
     assert any(model.calls for model in models)
     for model in models:
         for call in model.calls:
-            assert torn(call.messages) == []
+            assert pairing_faults(call.messages) == []
             assert any(isinstance(m, HumanMessage) for m in call.messages)
             assert sum(map(is_summary, call.messages)) <= 1
 
 
-def same(one: BaseMessage, other: BaseMessage) -> bool:
+def same_for_model(first: BaseMessage, second: BaseMessage) -> bool:
     """Equal in all that a model sees."""
-    calls_of = [getattr(m, "tool_calls", None) for m in (one, other)]
-    return type(one) is type(other) and one.content == other.content and calls_of[0] == calls_of[1]
+    calls_of = [getattr(m, "tool_calls", None) for m in (first, second)]
+    return (
+        type(first) is type(second)
+        and first.content == second.content
+        and calls_of[0] == calls_of[1]
+    )
 
 
-def ever_said(history: Sequence[Any]) -> dict[tuple[str, str], AnyMessage]:
+def messages_of_branch(history: Sequence[Any]) -> dict[tuple[str, str], AnyMessage]:
     """Every message of a thread's checkpoints, by id and text."""
     return {
         (str(message.id), str(message.content)): message
@@ -249,36 +255,36 @@ def scope_of(values: dict[str, Any], name: str, tenant: str = "local") -> Scope:
 def check_nothing_lost(graph: Any, store: BaseStore, name: str = "t", tenant: str = "local") -> int:
     """Every message that was ever said on this branch and is not in its state is archived, and
     within reach of the state's own record; answers with their number."""
-    tip = graph.get_state(thread(name))
-    history = _branch(tip, list(graph.get_state_history(thread(name))))
-    return _compare(tip, history, _reached(tip, store, name, tenant))
+    tip = graph.get_state(thread_config(name))
+    history = _snapshots_of_branch(tip, list(graph.get_state_history(thread_config(name))))
+    return _count_archived(tip, history, _archived_in_reach(tip, store, name, tenant))
 
 
-def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
+def _archived_in_reach(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
     archive = Archive(store)
     scope = scope_of(tip.values, name, tenant)
     head = (tip.values.get("_conspectus") or {}).get("head")
     chain = () if head is None else run(archive.call_either_way(archive.chain_at, scope, head))
     keys = [key for record in chain for key in record.covers]
-    return [one.message for one in archive.get(scope, keys)]
+    return [original.message for original in archive.get(scope, keys)]
 
 
-def _compare(tip: Any, history: Sequence[Any], archived: Sequence[Any]) -> int:
-    here = {(str(m.id), str(m.content)) for m in tip.values["messages"]}
-    gone = {key: m for key, m in ever_said(history).items() if key not in here}
-    kept = {(str(m.id), str(m.content)): m for m in archived}
-    for key, message in gone.items():
-        assert key in kept, f"lost: {message!r:.200}"
-        assert same(message, kept[key])
-    assert len(kept) == len(archived), "archived twice"
-    both = [key for key in kept if key in here]
-    assert not both, f"in view and archived: {both}"
-    return len(gone)
+def _count_archived(tip: Any, history: Sequence[Any], archived: Sequence[Any]) -> int:
+    in_view = {(str(m.id), str(m.content)) for m in tip.values["messages"]}
+    left = {key: m for key, m in messages_of_branch(history).items() if key not in in_view}
+    archived_by_key = {(str(m.id), str(m.content)): m for m in archived}
+    for key, message in left.items():
+        assert key in archived_by_key, f"lost: {message!r:.200}"
+        assert same_for_model(message, archived_by_key[key])
+    assert len(archived_by_key) == len(archived), "archived twice"
+    in_view_and_archived = [key for key in archived_by_key if key in in_view]
+    assert not in_view_and_archived, f"in view and archived: {in_view_and_archived}"
+    return len(left)
 
 
-def _branch(tip: Any, history: Sequence[Any]) -> list[Any]:
+def _snapshots_of_branch(tip: Any, history: Sequence[Any]) -> list[Any]:
     """The checkpoints that lead to a state, and none of other branches."""
-    by_id = {one.config["configurable"]["checkpoint_id"]: one for one in history}
+    by_id = {snapshot.config["configurable"]["checkpoint_id"]: snapshot for snapshot in history}
     out = []
     at: Any = tip.config["configurable"]["checkpoint_id"]
     while at in by_id:

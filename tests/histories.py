@@ -25,13 +25,13 @@ TEXTS = st.one_of(
 )
 
 
-def user(text: str, **more: Any) -> dict[str, Any]:
-    return {"role": "user", "content": text, **more}
+def user(text: str, **fields: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text, **fields}
 
 
-def assistant(text: str = "", *calls: tuple[str, str], **more: Any) -> dict[str, Any]:
+def assistant(text: str = "", *calls: tuple[str, str], **fields: Any) -> dict[str, Any]:
     """An assistant message; each call is (id, arguments as text)."""
-    message: dict[str, Any] = {"role": "assistant", "content": text, **more}
+    message: dict[str, Any] = {"role": "assistant", "content": text, **fields}
     if calls:
         message["tool_calls"] = [
             {
@@ -44,13 +44,15 @@ def assistant(text: str = "", *calls: tuple[str, str], **more: Any) -> dict[str,
     return message
 
 
-def tool(call_id: str, text: str, **more: Any) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": call_id, "content": text, **more}
+def tool_result(call_id: str, text: str, **fields: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text, **fields}
 
 
-def deed(tool: str, args: dict[str, Any], result: str, name: str) -> list[dict[str, Any]]:
+def call_and_result(
+    tool_name: str, args: dict[str, Any], result: str, name: str
+) -> list[dict[str, Any]]:
     """A call of a tool, and its result."""
-    function = {"name": tool, "arguments": json.dumps(args)}
+    function = {"name": tool_name, "arguments": json.dumps(args)}
     call = {"id": f"c-{name}", "type": "function", "function": function}
     return [
         {"role": "assistant", "content": "", "tool_calls": [call], "id": name},
@@ -67,12 +69,14 @@ def talk(turns: int, size: int = 20) -> list[dict[str, Any]]:
     return out
 
 
-def agent(steps: int, size: int = 40) -> list[dict[str, Any]]:
+def agent_history(steps: int, size: int = 40) -> list[dict[str, Any]]:
     """One request, then `steps` tool calls with their results."""
     out = [{"role": "system", "content": "You are a coding agent."}, user("Fix the bug in app.py")]
     for n in range(steps):
         out.append(assistant(f"Looking at module_{n}.", (f"c{n}", f"cat src/module_{n}.py")))
-        out.append(tool(f"c{n}", f"def function_{n}(): # line\n" + "    pass # filler\n" * size))
+        out.append(
+            tool_result(f"c{n}", f"def function_{n}(): # line\n" + "    pass # filler\n" * size)
+        )
     return out
 
 
@@ -85,7 +89,7 @@ def turns(draw: st.DrawFn, ids: st.SearchStrategy[str]) -> list[dict[str, Any]]:
         out.append(assistant(draw(TEXTS), *((c, draw(TEXTS)) for c in calls)))
         answers = draw(st.permutations(calls))
         for number, call in enumerate(answers):
-            out.append(tool(call, draw(TEXTS)))
+            out.append(tool_result(call, draw(TEXTS)))
             if number + 1 < len(answers) and draw(st.integers(0, 9)) == 0:
                 out.append(user(draw(TEXTS)))
     out.append(assistant(draw(TEXTS)))
@@ -94,7 +98,7 @@ def turns(draw: st.DrawFn, ids: st.SearchStrategy[str]) -> list[dict[str, Any]]:
 
 ODD = st.sampled_from(
     [
-        tool("nobody", "an orphan"),
+        tool_result("nobody", "an orphan"),
         assistant("", ("never answered", "x")),
         {"role": "system", "content": "in the middle"},
         user("", id="same"),

@@ -8,7 +8,7 @@ from langchain_core.tools import tool
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.messages.requests import RECALLED
-from graph_support import Bench, thread
+from graph_support import Bench, thread_config
 
 PORT = "The database port of the billing service is 5433."
 ASKED = "Which database port has the billing service?"
@@ -31,7 +31,7 @@ class RecallingAgent(Bench):
         guard = more.pop("guard", {})
         self.calls = calls or {}
         self.steps = 0
-        self.config = thread()
+        self.config = thread_config()
         middle = SummarizationMiddleware(None, **{**settings, **more})
         guards = [] if guard is None else [ContextGuard(middle, **guard)]
         super().__init__(self._next, middle, *guards, tools=[look])

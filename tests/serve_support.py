@@ -27,14 +27,14 @@ WINDOW = 4_000
 METER = TokenMeter(model="m")
 
 
-def sent_tokens(body: dict[str, Any]) -> int:
+def provider_tokens(body: dict[str, Any]) -> int:
     """What the provider would count: with the same estimate, so that a window means the same."""
     tools = METER.tools(body["tools"]) if body.get("tools") else 0
-    beside = body.get("system") or body.get("instructions")
-    system = [{"role": "system", "content": beside}] if beside else []
+    instructions = body.get("system") or body.get("instructions")
+    system = [{"role": "system", "content": instructions}] if instructions else []
     items = body["messages"] if "messages" in body else body["input"]
-    said = [{"role": "user", "content": items}] if isinstance(items, str) else items
-    return METER.messages([*system, *said]) + tools
+    messages = [{"role": "user", "content": items}] if isinstance(items, str) else items
+    return METER.messages([*system, *messages]) + tools
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,20 @@ def serving(
     **settings: Any,
 ) -> Iterator[Serving]:
     """Serve until the end of the block."""
-    where = None if isinstance(archive, Archive) else str(archive)
-    given = {"upstream": upstream, "window": WINDOW, "archive": where, "tenants": "key", **settings}
-    made, default = load_settings(overrides=given)
+    address = None if isinstance(archive, Archive) else str(archive)
+    overrides = {
+        "upstream": upstream,
+        "window": WINDOW,
+        "archive": address,
+        "tenants": "key",
+        **settings,
+    }
+    loaded, default = load_settings(overrides=overrides)
     opened = archive if isinstance(archive, Archive) else None
     app = make_app(
-        made, config or default, archive=opened, secret=SECRET, worker_process=worker_process
+        loaded, config or default, archive=opened, secret=SECRET, worker_process=worker_process
     )
-    with running(app) as url:
+    with served_app(app) as url:
         yield Serving(url)
 
 
@@ -85,7 +91,7 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def between(
+def proxied_script(
     script: Any,
     archive: str | Path | Archive,
     config: Any = None,
@@ -103,16 +109,16 @@ def between(
 
 
 @contextmanager
-def running(app: Any, **more: Any) -> Iterator[str]:
+def served_app(app: Any, **options: Any) -> Iterator[str]:
     """An ASGI application on a free port, in a thread."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         quiet: Any = {"log_level": "error", "access_log": False, "ws": "none"}
-        config = uvicorn.Config(app, http=Http, timeout_graceful_shutdown=2, **quiet, **more)
+        config = uvicorn.Config(app, http=Http, timeout_graceful_shutdown=2, **quiet, **options)
         server = _Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
-        until = time.monotonic() + 120
-        while not server.started and time.monotonic() < until:
+        deadline = time.monotonic() + 120
+        while not server.started and time.monotonic() < deadline:
             time.sleep(0.005)
         assert server.started
         try:
@@ -128,7 +134,7 @@ EVENTS = "text/event-stream"
 
 
 @dataclass
-class Asked:
+class UpstreamRequest:
     """A request as it came to the upstream."""
 
     method: str
@@ -146,7 +152,7 @@ Reply = (
 )  # the last is a coding of the body
 
 
-async def _pieces(body: bytes | list[bytes]) -> AsyncIterator[bytes]:
+async def _body_pieces(body: bytes | list[bytes]) -> AsyncIterator[bytes]:
     for piece in [body] if isinstance(body, bytes) else body:
         yield piece
 
@@ -155,79 +161,82 @@ async def _pieces(body: bytes | list[bytes]) -> AsyncIterator[bytes]:
 class Upstream:
     """An upstream whose answers a function writes: status, type, and body whole or in pieces."""
 
-    answer: Callable[[Asked], Reply]
-    asked: list[Asked] = field(default_factory=list)
+    answer: Callable[[UpstreamRequest], Reply]
+    requests: list[UpstreamRequest] = field(default_factory=list)
     url: str = ""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return
         raw = b""
-        more = True
-        while more:
+        more_follows = True
+        while more_follows:
             message = await receive()
             raw = raw + message.get("body", b"")
-            more = message.get("more_body", False)
+            more_follows = message.get("more_body", False)
         headers = {k.decode().lower(): v.decode() for k, v in scope["headers"]}
-        asked = Asked(scope["method"], scope["path"], headers, raw)
-        self.asked.append(asked)
-        status, kind, body, *coding = self.answer(asked)
-        start = [(b"content-type", kind.encode())]
-        start += [(b"content-encoding", one.encode()) for one in coding]
+        request = UpstreamRequest(scope["method"], scope["path"], headers, raw)
+        self.requests.append(request)
+        status, content_type, body, *coding = self.answer(request)
+        start = [(b"content-type", content_type.encode())]
+        start += [(b"content-encoding", name.encode()) for name in coding]
         if isinstance(body, bytes):
             start.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": start})
-        async for piece in body if isinstance(body, AsyncIterator) else _pieces(body):
+        async for piece in body if isinstance(body, AsyncIterator) else _body_pieces(body):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
     @property
-    def posts(self) -> list[Asked]:
-        return [one for one in self.asked if one.method == "POST"]
+    def posts(self) -> list[UpstreamRequest]:
+        return [request for request in self.requests if request.method == "POST"]
 
 
 @contextmanager
-def before(
-    answer: Callable[[Asked], Reply], folder: Path, base: str = "", **settings: Any
+def proxied_upstream(
+    answer: Callable[[UpstreamRequest], Reply], folder: Path, base: str = "", **settings: Any
 ) -> Iterator[tuple[Upstream, Serving]]:
     """An upstream, and an endpoint before it."""
     upstream = Upstream(answer)
-    with running(upstream) as url, serving(url + base, folder / "a.db", **settings) as endpoint:
+    with served_app(upstream) as url, serving(url + base, folder / "a.db", **settings) as endpoint:
         upstream.url = url
         yield upstream, endpoint
 
 
 def post(endpoint: Serving, path: str, body: Any, **headers: str) -> httpx.Response:
-    given = {"authorization": "Bearer k", **{k.replace("_", "-"): v for k, v in headers.items()}}
+    all_headers = {
+        "authorization": "Bearer k",
+        **{k.replace("_", "-"): v for k, v in headers.items()},
+    }
     if isinstance(body, bytes):
-        return httpx.post(endpoint.url + path, content=body, headers=given, timeout=600)
-    return httpx.post(endpoint.url + path, json=body, headers=given, timeout=600)
+        return httpx.post(endpoint.url + path, content=body, headers=all_headers, timeout=600)
+    return httpx.post(endpoint.url + path, json=body, headers=all_headers, timeout=600)
 
 
-def chat(text: str = "fine", **more: Any) -> Reply:
+def chat_reply(text: str = "fine", **fields: Any) -> Reply:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}}
-    body = {"id": "c", "choices": [{**choice, "finish_reason": "stop"}], **more}
+    body = {"id": "c", "choices": [{**choice, "finish_reason": "stop"}], **fields}
     return 200, JSON, json.dumps(body).encode()
 
 
-def message(text: str = "fine") -> Reply:
+def message_reply(text: str = "fine") -> Reply:
     body = {"id": "m", "type": "message", "role": "assistant", "stop_reason": "end_turn"}
-    said = {**body, "content": [{"type": "text", "text": text}], "usage": {"input_tokens": 9}}
-    return 200, JSON, json.dumps(said).encode()
+    filled = {**body, "content": [{"type": "text", "text": text}], "usage": {"input_tokens": 9}}
+    return 200, JSON, json.dumps(filled).encode()
 
 
-def refusal(text: str, status: int = 400) -> Reply:
+def error_reply(text: str, status: int = 400) -> Reply:
     return status, JSON, json.dumps({"error": {"message": text}}).encode()
 
 
 def talk(turns: int = 60, words: int = 60) -> list[dict[str, Any]]:
     """A history of 20,000 tokens."""
-    made = []
+    messages = []
     for n in range(turns):
-        made.append({"role": "user", "content": f"Look at module_{n}. " + "Think. " * words})
-        made.append({"role": "assistant", "content": f"module_{n} is fine. " + "So. " * words})
-    return [*made, {"role": "user", "content": "Which was first?"}]
+        messages.append({"role": "user", "content": f"Look at module_{n}. " + "Think. " * words})
+        messages.append({"role": "assistant", "content": f"module_{n} is fine. " + "So. " * words})
+    return [*messages, {"role": "user", "content": "Which was first?"}]
 
 
-def own(answer: httpx.Response, name: str) -> str | None:
-    return answer.headers.get(f"x-conspectus-{name}")
+def conspectus_header(response: httpx.Response, name: str) -> str | None:
+    return response.headers.get(f"x-conspectus-{name}")

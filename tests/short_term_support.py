@@ -16,7 +16,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import count_tokens_approximately as count
 
-from graph_support import torn
+from graph_support import pairing_faults
 
 LABELS = re.compile(r"\A(?:\[result of a tool\]\n)?(?:\[part [^\]]*\]\n)?")
 LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
@@ -143,7 +143,7 @@ def valid_answer(
     unread = [m.id for m in now if model.read.get(m.id) != m.content]
     return (
         fits
-        and not torn(shown)
+        and not pairing_faults(shown)
         and not unread
         and told == last
         and (newest is None or newest in kept)

@@ -38,7 +38,7 @@ from conspectus.errors import (
     PolicyError,
 )
 from conspectus_lab.archive_conformance import record_of, talk
-from graph_support import worked
+from graph_support import tool_turns
 from scripts import ran
 
 SCOPE = Scope("ann", "thread")
@@ -446,7 +446,7 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
         compactor = Compactor(window=2_000, archive=archive, **settings)
         try:
             result = compactor.compact(
-                worked(8, artifact={"n": 7, "tree": artifact}), thread_id="deep"
+                tool_turns(8, artifact={"n": 7, "tree": artifact}), thread_id="deep"
             )
         except RecursionError:
             pytest.fail("the step failed")

@@ -13,15 +13,15 @@ from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.engine import background, preparations
 from conspectus.errors import ArchiveError
 from graph_support import (
-    agent,
-    calls,
     check_nothing_lost,
     check_sent,
     look,
-    middleware,
-    said,
+    look_calls,
+    new_agent,
+    new_middleware,
     summaries,
-    thread,
+    thread_config,
+    user_input,
 )
 from scripted_models import ScriptedChatModel
 
@@ -43,7 +43,7 @@ class Answers:
             self.first()
         if self.done > self.left:
             return "All looked at."
-        return calls(f"m{self.done}")
+        return look_calls(f"m{self.done}")
 
 
 class OffTheLoop(ScriptedChatModel):
@@ -57,7 +57,7 @@ class OffTheLoop(ScriptedChatModel):
 
 def own(model: Stopped, **more: Any) -> Any:
     given: dict[str, Any] = {"trigger": ("messages", 20), "window": 50_000, "background": True}
-    return middleware(summarizer=model, **{**given, **more})
+    return new_middleware(summarizer=model, **{**given, **more})
 
 
 @pytest.mark.sampled(4)
@@ -74,11 +74,11 @@ def test_an_agent_never_waits(heard, history, loop):
         model.going.clear()
 
     answers = OffTheLoop(answers=Answers(11, 9, finished))
-    graph, answering = agent(answers, own(model, history=history), store=store)
+    graph, answering = new_agent(answers, own(model, history=history), store=store)
     if loop:
-        out = asyncio.run(graph.ainvoke(said("Look at all modules."), thread()))
+        out = asyncio.run(graph.ainvoke(user_input("Look at all modules."), thread_config()))
     else:
-        out = graph.invoke(said("Look at all modules."), thread())
+        out = graph.invoke(user_input("Look at all modules."), thread_config())
     if history == "replace":
         assert check_nothing_lost(graph, store)
     else:
@@ -103,11 +103,11 @@ def test_a_preparation_that_fails_at_once_waits_until_the_history_has_grown(
 
     def answer(messages: list[BaseMessage]) -> Any:
         until(nobody_works)
-        return calls(f"m{len(messages)}") if len(messages) < 58 else "All looked at."
+        return look_calls(f"m{len(messages)}") if len(messages) < 58 else "All looked at."
 
     monkeypatch.setattr(background, "load_view", away)
-    graph, _ = agent(answer, own(Stopped(), trigger=("messages", 60)))
-    graph.invoke(said("Look at all modules."), thread())
+    graph, _ = new_agent(answer, own(Stopped(), trigger=("messages", 60)))
+    graph.invoke(user_input("Look at all modules."), thread_config())
     assert 1 < len(heard.steps("began")) < 6  # in nine steps, each with two messages more
     assert "summariser" not in caplog.text  # the remedy is one for an archive
 
@@ -131,7 +131,7 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
         main, summarizer=model, trigger=("messages", 20), keep=("messages", 4), background=True
     )
     graph = create_deep_agent(main, middleware=[mine], subagents=[reader], store=InMemoryStore())
-    out = graph.invoke(said("Have all modules looked at."), thread())
+    out = graph.invoke(user_input("Have all modules looked at."), thread_config())
     assert out["messages"][-1].text == "All read."
     [swapped] = heard.steps("swapped_in", "topped_up")
     assert swapped.scope.session != "main"

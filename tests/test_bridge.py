@@ -16,7 +16,7 @@ from compactor_support import SCOPE, Scripted, new_compactor, short
 from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.bridge import StepTimeout, arun, call_either_way, gather, run
-from histories import agent, talk
+from histories import agent_history, talk
 from scripted_models import ScriptedChatModel
 
 
@@ -239,7 +239,7 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
     [("degrade", None, "kept"), ("degrade", 900, "stuck"), ("raise", None, "")],
 )
 def test_a_worker_that_is_overtaken_each_time_changes_nothing(on_failure, window, outcome):
-    sent = agent(60)
+    sent = agent_history(60)
     own = {"trigger": ("messages", 10), "keep": ("messages", 4)}
     compactor = new_compactor(Scripted(short), on_failure=on_failure, window=window, **own)
     archive = compactor.archive

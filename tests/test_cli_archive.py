@@ -22,7 +22,7 @@ from conspectus.archive import Archive
 from conspectus.cli.failures import Program
 from conspectus.errors import NotFoundError, install_command
 from conspectus.tokens.meter import PER_MESSAGE
-from histories import assistant, tool, user
+from histories import assistant, tool_result, user
 from scripts import ran
 
 
@@ -194,7 +194,7 @@ def counted(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_broken_pairs_are_named_by_their_place(tmp_path):
-    messages = [tool("c0", "a.py"), user("Go on."), assistant("", ("c1", "ls"))]
+    messages = [tool_result("c0", "a.py"), user("Go on."), assistant("", ("c1", "ls"))]
     data = counted(tmp_path / "a.json", messages)
     assert data["results_without_call"] == [0]
     assert data["calls_without_result"] == [2]

@@ -21,7 +21,7 @@ from conspectus.langchain import ContextGuard
 from conspectus.observe import OpenTelemetry
 from conspectus_sdk import Fitter
 from conspectus_secrets import SecretRedactor
-from graph_support import agent, said, thread
+from graph_support import new_agent, thread_config, user_input
 from histories import talk
 from scripted_models import ScriptedChatModel
 from stateful.oracle import anthropic_rejects, openai_rejects
@@ -181,13 +181,13 @@ def test_a_thread_may_be_a_number_or_a_uuid(name):
     for one in (name, str(name)):
         assert compactor.recall("module 1", thread_id=one).text
     own = SummarizationMiddleware(None, trigger=("messages", 4), keep=("messages", 2))
-    graph, _ = agent(lambda _: "Sound.", own)
+    graph, _ = new_agent(lambda _: "Sound.", own)
     for n in range(4):
         state = graph.invoke(
-            said(f"And {n}? " + "Please look at that module, too. " * 5), thread(name)
+            user_input(f"And {n}? " + "Please look at that module, too. " * 5), thread_config(name)
         )
     assert len(state["messages"]) < 8
-    held = graph.get_state(thread(name)).values["_conspectus"]
+    held = graph.get_state(thread_config(name)).values["_conspectus"]
     assert held["thread"] == str(name)
 
 

@@ -20,7 +20,7 @@ from compactor_support import Scripted
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Scope
 from conspectus.tokens import TokenMeter
-from histories import assistant, tool, user
+from histories import assistant, tool_result, user
 from scripted_models import ScriptedChatModel
 
 TEXTS = {
@@ -37,7 +37,7 @@ def turns(text: str, count: int) -> Iterator[list[dict[str, Any]]]:
     for n in range(count):
         yield [user(f"Request {n}: {text * rnd.randint(1, 6)}")]
         if n % 3 == 0:
-            yield [assistant("", (f"c{n}", "{}")), tool(f"c{n}", text * rnd.randint(4, 20))]
+            yield [assistant("", (f"c{n}", "{}")), tool_result(f"c{n}", text * rnd.randint(4, 20))]
         yield [assistant(f"Answer {n}: {text * rnd.randint(1, 6)}")]
 
 

@@ -12,7 +12,7 @@ from conspectus.core.records import ClipMark, Cost, Record
 from conspectus.engine.folding import Folded, fold
 from conspectus.engine.settings import Settings
 from conspectus.messages import Message, read_messages, summary_message, summary_text
-from histories import assistant, tool, user
+from histories import assistant, tool_result, user
 
 
 def item(role: str, tokens: int, n: int, **more: object) -> Item:
@@ -215,8 +215,8 @@ def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
 def test_a_late_second_answer_stays_in_view_with_its_call_until_it_was_read():
     """Then it stays while its call does; where that leaves, the notes tell both outcomes."""
     talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
-    late = [user("Run the tests."), assistant("", ("c", "all")), tool("c", "still running")]
-    late += [assistant("They are running."), tool("c", "3 tests failed")]
+    late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
+    late += [assistant("They are running."), tool_result("c", "3 tests failed")]
     compactor = Compactor(keep=("messages", 8), archive="memory:")
     kept = compactor.compact([*talk, *late], thread_id="t", force=True)
     assert kept.outcome == "compacted"
@@ -229,8 +229,8 @@ def test_a_late_second_answer_stays_in_view_with_its_call_until_it_was_read():
 
 def test_a_late_answer_of_half_the_room_leaves_rather_than_block():
     talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
-    late = [user("Run the tests."), assistant("", ("c", "all")), tool("c", "still running")]
-    late += [assistant("They are running."), tool("c", "a test failed. " * 1_500)]
+    late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
+    late += [assistant("They are running."), tool_result("c", "a test failed. " * 1_500)]
     for archive in (None, "memory:"):
         compactor = Compactor(window=8_000, keep=("messages", 2), archive=archive)
         result = compactor.compact([*talk, *late], thread_id="t", force=True)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from conspectus.config import ConfigError
 from conspectus.config.deerflow import DEERFLOWS, DeerFlowSummarizationMiddleware, config_of
-from graph_support import look, said, steps, summariser, thread, worked
+from graph_support import look, new_summariser, thread_config, tool_steps, tool_turns, user_input
 from scripted_models import ScriptedChatModel
 
 
@@ -72,7 +72,7 @@ def made(model: Any, **given: Any) -> DeerFlowSummarizationMiddleware:
 
 
 def test_the_object_that_deerflow_was_given_is_the_configuration(deerflow):
-    own = made(summariser(), app_config=app_config(max_summary_tokens=400))
+    own = made(new_summariser(), app_config=app_config(max_summary_tokens=400))
 
     assert own.window == 50_000
     assert own.max_summary_tokens == 400
@@ -88,14 +88,14 @@ def test_a_wrong_key_of_the_section_is_an_error_with_its_name(deerflow):
 
 def test_an_agent_runs_with_it_and_its_hook_knows_agent_user_and_thread(deerflow):
     heard: list[Any] = []
-    own = made(summariser(), before_summarization=[heard.append])
-    model = ScriptedChatModel(answers=steps(24))
+    own = made(new_summariser(), before_summarization=[heard.append])
+    model = ScriptedChatModel(answers=tool_steps(24))
     graph: Any = create_agent(
         model, [look], middleware=[own, *own.guards], checkpointer=InMemorySaver()
     )
-    config = thread()
+    config = thread_config()
     config["configurable"]["agent_name"] = "researcher"
-    graph.invoke(said("Look at all modules."), config)
+    graph.invoke(user_input("Look at all modules."), config)
 
     assert heard
     assert {(one.tenant, one.agent_name, one.thread_id) for one in heard} == {
@@ -105,13 +105,16 @@ def test_an_agent_runs_with_it_and_its_hook_knows_agent_user_and_thread(deerflow
 
 
 def test_the_configured_model_writes_and_the_runs_own_stands_in(deerflow):
-    deerflow["run"] = running = summariser()
+    deerflow["run"] = running = new_summariser()
     broken = ScriptedChatModel(answers=lambda messages: ValueError("the key has expired"))
     own = made(broken, configured_model_name="small", anchor_model_name="small")
     graph: Any = create_agent(
-        ScriptedChatModel(answers=steps(16)), [look], middleware=[own], checkpointer=InMemorySaver()
+        ScriptedChatModel(answers=tool_steps(16)),
+        [look],
+        middleware=[own],
+        checkpointer=InMemorySaver(),
     )
-    state = graph.invoke(said("Look at all modules."), thread())
+    state = graph.invoke(user_input("Look at all modules."), thread_config())
 
     assert broken.calls
     assert running.calls
@@ -124,8 +127,8 @@ def compacted(own: DeerFlowSummarizationMiddleware, messages: list[Any], **how: 
 
 
 def test_the_command_compacts_a_state_and_the_next_run_goes_on_from_it(deerflow):
-    own = made(summariser())
-    messages = worked(6)
+    own = made(new_summariser())
+    messages = tool_turns(6)
     result = compacted(own, messages, force=True, raise_on_failure=True)
 
     kept = [message.id for message in result.preserved_messages]
@@ -136,11 +139,11 @@ def test_the_command_compacts_a_state_and_the_next_run_goes_on_from_it(deerflow)
     assert result.summary_text == ""
     assert result.total_tokens > 0
 
-    model = ScriptedChatModel(answers=steps(12))
+    model = ScriptedChatModel(answers=tool_steps(12))
     graph: Any = create_agent(model, [look], middleware=[own], checkpointer=InMemorySaver())
     new = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *result.preserved_messages]
-    graph.update_state(thread(), {"messages": new})
-    graph.invoke({"messages": [HumanMessage("And the rest?")]}, thread())
+    graph.update_state(thread_config(), {"messages": new})
+    graph.invoke({"messages": [HumanMessage("And the rest?")]}, thread_config())
     assert all("And the rest?" in call.text for call in model.calls)
     assert all("Part 0" in call.text for call in model.calls)
 
@@ -148,16 +151,16 @@ def test_the_command_compacts_a_state_and_the_next_run_goes_on_from_it(deerflow)
 def test_the_command_says_where_no_summary_could_be_made(deerflow):
     broken = ScriptedChatModel(answers=lambda messages: ValueError("the key has expired"))
     with pytest.raises(NoSummary, match="the key has expired"):
-        compacted(made(broken), worked(6), force=True, raise_on_failure=True)
+        compacted(made(broken), tool_turns(6), force=True, raise_on_failure=True)
 
 
 def test_the_command_says_where_nothing_can_leave(deerflow):
-    own = made(summariser())
-    assert compacted(own, worked(1)) is None
+    own = made(new_summariser())
+    assert compacted(own, tool_turns(1)) is None
 
 
 @pytest.mark.parametrize("force", [True, False])
 def test_the_command_says_that_nothing_can_leave_what_it_has_just_compacted(deerflow, force):
-    own = made(summariser())
-    first = compacted(own, worked(6), force=True)
+    own = made(new_summariser())
+    first = compacted(own, tool_turns(6), force=True)
     assert compacted(own, [*first.preserved_messages], force=force) is None

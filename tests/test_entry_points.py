@@ -17,7 +17,14 @@ from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import DEFAULT_SUMMARY_PROMPT
 from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages
 from conspectus_sdk import Fitter
-from graph_support import agent, middleware, said, steps, summariser, thread
+from graph_support import (
+    new_agent,
+    new_middleware,
+    new_summariser,
+    thread_config,
+    tool_steps,
+    user_input,
+)
 from scripted_models import ScriptedChatModel
 
 MODEL = ScriptedChatModel(answers=[])
@@ -27,7 +34,7 @@ MISSPELT: list[tuple[str, Any]] = [
     ("archive", lambda: Compactor(window=8_000, archives="a.db")),  # type: ignore[call-arg]
     ("trigger", lambda: SummarizationMiddleware(None, triggers=("tokens", 9))),
     ("window", lambda: ContextGuard(windows=8_000)),
-    ("on_stuck", lambda: ContextGuard(middleware(), on_stucks="send")),
+    ("on_stuck", lambda: ContextGuard(new_middleware(), on_stucks="send")),
     ("window", lambda: Fitter(archive="memory:", windows=8_000)),
     ("archive", lambda: Fitter(archives="memory:")),  # type: ignore[call-arg]
     ("middleware", lambda: create_deep_agent(MODEL, middlewares=[])),
@@ -81,10 +88,10 @@ def test_names_of_langchains_module_can_be_imported():
 
 def asked_with(prompt: Any) -> str:
     """What the summariser of an agent is told."""
-    writer = summariser()
+    writer = new_summariser()
     given = {} if prompt == "" else {"summary_prompt": prompt}
-    graph, _ = agent(steps(12), middleware(model=writer, **given))
-    graph.invoke(said("Look at all modules."), thread())
+    graph, _ = new_agent(tool_steps(12), new_middleware(model=writer, **given))
+    graph.invoke(user_input("Look at all modules."), thread_config())
     return re.sub(r"\[[0-9a-f]{8}\]|id=\"[0-9a-f]{8}\"", "", writer.calls[0].text)
 
 
@@ -104,24 +111,24 @@ def test_the_default_prompt_may_be_passed_and_extended():
 
 
 def test_a_preview_without_a_checkpointer_is_refused_at_the_first_step():
-    graph, model = agent(steps(3), middleware(preview=True), checkpointer=None)
+    graph, model = new_agent(tool_steps(3), new_middleware(preview=True), checkpointer=None)
     with pytest.raises(PolicyError, match="checkpointer=InMemorySaver"):
-        graph.invoke(said("Look."), thread())
+        graph.invoke(user_input("Look."), thread_config())
     assert model.calls == []
 
 
 def test_a_preview_with_a_checkpointer_begins():
-    graph, model = agent(["Done."], middleware(preview=True), checkpointer=InMemorySaver())
-    graph.invoke(said("Look."), thread())
+    graph, model = new_agent(["Done."], new_middleware(preview=True), checkpointer=InMemorySaver())
+    graph.invoke(user_input("Look."), thread_config())
     assert len(model.calls) == 1
 
 
 def test_a_system_prompt_that_is_too_large_is_named_first():
-    own = middleware(trigger=("tokens", 100_000))
+    own = new_middleware(trigger=("tokens", 100_000))
     guard = ContextGuard(own, window=3_000)
-    graph, _ = agent(["Done."], own, guard, system_prompt="Be careful with each file. " * 500)
+    graph, _ = new_agent(["Done."], own, guard, system_prompt="Be careful with each file. " * 500)
     with pytest.raises(StuckError, match=r"^the system prompt alone takes [\d,]+ of the window's"):
-        graph.invoke(said("Look at all modules."), thread())
+        graph.invoke(user_input("Look at all modules."), thread_config())
 
 
 def test_a_fitter_names_only_packages_that_would_help(monkeypatch):

@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 from background_support import told
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
-from graph_support import calls
+from graph_support import look_calls
 from scripted_models import ScriptedChatModel
 
 LONG = "word " * 60
@@ -145,7 +145,7 @@ def test_an_agent_that_is_called_as_a_tool_remembers():
             """Look at a module."""
             return str(inner.invoke(ask(turn))["messages"][-1].text)
 
-        model = ScriptedChatModel(answers=[calls("m"), "Looked at."])
+        model = ScriptedChatModel(answers=[look_calls("m"), "Looked at."])
         outer = create_agent(model, [look], checkpointer=saver, store=store)
         outer.invoke(ask(turn), THREAD)
     assert 1 <= failing.asked <= FEW

@@ -22,7 +22,7 @@ from compactor_support import check_nothing_missing, new_compactor
 from conspectus import CompactionResult, ContextGuard, SummarizationMiddleware
 from conspectus.core.policy import EMBEDDED
 from fault_server import FaultServer, Reply, Request, faults
-from graph_support import Bench, check_nothing_lost, thread, worked
+from graph_support import Bench, check_nothing_lost, thread_config, tool_turns
 
 PROTOCOLS = ("openai", "anthropic")
 
@@ -127,7 +127,7 @@ def compacted(
 @pytest.mark.parametrize("name", FAILS)
 def test_a_fault_of_the_summariser_changes_no_history_that_has_room(wires, waits, protocol, name):
     fault, tries = FAILS[name]
-    sent = worked(3)
+    sent = tool_turns(3)
     for streaming, on_loop in WAYS[::3]:
         if (name, protocol) == ("empty choices", "openai"):
             # Its client raises an IndexError over it, which nobody knows, and a ValueError over a
@@ -152,7 +152,7 @@ def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
     wires, waits, protocol, name
 ):
     fault = FAILS[name][0] if name in FAILS else TOO_LONG[name]
-    sent = worked(11)
+    sent = tool_turns(11)
     for streaming, on_loop in WAYS[1:3]:
         wires.server.restart(lambda request: fault)
         model = wires.model(protocol, streaming=streaming)
@@ -170,7 +170,7 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
     wires, waits, protocol, fault, asked, waited
 ):
     wires.server.restart([fault(asked), GOOD])
-    result = compacted(wires, wires.model(protocol), worked(3), room=True)
+    result = compacted(wires, wires.model(protocol), tool_turns(3), room=True)
     assert waits == waited
     assert len(wires.server.requests) == 1 + len(waited)
     assert (result.record is not None) == bool(waited)
@@ -188,8 +188,8 @@ def agent_of(wires: Wires, protocol: str, streaming: bool = False, guarded: bool
 def step(bench: Bench, wires: Wires, on_loop: bool, *messages: BaseMessage) -> Any:
     given: Any = {"messages": list(messages)} if messages else None
     if on_loop:
-        return wires.run(bench.graph.ainvoke(given, thread()))
-    return bench.graph.invoke(given, thread())
+        return wires.run(bench.graph.ainvoke(given, thread_config()))
+    return bench.graph.invoke(given, thread_config())
 
 
 def by_model(**replies: Any) -> Callable[[Request], Reply]:
@@ -205,7 +205,7 @@ def by_model(**replies: Any) -> Callable[[Request], Reply]:
 def outcome(agent: Bench, wires: Wires, on_loop: bool) -> tuple[Any, ...]:
     """What comes of one step: the error as it reaches the caller, or the answer as it is kept."""
     try:
-        asked = (*worked(2), HumanMessage("and now?", id="new"))
+        asked = (*tool_turns(2), HumanMessage("and now?", id="new"))
         answer = step(agent, wires, on_loop, *asked)["messages"][-1]
     except Exception as error:
         return type(error), str(error).partition("request_id")[0]
@@ -249,7 +249,7 @@ def test_a_request_that_is_too_long_is_rescued_once(protocol, streaming, on_loop
         wires.server.restart(by_model(answers=answer, sums=GOOD))
         agent = agent_of(wires, protocol, streaming)
         for n in range(7):
-            more = (*worked(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
+            more = (*tool_turns(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
             step(agent, wires, on_loop, *more)
         answered = [one for one in wires.server.requests if one.model == "answers"]
         over = [one for one in answered if one.tokens > WINDOW]

@@ -17,7 +17,7 @@ from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.langchain import settings
 from conspectus.langchain.overflow import TRIES
-from graph_support import METER, Bench, agent, check_sent, said, scope_of, thread
+from graph_support import METER, Bench, check_sent, new_agent, scope_of, thread_config, user_input
 from scripted_models import ScriptedChatModel
 
 WINDOW = 3_000
@@ -81,9 +81,9 @@ def test_a_window_that_nobody_knows_is_said_once(caplog):
 def test_the_memory_of_many_sessions_is_bounded(monkeypatch):
     monkeypatch.setattr(settings, "CHARACTERS", 50_000)
     guard = ContextGuard(window=400_000)
-    graph, _ = agent(lambda _: "Yes.", guard, tools=[])
+    graph, _ = new_agent(lambda _: "Yes.", guard, tools=[])
     for number in range(9):
-        graph.invoke(said("word " * 4_000), thread(f"t{number}"))
+        graph.invoke(user_input("word " * 4_000), thread_config(f"t{number}"))
     sessions = guard.summarization._setup.sessions.values()
     assert 0 < sum(session.characters for session in sessions) <= 50_000
 
@@ -116,9 +116,9 @@ def test_output_is_reserved_from_the_models_own_setting():
 
     model = Limited(answers=lambda messages: "fine")
     middle = summarization()
-    graph, _ = agent(model, middle, ContextGuard(middle, window=WINDOW), tools=[])
+    graph, _ = new_agent(model, middle, ContextGuard(middle, window=WINDOW), tools=[])
     for turn in range(30):
-        graph.invoke(said(f"Question {turn}: {LONG}"), thread())
+        graph.invoke(user_input(f"Question {turn}: {LONG}"), thread_config())
     sizes = [METER.messages(list(call.messages)) for call in model.calls]
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
 
@@ -195,7 +195,9 @@ def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store,
     tables = [read_table.invoke({"name": f"t{n}"}) for n in range(4)]
     results = [ToolMessage(text, tool_call_id=f"c{n}") for n, text in enumerate(tables)]
     with pytest.raises(ContextOverflowError) as caught:
-        bench.graph.invoke({"messages": [HumanMessage("And now?"), batch(), *results]}, thread())
+        bench.graph.invoke(
+            {"messages": [HumanMessage("And now?"), batch(), *results]}, thread_config()
+        )
     sizes = bench.sizes
     assert 3 <= len(sizes) <= TRIES + 1
     assert sizes == sorted(set(sizes), reverse=True)
@@ -226,7 +228,7 @@ def test_a_short_history_that_is_too_long_gets_a_summary_too():
     most = METER.messages(said) - 1
     bench = Bench(lambda _: "Fine.", middle, ContextGuard(middle), limit=most, store=None)
     with contextlib.suppress(StuckError):
-        bench.graph.invoke({"messages": said}, thread())
+        bench.graph.invoke({"messages": said}, thread_config())
     assert len(bench.sizes) == 2
     assert bench.sizes[1] < bench.sizes[0]
 
@@ -265,7 +267,7 @@ def test_no_request_is_made_to_fit_by_a_summary_that_is_not_to_be(more, history)
     bench = Bench(lambda _: "Fine.", middle, ContextGuard(middle, window=WINDOW))
     said = [HumanMessage(f"Question {n}: {LONG}", id=f"q{n}") for n in range(40)]
     with pytest.raises(StuckError):
-        bench.graph.invoke({"messages": said}, thread())
+        bench.graph.invoke({"messages": said}, thread_config())
     assert not bench.requests
 
 
@@ -361,11 +363,11 @@ def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history):
 
     settings: Any = {"trigger": ("fraction", 0.85), "keep": ("messages", 4), "history": history}
     middle = SummarizationMiddleware(large, summarizer="embedded", **settings)
-    graph, _ = agent(large, middle, Switch(), ContextGuard(middle), tools=[read])
+    graph, _ = new_agent(large, middle, Switch(), ContextGuard(middle), tools=[read])
 
     def sizes(model: ScriptedChatModel, turns: range) -> list[int]:
         for turn in turns:
-            graph.invoke(said(f"Question {turn}. " * 20), thread())
+            graph.invoke(user_input(f"Question {turn}. " * 20), thread_config())
         return [METER.messages(list(call.messages)) + TOOLS for call in model.calls]
 
     assert sizes(large, range(20))[-1] > 2_000

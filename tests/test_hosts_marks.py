@@ -15,14 +15,14 @@ from conspectus import Compactor, is_summary_message
 from conspectus.langchain import ContextGuard, SummarizationEvent
 from graph_support import (
     StreamingModel,
-    agent,
     look,
-    middleware,
-    said,
-    steps,
-    summariser,
-    thread,
-    worked,
+    new_agent,
+    new_middleware,
+    new_summariser,
+    thread_config,
+    tool_steps,
+    tool_turns,
+    user_input,
 )
 
 
@@ -37,11 +37,11 @@ def is_of_summary(message: Any) -> bool:
 
 def streamed(mode: str, **more: Any) -> list[Any]:
     """All events of one mode, of an agent that compacts several times."""
-    model = StreamingModel(answers=steps(24))
+    model = StreamingModel(answers=tool_steps(24))
     graph: Any = create_agent(
-        model, [look], middleware=[middleware(**more)], checkpointer=InMemorySaver()
+        model, [look], middleware=[new_middleware(**more)], checkpointer=InMemorySaver()
     )
-    return list(graph.stream(said("Look at all modules."), thread(), stream_mode=mode))
+    return list(graph.stream(user_input("Look at all modules."), thread_config(), stream_mode=mode))
 
 
 def test_a_summary_in_the_values_bears_the_marks_of_each_host():
@@ -76,21 +76,21 @@ def test_no_record_of_ours_is_in_the_values(history):
 
 
 def test_the_state_and_its_checkpoints_have_the_record_all_the_same():
-    graph, _ = agent(steps(24), middleware(), store=None)
-    graph.invoke(said("Look at all modules."), thread())
-    states = list(graph.get_state_history(thread()))
+    graph, _ = new_agent(tool_steps(24), new_middleware(), store=None)
+    graph.invoke(user_input("Look at all modules."), thread_config())
+    states = list(graph.get_state_history(thread_config()))
 
     assert states[0].values["_conspectus"]["head"]
     assert any(not state.values.get("_conspectus") for state in states)
-    before = graph.get_state(thread()).values["_conspectus"]
-    graph.update_state(thread(), {"messages": [HumanMessage("One more.")]})
-    assert graph.get_state(thread()).values["_conspectus"] == before
+    before = graph.get_state(thread_config()).values["_conspectus"]
+    graph.update_state(thread_config(), {"messages": [HumanMessage("One more.")]})
+    assert graph.get_state(thread_config()).values["_conspectus"] == before
 
 
 def test_no_request_names_the_summary():
-    own = middleware()
-    graph, model = agent(steps(24), own, ContextGuard(own, window=100_000))
-    graph.invoke(said("Look at all modules."), thread())
+    own = new_middleware()
+    graph, model = new_agent(tool_steps(24), own, ContextGuard(own, window=100_000))
+    graph.invoke(user_input("Look at all modules."), thread_config())
     summaries = [one for call in model.calls for one in call.messages if is_of_summary(one)]
 
     assert summaries
@@ -99,18 +99,18 @@ def test_no_request_names_the_summary():
 
 
 def test_a_summary_is_known_again_after_json():
-    graph, _ = agent(steps(24), middleware())
-    state = graph.invoke(said("Look at all modules."), thread())
+    graph, _ = new_agent(tool_steps(24), new_middleware())
+    state = graph.invoke(user_input("Look at all modules."), thread_config())
     again = messages_from_dict(messages_to_dict(state["messages"]))
 
     assert again == state["messages"]
     assert [one.id for one in again if is_summary_message(one)] == [again[0].id]
-    graph.update_state(thread(), {"messages": again})
-    assert graph.get_state(thread()).values["messages"] == again
+    graph.update_state(thread_config(), {"messages": again})
+    assert graph.get_state(thread_config()).values["messages"] == again
 
 
 def test_a_compactors_summary_has_no_name_that_would_be_sent():
-    result = Compactor(window=4_000).compact(worked(20), thread_id="t")
+    result = Compactor(window=4_000).compact(tool_turns(20), thread_id="t")
 
     assert is_of_summary(result.messages[0])
     assert result.messages[0].name is None
@@ -118,9 +118,9 @@ def test_a_compactors_summary_has_no_name_that_would_be_sent():
 
 
 def test_a_summarisers_calls_are_tagged_for_the_journal():
-    writer = summariser()
-    graph, _ = agent(steps(24), middleware(model=writer))
-    graph.invoke(said("Look at all modules."), thread())
+    writer = new_summariser()
+    graph, _ = new_agent(tool_steps(24), new_middleware(model=writer))
+    graph.invoke(user_input("Look at all modules."), thread_config())
 
     assert writer.calls
     assert all("middleware:summarize" in call.tags for call in writer.calls)
@@ -129,13 +129,13 @@ def test_a_summarisers_calls_are_tagged_for_the_journal():
 @pytest.mark.parametrize("given", ["context", "configurable", "built"])
 def test_a_hook_gets_the_agents_name_and_the_runtime(given):
     heard: list[SummarizationEvent] = []
-    own = middleware(before_summarization=heard.append)
+    own = new_middleware(before_summarization=heard.append)
     named = {"name": "researcher"} if given == "built" else {}
-    graph, _ = agent(steps(12), own, context_schema=dict, **named)
+    graph, _ = new_agent(tool_steps(12), own, context_schema=dict, **named)
     context = {"run": 7} | ({"agent_name": "researcher"} if given == "context" else {})
-    config = thread()
+    config = thread_config()
     config["configurable"] |= {"agent_name": "researcher"} if given == "configurable" else {}
-    graph.invoke(said("Look at all modules."), config, context=context)
+    graph.invoke(user_input("Look at all modules."), config, context=context)
 
     assert heard
     assert {event.agent_name for event in heard} == {"researcher"}
@@ -144,10 +144,12 @@ def test_a_hook_gets_the_agents_name_and_the_runtime(given):
 
 def test_the_log_counts_as_the_trigger_does(caplog):
     caplog.set_level(logging.INFO, logger="conspectus")
-    own = middleware(trigger=("tokens", 900), keep=("messages", 4), window=100_000)
+    own = new_middleware(trigger=("tokens", 900), keep=("messages", 4), window=100_000)
     states: list[int] = []
-    graph, _ = agent(steps(24), own)
-    for values in graph.stream(said("Look at all modules."), thread(), stream_mode="values"):
+    graph, _ = new_agent(tool_steps(24), own)
+    for values in graph.stream(
+        user_input("Look at all modules."), thread_config(), stream_mode="values"
+    ):
         states.append(count_tokens_approximately(values["messages"]))
     lines = [one.getMessage() for one in caplog.records if "compacted " in one.getMessage()]
     told = [re.findall(r"compacted ([\d,]+) → ([\d,]+) tokens", line)[0] for line in lines]

@@ -27,15 +27,15 @@ from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages import is_summary_message
 from graph_support import (
-    agent,
     check_nothing_lost,
     check_sent,
     is_summary,
     look,
-    middleware,
-    said,
-    steps,
-    thread,
+    new_agent,
+    new_middleware,
+    thread_config,
+    tool_steps,
+    user_input,
 )
 from redaction_support import stored
 from scripted_models import ScriptedChatModel
@@ -43,7 +43,7 @@ from scripted_models import ScriptedChatModel
 
 def task() -> Any:
     """A new message each time: the same one again would take the place of the first."""
-    return said("Look at all modules of the project.")
+    return user_input("Look at all modules of the project.")
 
 
 @tool
@@ -55,15 +55,15 @@ def delete(name: str) -> str:
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
     store = InMemoryStore()
-    own = middleware(history=history)
+    own = new_middleware(history=history)
     calls = [{"name": "delete", "args": {"name": n}, "id": f"call_{n}"} for n in ("old", "new")]
     asks = AIMessage("I want to delete.", tool_calls=calls)
-    script = [*steps(4)[:-1], asks, *steps(8, prefix="n")]
+    script = [*tool_steps(4)[:-1], asks, *tool_steps(8, prefix="n")]
     approvals = HumanInTheLoopMiddleware(interrupt_on={"delete": True})
-    graph, model = agent(script, own, approvals, store=store, tools=[look, delete])
-    graph.invoke(task(), thread())
+    graph, model = new_agent(script, own, approvals, store=store, tools=[look, delete])
+    graph.invoke(task(), thread_config())
     decisions = [{"type": "approve"}, {"type": "reject", "message": "keep the new one"}]
-    graph.invoke(Command(resume={"decisions": decisions}), thread())
+    graph.invoke(Command(resume={"decisions": decisions}), thread_config())
     check_sent(model)
     answers = [m for m in model.calls[5].messages if isinstance(m, ToolMessage)]
     texts = {m.tool_call_id: m.text for m in answers}
@@ -76,23 +76,23 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
 
 @pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])
 def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals(loop):
-    own = middleware()
+    own = new_middleware()
     store = InMemoryStore()
-    reads = ScriptedChatModel(answers=steps(9, prefix="th"))
+    reads = ScriptedChatModel(answers=tool_steps(9, prefix="th"))
     reader = create_agent(reads, tools=[look], middleware=[own])
 
     @tool
     def delegate() -> str:
         """Have another agent look."""
-        return str(reader.invoke(said("Look at all of th."))["messages"][-1].text)
+        return str(reader.invoke(user_input("Look at all of th."))["messages"][-1].text)
 
     asks = AIMessage("", tool_calls=[{"name": "delegate", "args": {}, "id": "call_d"}])
-    script = [*steps(8)[:-1], asks, *steps(8, prefix="n")]
-    graph, model = agent(script, own, store=store, tools=[look, delegate])
+    script = [*tool_steps(8)[:-1], asks, *tool_steps(8, prefix="n")]
+    graph, model = new_agent(script, own, store=store, tools=[look, delegate])
     if loop:
-        asyncio.run(graph.ainvoke(task(), thread()))
+        asyncio.run(graph.ainvoke(task(), thread_config()))
     else:
-        graph.invoke(task(), thread())
+        graph.invoke(task(), thread_config())
     check_sent(model, reads)
     check_nothing_lost(graph, store)
     by_session: dict[tuple[str, ...], str] = {}
@@ -116,10 +116,10 @@ class SystemFirst(AgentMiddleware[Any, Any, Any]):
 @pytest.mark.parametrize("own_rule", [False, True])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_the_summary_stands_behind_all_leading_system_messages(history, own_rule):
-    own = middleware(history=history, alternate_roles="off")
-    graph, model = agent(steps(30), SystemFirst(), own, ContextGuard(own, window=20_000))
+    own = new_middleware(history=history, alternate_roles="off")
+    graph, model = new_agent(tool_steps(30), SystemFirst(), own, ContextGuard(own, window=20_000))
     first = [SystemMessage("Yours.", id="own")] if own_rule else []
-    graph.invoke({"messages": [*first, HumanMessage("Look at all.")]}, thread())
+    graph.invoke({"messages": [*first, HumanMessage("Look at all.")]}, thread_config())
     request = model.calls[-1].messages
     kinds = ["summary" if is_summary(one) else one.type for one in request]
     system = 2 + own_rule
@@ -132,11 +132,11 @@ def test_a_model_may_be_asked_twice_at_once():
     async def hedged(request: Any, handler: Any) -> Any:
         return (await asyncio.gather(handler(request), handler(request)))[0]
 
-    own = middleware()
+    own = new_middleware()
     model = ScriptedChatModel(answers=lambda _: "ok")
-    graph, _ = agent(model, hedged, own, ContextGuard(own, window=20_000))
+    graph, _ = new_agent(model, hedged, own, ContextGuard(own, window=20_000))
     for n in range(9):
-        asyncio.run(graph.ainvoke(said(f"question {n}"), thread()))
+        asyncio.run(graph.ainvoke(user_input(f"question {n}"), thread_config()))
     assert len(model.calls) == 18
 
 
@@ -149,11 +149,11 @@ class Linked(ScriptedChatModel):
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_a_server_that_holds_the_history_holds_no_more_than_the_view(history):
     model = Linked(answers=lambda _: AIMessage("ok", response_metadata={"id": f"resp_{len(sent)}"}))
-    graph = agent(model, middleware(history=history))[0]
+    graph = new_agent(model, new_middleware(history=history))[0]
     held = {None: 0}
     sent = model.calls
     for n in range(30):
-        graph.invoke(said(f"question {n}"), thread())
+        graph.invoke(user_input(f"question {n}"), thread_config())
         new, last = _get_last_messages(sent[-1].messages)
         held[f"resp_{len(sent)}"] = held[last] + len(new) + 1
     assert max(held.values()) <= 12
@@ -204,7 +204,9 @@ def team(*members: Member, saver: bool = True, store: Any = None) -> Any:
 
 def ask(graph: Any, n: int, active: str, *before: BaseMessage) -> dict[str, Any]:
     said = HumanMessage(f"Question {n}: secret-{n}", id=f"u{n}")
-    done: dict[str, Any] = graph.invoke({"messages": [*before, said], "active": active}, thread())
+    done: dict[str, Any] = graph.invoke(
+        {"messages": [*before, said], "active": active}, thread_config()
+    )
     return done
 
 
@@ -246,9 +248,9 @@ def test_two_agents_have_records_of_their_own():
 def test_tenants_with_one_name_for_a_thread_see_nothing_of_each_other(tenants):
     store = InMemoryStore()
     for tenant in tenants:
-        own = middleware(tenant=lambda runtime, name=tenant: name)
-        graph, model = agent(steps(12, prefix=tenant), own, store=store)
-        graph.invoke(said("Look at all modules."), thread())
+        own = new_middleware(tenant=lambda runtime, name=tenant: name)
+        graph, model = new_agent(tool_steps(12, prefix=tenant), own, store=store)
+        graph.invoke(user_input("Look at all modules."), thread_config())
         assert check_nothing_lost(graph, store, tenant=tenant) > 10
         check_sent(model)
     for tenant, other in (tenants, tenants[::-1]):
@@ -263,9 +265,9 @@ def test_a_step_in_another_archive_does_not_touch_this_one():
     saver = InMemorySaver()
     scope = Scope("local", "t")
     for store, count in zip([*archives, archives[0]], [8, 8, 0], strict=True):
-        own = middleware(archive=store, trigger=("messages", 10 if count else 1000))
-        graph, _ = agent(steps(count), own, checkpointer=saver, store=None)
-        graph.invoke(said("Look at all modules."), thread())
+        own = new_middleware(archive=store, trigger=("messages", 10 if count else 1000))
+        graph, _ = new_agent(tool_steps(count), own, checkpointer=saver, store=None)
+        graph.invoke(user_input("Look at all modules."), thread_config())
         assert Archive(store).chain(scope)
 
 
@@ -307,14 +309,14 @@ DAMAGED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
     store = InMemoryStore() if stored else None
-    graph, model = agent(lambda _: "ok", middleware(), store=store)
-    graph.invoke(said("hi"), thread())
+    graph, model = new_agent(lambda _: "ok", new_middleware(), store=store)
+    graph.invoke(user_input("hi"), thread_config())
     sound = {"v": 1, "thread": "t", "session": "main", "head": None, "after": None}
-    graph.update_state(thread(), {"_conspectus": {**sound, "pending": False, **damage}})
+    graph.update_state(thread_config(), {"_conspectus": {**sound, "pending": False, **damage}})
     for n in range(6):
-        graph.invoke(said(f"question {n}"), thread())
+        graph.invoke(user_input(f"question {n}"), thread_config())
     assert len(model.calls[-1].messages) < 10, "it goes on and compacts"
-    held = graph.get_state(thread()).values["_conspectus"]
+    held = graph.get_state(thread_config()).values["_conspectus"]
     assert held["head"]
     assert held["after"]
 
@@ -323,7 +325,7 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize(
     ("config", "saver"),
-    [(thread(), None), ({}, None), (thread(), InMemorySaver)],
+    [(thread_config(), None), ({}, None), (thread_config(), InMemorySaver)],
     ids=["a thread", "none", "a checkpointer"],
 )
 def test_a_whole_history_sent_each_time_is_summarised_once(history, config, saver):
@@ -340,9 +342,9 @@ def test_a_whole_history_sent_each_time_is_summarised_once(history, config, save
     def asked(text: str) -> list[Any]:
         """Ask, and return what the model was sent."""
         whole.append(HumanMessage(text, id=f"u{len(whole)}"))
-        own = middleware(summarizer=summarise, archive=Archive(store), history=history)
+        own = new_middleware(summarizer=summarise, archive=Archive(store), history=history)
         more: Any = {"checkpointer": saves, "store": None, "tools": []}
-        graph, model = agent(lambda _: f"Answer {len(whole)} to what was asked.", own, **more)
+        graph, model = new_agent(lambda _: f"Answer {len(whole)} to what was asked.", own, **more)
         out = graph.invoke({"messages": [one.model_copy() for one in whole]}, config)
         whole.append(out["messages"][-1])
         return list(model.calls[-1].messages)
@@ -360,16 +362,18 @@ def test_a_whole_history_sent_each_time_is_summarised_once(history, config, save
 
 def test_what_is_put_in_place_of_a_summary_is_read_again():
     """A client, or a hook, that sets the state to its own list has taken the summary out."""
-    graph, model = agent(lambda _: "Done.", middleware(), tools=[])
+    graph, model = new_agent(lambda _: "Done.", new_middleware(), tools=[])
     for n in range(14):
-        graph.invoke({"messages": [HumanMessage(f"Look at part{n}.", id=f"u{n}")]}, thread())
+        graph.invoke({"messages": [HumanMessage(f"Look at part{n}.", id=f"u{n}")]}, thread_config())
     clear = RemoveMessage(id=REMOVE_ALL_MESSAGES)
     first = HumanMessage("Look at part0.", id="u0")
     whole = [clear, *(HumanMessage(f"Look at part{n}.", id=f"u{n}") for n in range(14))]
-    graph.invoke({"messages": [*whole, HumanMessage("And now?")]}, thread())
+    graph.invoke({"messages": [*whole, HumanMessage("And now?")]}, thread_config())
     sent = " ".join(str(one.text) for one in model.calls[-1].messages)
     assert {0, 13} <= {n for n in range(14) if f"part{n}." in sent}
-    graph.invoke({"messages": [first]}, thread())  # the same once more, id and all
+    graph.invoke({"messages": [first]}, thread_config())  # the same once more, id and all
     assert model.calls[-1].messages[-1].text == first.text
-    graph.invoke({"messages": [clear]} | SummarizationMiddleware.request_compaction(), thread())
-    assert graph.get_state(thread()).values["messages"]
+    graph.invoke(
+        {"messages": [clear]} | SummarizationMiddleware.request_compaction(), thread_config()
+    )
+    assert graph.get_state(thread_config()).values["messages"]

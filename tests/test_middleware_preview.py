@@ -13,7 +13,16 @@ from langgraph.types import Command
 from conspectus import SummarizationMiddleware
 from conspectus.errors import SummaryError
 from conspectus.messages.framing import summary_body
-from graph_support import SUMMARY, agent, check_sent, is_summary, middleware, said, steps, thread
+from graph_support import (
+    SUMMARY,
+    check_sent,
+    is_summary,
+    new_agent,
+    new_middleware,
+    thread_config,
+    tool_steps,
+    user_input,
+)
 from scripted_models import ScriptedChatModel
 
 
@@ -24,13 +33,13 @@ class Asked:
         self.store = more.pop("store", InMemoryStore())
         more.setdefault("preview", True)
         self.events: list[str] = []
-        self.own = middleware(
+        self.own = new_middleware(
             on_event=lambda event, _: self.events.append(event), alternate_roles="off", **more
         )
         self.saver = InMemorySaver()
         self.more = {"store": self.store, "checkpointer": self.saver}
-        self.graph, self.model = agent(steps(count), self.own, **self.more)
-        self.out: Any = self.graph.invoke(said("Look at all modules."), thread())
+        self.graph, self.model = new_agent(tool_steps(count), self.own, **self.more)
+        self.out: Any = self.graph.invoke(user_input("Look at all modules."), thread_config())
 
     @property
     def question(self) -> Any:
@@ -42,11 +51,11 @@ class Asked:
         return len(self.own.model.calls)
 
     def answer(self, answer: Any) -> None:
-        self.out = self.graph.invoke(Command(resume=answer), thread())
+        self.out = self.graph.invoke(Command(resume=answer), thread_config())
 
     @property
     def messages(self) -> Any:
-        return self.graph.get_state(thread()).values["messages"]
+        return self.graph.get_state(thread_config()).values["messages"]
 
     @property
     def summary(self) -> str:
@@ -133,8 +142,8 @@ def test_an_edited_preview_that_the_redactor_lengthens_must_fit_too():
         redact=lambda text: text.replace("sk1", "[redacted: a secret]"),
     )  # fmt: skip
     turns = [HumanMessage(f"Message {n}: " + f"word{n} " * 60, id=f"m{n}") for n in range(40)]
-    graph, model = agent(["Done."], own)
-    graph.invoke({"messages": turns}, thread())
+    graph, model = new_agent(["Done."], own)
+    graph.invoke({"messages": turns}, thread_config())
     [sent] = [call.messages for call in model.calls]
     assert count_tokens_approximately(sent) <= 2_000
     assert len(requests) == 2
@@ -157,11 +166,11 @@ def test_an_approval_never_lets_another_text_pass(answer):
     assert "version 0" in shown
     model = changing()
     model.invoke("so that the next is version 1")
-    again = middleware(preview=True, model=model)
-    graph, _ = agent(first.model, again, checkpointer=first.saver, store=None)
-    out = graph.invoke(Command(resume=answer), thread())
+    again = new_middleware(preview=True, model=model)
+    graph, _ = new_agent(first.model, again, checkpointer=first.saver, store=None)
+    out = graph.invoke(Command(resume=answer), thread_config())
     assert len(model.calls) > 1
-    assert not [m for m in graph.get_state(thread()).values["messages"] if is_summary(m)]
+    assert not [m for m in graph.get_state(thread_config()).values["messages"] if is_summary(m)]
     [question] = out["__interrupt__"]  # asked anew once the history has grown
     assert "version 0" not in question.value["summary"]
 

@@ -15,7 +15,7 @@ from conspectus.archive import Archive
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.notes.tools import Skills, Tool
 from conspectus.short_term import summarize_messages
-from graph_support import worked
+from graph_support import tool_turns
 from scripted_models import ScriptedChatModel
 
 MESSAGES: list[Any] = [HumanMessage(f"Look at module {n}, please.", id=f"m{n}") for n in range(12)]
@@ -147,7 +147,7 @@ def test_a_wrong_setting_says_what_to_write(wrong, says):
         Compactor(**wrong)
 
 
-TALK = [*worked(8, 12), HumanMessage("And now?", id="last")]
+TALK = [*tool_turns(8, 12), HumanMessage("And now?", id="last")]
 RAISES: Any = {"keep": ("messages", 2), "on_failure": "raise"}
 LIMITS: Any = {"max_tokens": 200, "max_summary_tokens": 60, "on_failure": "raise"}
 

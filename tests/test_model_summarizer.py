@@ -20,7 +20,7 @@ from conspectus.model.base import LastRequest
 from conspectus.model.callables import CallableSummarizer
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.tokens import estimate
-from graph_support import torn, worked
+from graph_support import pairing_faults, tool_turns
 from model_support import (
     ScriptedChatModel,
     both,
@@ -255,7 +255,7 @@ def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(asked, result):
     summarizer = CallableSummarizer(write, trim_tokens_to_summarize=400)
     summarizer.summarize(request([*turns(1), *said, *turns(1)]))
     assert len(readings) > 2
-    assert not any(map(torn, readings))
+    assert not any(map(pairing_faults, readings))
     read = " ".join(str(m.text) for reading in readings for m in reading)
     assert (read.count("word"), read.count("line")) == (asked + result,) * 2
 
@@ -324,7 +324,7 @@ def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **setti
 def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop):
     answers = [notes(400), notes(84), "- no third time"]
     model = ScriptedChatModel(answers=answers, cites=True)
-    messages = worked(30, 40)
+    messages = tool_turns(30, 40)
     result = compacted(model, messages, window=6_000, on_loop=on_loop)
     assert result.record.summary.startswith(answers[1])
     assert len(model.calls) == 2
@@ -335,7 +335,7 @@ def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop)
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_lines_end(on_loop):
     model = ScriptedChatModel(answers=lambda _: LONG, cites=False)
-    result = compacted(model, worked(40, 40), max_summary_tokens=300, on_loop=on_loop)
+    result = compacted(model, tool_turns(40, 40), max_summary_tokens=300, on_loop=on_loop)
     assert result.outcome == "compacted"
     assert len(model.calls) == 2
     kept = result.summary.splitlines()

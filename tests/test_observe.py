@@ -16,7 +16,7 @@ from opentelemetry.trace import StatusCode
 from compactor_support import Faulty, Scripted
 from conspectus import ChatModelSummarizer, Compactor, SummaryError, __version__
 from conspectus.observe import Event, listen, unlisten
-from graph_support import agent, middleware, said, steps, thread
+from graph_support import new_agent, new_middleware, thread_config, tool_steps, user_input
 from observe_support import SECRET, alone, compact, dicts, heard, instrumented
 from scripted_models import ScriptedChatModel
 
@@ -88,8 +88,8 @@ def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
     caplog.set_level(logging.INFO, "conspectus")
     told = {"model_name": "gpt-5-mini", "usage": (12_000, 400)}
     model = ScriptedChatModel(answers=[SUMMARY] * 9, **told)
-    graph, _ = agent(steps(5), middleware(model=model, archive="memory:"))
-    graph.invoke(said("go"), thread("7"))
+    graph, _ = new_agent(tool_steps(5), new_middleware(model=model, archive="memory:"))
+    graph.invoke(user_input("go"), thread_config("7"))
     [line] = lines_of(caplog)
     assert re.fullmatch(
         r"INFO thread 7: compacted [\d,]+ → [\d,]+ tokens \(trigger\), \d+ messages archived, "
@@ -186,10 +186,10 @@ def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():
 
 
 def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
-    graph, _ = agent(steps(5), middleware())
+    graph, _ = new_agent(tool_steps(5), new_middleware())
     with instrumented() as found:
         with found.user.start_as_current_span("user"):
-            graph.invoke(said("go"), thread())
+            graph.invoke(user_input("go"), thread_config())
         inside = [path for path in found.paths if "conspectus.compaction" in path]
         assert all(path.startswith("user > conspectus.compaction") for path in inside)
         step = "user > conspectus.compaction > conspectus.step"
@@ -204,7 +204,7 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
         assert attributes["conspectus.messages"] > 0
         assert attributes["conspectus.calls"] == 1
         assert span.status.status_code is StatusCode.UNSET
-        held = graph.get_state(thread()).values["_conspectus"]
+        held = graph.get_state(thread_config()).values["_conspectus"]
         assert attributes["conspectus.record"] == held["head"]
         [call] = found.named("chat scripted")
         assert call.kind is trace.SpanKind.CLIENT

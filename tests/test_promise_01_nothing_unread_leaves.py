@@ -9,7 +9,7 @@ from compactor_support import Scripted, compacted, new_compactor, short
 from conspectus import Compactor, Summary, SummaryRequest, is_summary_message
 from conspectus.messages import read_messages
 from conspectus.tokens import TokenMeter
-from histories import talk, tool, user
+from histories import talk, tool_result, user
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
@@ -71,7 +71,7 @@ def test_every_word_call_and_result_stands_in_the_record():
             ],
         },
         {"role": "assistant", "content": "Eight is the answer."},
-        tool("nobody", "nine came to no call"),
+        tool_result("nobody", "nine came to no call"),
         {"role": "user", "name": "helper", "content": "Ten, says the helper."},
     ]
     compactor = new_compactor(window=60_000, keep=("messages", 2))

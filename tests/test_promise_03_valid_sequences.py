@@ -26,7 +26,7 @@ from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.requests import recalled_message, with_recalled
 from conspectus.messages.shortening import clip
 from conspectus.tokens import TokenMeter
-from histories import assistant, histories, talk, tool, user
+from histories import assistant, histories, talk, tool_result, user
 from providers import anthropic, bedrock, google, openai
 from providers.making import Maker, Provider
 from stateful.agent_world import AgentWorld
@@ -55,7 +55,7 @@ def test_no_pair_is_broken_and_nothing_pending_leaves(messages, window, keep):
 
 
 def test_an_orphan_in_the_kept_part_goes_to_the_archive():
-    messages = [*talk(40), tool("nobody", "who asked?"), user("go on")]
+    messages = [*talk(40), tool_result("nobody", "who asked?"), user("go on")]
     compactor = new_compactor()
     result = compacted(messages, compactor, force=True)
     assert not any(m["role"] == "tool" for m in result.messages)
@@ -66,7 +66,11 @@ def test_an_orphan_in_the_kept_part_goes_to_the_archive():
 def test_results_of_calls_without_ids_stay_with_them(keep):
     """Some servers give their calls no ids, and the newest result is what the agent waits for."""
     steps = [
-        [assistant(f"I look, {n}", ("", "a"), ("", "b")), tool("", f"a {n}"), tool("", f"b {n}")]
+        [
+            assistant(f"I look, {n}", ("", "a"), ("", "b")),
+            tool_result("", f"a {n}"),
+            tool_result("", f"b {n}"),
+        ]
         for n in range(3)
     ]
     messages = [*talk(20), user("go on"), *itertools.chain(*steps)]

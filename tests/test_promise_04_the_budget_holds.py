@@ -13,7 +13,7 @@ from conspectus import Compactor, StuckError, SummaryError
 from conspectus.engine import leaving
 from conspectus.messages import SUMMARY_LINE
 from conspectus.tokens import TokenMeter
-from histories import agent, deed, histories, talk, tool, user
+from histories import agent_history, call_and_result, histories, talk, tool_result, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -52,8 +52,8 @@ def test_a_summary_gets_what_the_messages_that_stay_leave_of_the_window():
 def test_one_giant_message_is_clipped_with_a_pointer(window):
     for messages in (
         [user("x " * 50_000)],
-        [*agent(2), user("y " * 50_000)],
-        [*agent(3)[:-1], tool("c2", "z " * 50_000)],
+        [*agent_history(2), user("y " * 50_000)],
+        [*agent_history(3)[:-1], tool_result("c2", "z " * 50_000)],
     ):
         compactor = new_compactor(window=window)
         result = compacted(messages, compactor)
@@ -139,7 +139,9 @@ def test_it_holds_where_what_replaces_a_secret_is_longer(window):
     messages: list[Any] = []
     for n in range(9):
         messages.append(user(f"ask {n} sk-{'a1B2c3D4' * 6} " * 20))
-        messages += deed("read_file", {"path": "p" * 10}, "line of result\n" * 200, f"{n}")
+        messages += call_and_result(
+            "read_file", {"path": "p" * 10}, "line of result\n" * 200, f"{n}"
+        )
     compactor = Compactor(
         window=window,
         archive="memory:",

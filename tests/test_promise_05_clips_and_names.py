@@ -21,7 +21,7 @@ from compactor_support import (
 from conspectus import is_summary_message
 from conspectus.messages import read_messages
 from conspectus.messages.message import name_entries, occurrences
-from histories import agent, assistant, histories, user
+from histories import agent_history, assistant, histories, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -112,7 +112,7 @@ def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, windo
 
 
 def test_the_summary_stands_behind_the_system_message_before_the_request_that_is_under_way():
-    messages = agent(30)
+    messages = agent_history(30)
     result = compacted(messages, new_compactor(window=3_000, keep=("messages", 4)))
     assert result.outcome == "compacted"
     kept = [m for m in result.messages if not is_summary_message(m)]

@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 
 from compactor_support import Scripted, compacted, new_compactor, short
 from conspectus import ChatModelSummarizer
-from histories import assistant, deed, talk, user
+from histories import assistant, call_and_result, talk, user
 from notes_read import left_out
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
@@ -85,7 +85,7 @@ def test_findings_of_a_model_stand_through_later_rounds_until_it_writes_them_ane
 def test_the_newest_to_do_list_stands_under_what_is_open_through_later_rounds():
     def listed(number: int, *items: tuple[str, str]) -> list[dict[str, Any]]:
         todos = [{"content": text, "status": status} for text, status in items]
-        return deed("write_todos", {"todos": todos}, "Updated.", f"t{number}")
+        return call_and_result("write_todos", {"todos": todos}, "Updated.", f"t{number}")
 
     first = [
         user("Go."),

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from compactor_support import new_compactor
 from conspectus import ContextGuard, SummarizationMiddleware
 from graph_support import Bench
-from histories import agent, histories
+from histories import agent_history, histories
 from recalling import ASKED, FILLER, PORT, RecallingAgent, shown
 from stateful.budgets import budgeted
 from stateful.twins import TwinAgents, TwinWorld
@@ -29,7 +29,7 @@ def test_both_drivers_give_the_same_result(messages, window, force):
 
 def test_recall_is_the_same():
     compactor = new_compactor()
-    compactor.compact(agent(40), thread_id="t", force=True)
+    compactor.compact(agent_history(40), thread_id="t", force=True)
     one = compactor.recall("function_3", thread_id="t", tokens=300)
     assert one.hits
     assert asyncio.run(compactor.arecall("function_3", thread_id="t", tokens=300)) == one

@@ -13,7 +13,7 @@ import conspectus.core
 from compactor_support import compacted, new_compactor
 from conspectus.engine.summary import hash_of
 from conspectus.messages import read_messages
-from histories import agent, talk, user
+from histories import agent_history, talk, user
 from scripts import ran
 from stateful.budgets import budgeted
 from stateful.twins import TwinAgents, TwinWorld
@@ -65,12 +65,12 @@ def test_the_same_history_gives_the_same_record_and_draft_in_every_process():
     code = (
         "from conspectus.engine.summary import hash_of\n"
         "from compactor_support import compacted, new_compactor\n"
-        "from histories import agent, user\n"
+        "from histories import agent_history, user\n"
         "from test_promise_10_same_input_same_plan import ALIKE\n"
-        "r = compacted([*map(user, ALIKE), *agent(60)], new_compactor(window=4000))\n"
+        "r = compacted([*map(user, ALIKE), *agent_history(60)], new_compactor(window=4000))\n"
         f"print(r.record_id, r.tokens_after, hash_of({PLAN}))"
     )
-    result = compacted([*map(user, ALIKE), *agent(60)], new_compactor(window=4_000))
+    result = compacted([*map(user, ALIKE), *agent_history(60)], new_compactor(window=4_000))
     assert printed(code) == {f"{result.record_id} {result.tokens_after} {hash_of(PLAN)}"}
 
 
@@ -78,9 +78,9 @@ def test_the_order_of_keys_makes_no_other_message():
     block = {"type": "text", "text": "go on"}
     message = {"role": "user", "content": [block], "name": "ann"}
     turned = {"name": "ann", "content": [dict(reversed(block.items()))], "role": "user"}
-    (one,) = read_messages([message])
-    (other,) = read_messages([turned])
-    assert one.key == other.key
+    (entry,) = read_messages([message])
+    (turned_entry,) = read_messages([turned])
+    assert entry.key == turned_entry.key
 
 
 def test_what_was_compacted_before_changes_no_plan():
@@ -88,9 +88,9 @@ def test_what_was_compacted_before_changes_no_plan():
     reported: list[Any] = [HumanMessage("word " * 900), AIMessage("yes", usage_metadata=usage)]
     used = new_compactor(window=4_000)
     compacted([*reported, HumanMessage("word " * 900)], used)
-    other = talk(40)
-    result = used.compact(other, thread_id="another")
-    assert result == new_compactor(window=4_000).compact(other, thread_id="another")
+    messages = talk(40)
+    result = used.compact(messages, thread_id="another")
+    assert result == new_compactor(window=4_000).compact(messages, thread_id="another")
     assert result.outcome == "compacted"
 
 

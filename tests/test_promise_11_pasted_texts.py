@@ -13,7 +13,7 @@ from compactor_support import SCOPE, Scripted, compacted, new_compactor, short
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.messages import SUMMARY_LINE
-from graph_support import agent
+from graph_support import new_agent
 from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
 
@@ -70,7 +70,7 @@ def test_a_graph_without_a_checkpointer_knows_the_summary_that_comes_back_as_a_d
     view = list[Any]()
     looked = " I looked at it again." * 20
     own = SummarizationMiddleware(None, trigger=("messages", 8), keep=("messages", 3), window=4_000)
-    graph, _ = agent(lambda asked: f"To {asked[-1].text[:20]}{looked}", own, checkpointer=None)
+    graph, _ = new_agent(lambda asked: f"To {asked[-1].text[:20]}{looked}", own, checkpointer=None)
     roles = {"human": "user", "ai": "assistant"}
     for n in range(12):
         said = {"role": "user", "content": f"Never delete keep{n}.py"}

@@ -14,8 +14,16 @@ from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from graph_support import Bench, check_nothing_lost, check_sent, middleware, said, steps, thread
-from histories import assistant, talk, tool, user
+from graph_support import (
+    Bench,
+    check_nothing_lost,
+    check_sent,
+    new_middleware,
+    thread_config,
+    tool_steps,
+    user_input,
+)
+from histories import assistant, talk, tool_result, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -82,7 +90,7 @@ def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back
     looked = talk(8)
     for n in range(8):
         looked += [user("Look."), assistant("", (f"c{n}", "a table"))]
-        looked += [tool(f"c{n}", f"row {n} of it\n" * 350), assistant("I see.")]
+        looked += [tool_result(f"c{n}", f"row {n} of it\n" * 350), assistant("I see.")]
     short = compacted(looked, compactor)
     assert short.clipped
     assert not short.record.covers
@@ -174,21 +182,21 @@ class Rewinding(Bench):
 
     def __init__(self) -> None:
         self.script: list[Any] = []
-        super().__init__(lambda _: self.script.pop(0), middleware())
+        super().__init__(lambda _: self.script.pop(0), new_middleware())
 
     def go(self, count: int, prefix: str, config: Any = None) -> None:
         """Take a new task, or go on from a checkpoint."""
-        self.script[:] = steps(count, prefix=prefix)
-        task = said("Look at all modules of the project.") if config is None else None
-        self.graph.invoke(task, config or thread())
+        self.script[:] = tool_steps(count, prefix=prefix)
+        task = user_input("Look at all modules of the project.") if config is None else None
+        self.graph.invoke(task, config or thread_config())
 
     def head(self, config: Any = None) -> str:
-        values = self.graph.get_state(config or thread()).values
+        values = self.graph.get_state(config or thread_config()).values
         return str((values.get("_conspectus") or {}).get("head"))
 
     def history(self) -> list[Any]:
         """The checkpoints before a call of the model, the latest first."""
-        return [s for s in self.graph.get_state_history(thread()) if s.next == ("model",)]
+        return [s for s in self.graph.get_state_history(thread_config()) if s.next == ("model",)]
 
     def recalled(self, query: str) -> str:
         compactor = Compactor(archive=self.store)

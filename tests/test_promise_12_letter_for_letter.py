@@ -9,7 +9,7 @@ from hypothesis.stateful import rule
 
 from compactor_support import Scripted, compacted, new_compactor, short
 from conspectus import ChatModelSummarizer
-from histories import assistant, tool
+from histories import assistant, tool_result
 from notes_read import LEFT_OUT, SAID, cites, left_out, pieces, said_in, uncited, under, words
 from scripted_models import ScriptedChatModel
 from stateful.agent_world import AgentWorld
@@ -57,7 +57,7 @@ def history(texts: list[str], start: int) -> list[dict[str, Any]]:
     for n, text in enumerate(texts, start):
         found.append({"role": "user", "content": text, "id": f"u{n}"})
         found.append(assistant(f"I look at it, number {n}.", (f"c{n}", f"cat file_{n}.txt")))
-        found.append(tool(f"c{n}", f"line {n}\n" * (n % 7 + 1)))
+        found.append(tool_result(f"c{n}", f"line {n}\n" * (n % 7 + 1)))
         found.append(assistant(f"Number {n} is done."))
     return found
 

@@ -16,7 +16,7 @@ from conspectus.notes import text
 from conspectus.notes.reading import read_segment, shape_of
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
-from histories import assistant, deed, talk, user
+from histories import assistant, call_and_result, talk, user
 from notes_read import COUNTED, DONE, GAP, left_out, under
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
@@ -57,7 +57,7 @@ def test_what_was_done_stands_in_order_with_what_came_of_it():
     history = [
         m
         for n, (tool, args, result, _) in enumerate(DEEDS)
-        for m in deed(tool, args, result, f"{n}")
+        for m in call_and_result(tool, args, result, f"{n}")
     ]
     lines = lines_of(history)
     assert len(lines) == len(DEEDS)
@@ -71,8 +71,8 @@ def test_what_was_done_stands_in_order_with_what_came_of_it():
 
 
 def test_a_call_that_was_never_answered_takes_no_later_result():
-    asked, _ = deed("bash", {"command": "make release"}, "", "call_0")
-    later = deed("bash", {"command": "make test"}, "3 failed", "call_0")
+    asked, _ = call_and_result("bash", {"command": "make release"}, "", "call_0")
+    later = call_and_result("bash", {"command": "make test"}, "3 failed", "call_0")
     lines = shown([asked, user("Stop that. Run the tests."), *later])
     assert [line for line in lines if "make test" in line and "3 failed" in line]
     assert not [line for line in lines if "make release" in line and "3 failed" in line]
@@ -108,7 +108,7 @@ FAILURES = [
 
 @pytest.mark.parametrize("result", FAILURES)
 def test_what_says_by_its_fields_that_it_failed_is_told_as_failed(result):
-    [line] = shown(deed("book_flight", {"id": "TP9"}, result, "1"))
+    [line] = shown(call_and_result("book_flight", {"id": "TP9"}, result, "1"))
     assert " → failed: " in line
 
 
@@ -139,7 +139,7 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
 
 
 def test_a_call_without_an_answer_is_not_told_as_done():
-    asked, _ = deed("wire_money", {"eur": 900}, "", "c1")
+    asked, _ = call_and_result("wire_money", {"eur": 900}, "", "c1")
     compactor = new_compactor(window=20_000, keep=("messages", 1))
     result = compacted([user("Go."), asked, user("Well?"), *talk(4)], compactor, force=True)
     told = [line for line in under(DONE, result.summary) if "wire_money" in line]
@@ -149,7 +149,7 @@ def test_a_call_without_an_answer_is_not_told_as_done():
 
 
 def test_an_empty_result_says_so():
-    [line] = shown(deed("press", {"key": "go"}, "", "1"))
+    [line] = shown(call_and_result("press", {"key": "go"}, "", "1"))
     assert line.startswith("press(go) → (empty) [")
 
 
@@ -157,9 +157,9 @@ def many() -> list[Message]:
     history: list[Message] = []
     for n in range(40):
         look = "\n".join(f"line {n}-{k} of a file" for k in range(30))
-        history += deed("read_file", {"path": f"/app/part_{n}.py"}, look, f"l{n}")
+        history += call_and_result("read_file", {"path": f"/app/part_{n}.py"}, look, f"l{n}")
         answer = f"sent as S{n:03}" if n % 5 else json.dumps({"error": f"S{n:03} is refused"})
-        history += deed("send_mail", {"to": f"person-{n}@example.org"}, answer, f"s{n}")
+        history += call_and_result("send_mail", {"to": f"person-{n}@example.org"}, answer, f"s{n}")
     return history
 
 
@@ -199,13 +199,21 @@ def test_what_does_not_fit_is_counted_by_tool_and_looks_give_way_before_deeds():
 
 def test_changes_outlast_looks_and_are_named_where_they_are_counted():
     looks = [
-        m for n in range(60) for m in deed("bash", {"command": f"cat {n}"}, "a line\n" * 30, f"{n}")
+        m
+        for n in range(60)
+        for m in call_and_result("bash", {"command": f"cat {n}"}, "a line\n" * 30, f"{n}")
     ]
-    change = deed("bash", {"command": "sed -i s/1/2/ late.py"}, "", "c1")
+    change = call_and_result("bash", {"command": "sed -i s/1/2/ late.py"}, "", "c1")
     changes = [
-        m for n in range(9) for m in deed("write_file", {"path": f"{n}.py"}, "done " * 9, f"w{n}")
+        m
+        for n in range(9)
+        for m in call_and_result("write_file", {"path": f"{n}.py"}, "done " * 9, f"w{n}")
     ]
-    deep = [m for n in "12" for m in deed("edit", {"path": "src/" * 20 + n}, "done " * 9, f"d{n}")]
+    deep = [
+        m
+        for n in "12"
+        for m in call_and_result("edit", {"path": "src/" * 20 + n}, "done " * 9, f"d{n}")
+    ]
     assert "sed -i s/1/2/ late.py" in notes_of(*change, *looks, room=700)
     [counted, *_] = under(DONE, notes_of(*changes, *looks, room=260))
     assert "bash 60, write_file 9; among them write_file 1.py, write_file 2.py, " in counted
@@ -217,20 +225,25 @@ def test_looks_and_long_results_are_counted_before_other_calls():
     calls: list[Message] = []
     for n in range(60):
         name, size = (("read_file", 60), ("some_tool", 60), ("long_tool", 130))[n % 3]
-        calls += deed(name, {"path": f"{n // 3:02}"}, "word " * size, f"{name}{n // 3}")
+        calls += call_and_result(name, {"path": f"{n // 3:02}"}, "word " * size, f"{name}{n // 3}")
     [counted, *_] = under(DONE, notes_of(*calls, room=3_000))
     assert "read_file 20, long_tool 20, some_tool 6;" in counted
 
 
 def test_of_a_long_edit_what_it_changed_is_shown():
     old, new = (f"{'before ' * 90}{word}{' after' * 90}" for word in ("left", "right"))
-    edit = deed("edit", {"path": "a.py", "old_string": old, "new_string": new}, "done", "e")
+    edit = call_and_result(
+        "edit", {"path": "a.py", "old_string": old, "new_string": new}, "done", "e"
+    )
     assert re.search(r"before before left…, new_string=…right…", notes_of(*edit, room=250))
 
 
 def test_the_range_of_counted_lines_runs_forward():
     """Looks are counted for good before an older edit is: the range begins with the edit."""
-    whole = [*deed("edit_file", {"path": "a.py"}, "ok", "m1"), *deed("ls", {}, "b.py", "m2")]
+    whole = [
+        *call_and_result("edit_file", {"path": "a.py"}, "ok", "m1"),
+        *call_and_result("ls", {}, "b.py", "m2"),
+    ]
     edit, look = read_segment(read_messages(whole)).lines
     assert "recall range m1 to m2r" in text.text_of(text.tallied([text.tallied([look]), edit]))
 
@@ -240,7 +253,7 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
     for n in range(30):
         args = {"new": f"value = {n}\n" * 60, "file": "line\n" * 60, "old": "value\n" * 60}
         args["path"] = f"/app/part_{n}.py"  # before the file, which names a thing for other tools
-        history += deed("edit_file", args, f"edited at line {n}", f"e{n}")
+        history += call_and_result("edit_file", args, f"edited at line {n}", f"e{n}")
     compactor = new_compactor(window=12_000, keep=("messages", 1))
     result = compacted([user("Go."), *history, user("And?")], compactor, force=True)
     lines = [line for line in under(DONE, result.summary) if not COUNTED.match(line)]
@@ -268,7 +281,9 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
     ],
 )
 def test_how_a_call_ended_stands_where_its_outcome_is_cut(result, stands):
-    history = [m for n in range(12) for m in deed("apply_change", {"n": n}, result, f"e{n}")]
+    history = [
+        m for n in range(12) for m in call_and_result("apply_change", {"n": n}, result, f"e{n}")
+    ]
     lines = under(DONE, notes_of(*history, room=3_000))
     cut = [line for line in lines if not COUNTED.match(line)]
     assert cut
@@ -285,34 +300,39 @@ def notes_of(*messages: Message, room: int = 10_000) -> str:
 def test_a_refused_to_do_list_is_not_the_one_in_force():
     first = {"todos": [{"content": "ship", "status": "pending"}]}
     second = {"todos": [{"content": "ship", "status": "completed"}]}
-    refused = deed("write_todos", second, "refused", "a2")
+    refused = call_and_result("write_todos", second, "refused", "a2")
     refused[1]["status"] = "error"
     shown = notes_of(
-        *deed("write_todos", first, "ok", "a1"), *refused, *deed("write_todos", {}, "?", "a3")
+        *call_and_result("write_todos", first, "ok", "a1"),
+        *refused,
+        *call_and_result("write_todos", {}, "?", "a3"),
     )
     assert "## Open\n- ship | pending" in shown
     assert "→ failed: refused" in shown
     rows = [{"id": "1", "content": "ship"}, {"id": "2", "content": "test"}]
     part = {"merge": True, "todos": [{"id": "1", "content": "shipped"}]}
     shown = notes_of(
-        *deed("todo_write", {"todos": rows}, "ok", "a1"), *deed("todo_write", part, "ok", "a2")
+        *call_and_result("todo_write", {"todos": rows}, "ok", "a1"),
+        *call_and_result("todo_write", part, "ok", "a2"),
     )
     assert "## Open\n- 2 | test\n- 1 | shipped" in shown
 
 
 def test_what_the_user_answers_to_a_question_of_a_tool_is_said_by_the_user():
     shown = notes_of(
-        *deed("AskUserQuestion", {"question": "Which?"}, "The blue one,\nplease.", "a1")
+        *call_and_result("AskUserQuestion", {"question": "Which?"}, "The blue one,\nplease.", "a1")
     )
     assert "## Said by the user\n- AskUserQuestion: The blue one,\n  please. [" in shown
-    again = notes_of(*deed("ask_user", {}, "I got:\nCommand exited with code 1\nMend it.", "a1"))
+    again = notes_of(
+        *call_and_result("ask_user", {}, "I got:\nCommand exited with code 1\nMend it.", "a1")
+    )
     assert "Mend it. [" in again
     assert "failed" not in again
 
 
 def test_two_calls_under_one_id_keep_their_own_results():
-    one = deed("pay", {"to": "x"}, "paid x", "a1")
-    two = deed("pay", {"to": "y"}, "refused y", "a2")
+    one = call_and_result("pay", {"to": "x"}, "paid x", "a1")
+    two = call_and_result("pay", {"to": "y"}, "refused y", "a2")
     for message in two:
         message.update({"tool_call_id": "c-a1"} if message["role"] == "tool" else {})
     two[0]["tool_calls"][0]["id"] = "c-a1"
@@ -355,7 +375,7 @@ def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
     messages = [user("Make it pass.", id="u0")]
     for n in range(40):
         said = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9
-        messages += deed("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
+        messages += call_and_result("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
     text = notes_of(*messages, room=1_200)
     assert "bash(pytest tests/test_5.py) → failed: " in text
     assert "pytest tests/test_6.py" not in text

@@ -21,7 +21,14 @@ from conspectus.archive import Archive, Scope
 from conspectus.messages import is_summary_message
 from conspectus.messages.shortening import POINTER
 from conspectus_serve.cleared import is_notice
-from serve_support import SECRET, before, chat, message, own, post
+from serve_support import (
+    SECRET,
+    chat_reply,
+    conspectus_header,
+    message_reply,
+    post,
+    proxied_upstream,
+)
 
 CLEARED = "[Old tool result content cleared]"
 
@@ -36,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Turn:
-    asked: str
+    question: str
     steps: tuple[Step, ...]
     answer: str
 
@@ -77,43 +84,44 @@ class Talk:
         return Step(args, tuple(self.result() for _ in args))
 
     def add(self) -> None:
-        asked = self.random.choice(("Go on.", f"Do task {next(self.numbers)}."))
+        question = self.random.choice(("Go on.", f"Do task {next(self.numbers)}."))
         steps = tuple(self.step() for _ in range(self.random.choice((1, 1, 2))))
-        self.turns.append(Turn(asked, steps, self.random.choice(("It is done.", "Ready."))))
+        self.turns.append(Turn(question, steps, self.random.choice(("It is done.", "Ready."))))
 
-    def change(self, how: str) -> None:
+    def change(self, kind: str) -> None:
         """Change what was said, as a user or a client does."""
         if not self.turns:
             return
-        at = self.random.choice((0, len(self.turns) // 2, len(self.turns) - 1))
-        turn = self.turns[at]
-        if how == "delete":
-            del self.turns[at]
-        elif how == "delete half":
-            del self.turns[at : at + len(self.turns) // 2]
-        elif how == "go back":
-            del self.turns[at:]
-        elif how == "ask otherwise":
-            self.turns[at] = replace(turn, asked=f"Do task {next(self.numbers)} otherwise.")
-        elif how == "regenerate":
-            self.turns[at] = replace(turn, steps=tuple(self.step() for _ in turn.steps))
-        elif how == "edit a result":
+        place = self.random.choice((0, len(self.turns) // 2, len(self.turns) - 1))
+        turn = self.turns[place]
+        if kind == "delete":
+            del self.turns[place]
+        elif kind == "delete half":
+            del self.turns[place : place + len(self.turns) // 2]
+        elif kind == "go back":
+            del self.turns[place:]
+        elif kind == "ask otherwise":
+            self.turns[place] = replace(turn, question=f"Do task {next(self.numbers)} otherwise.")
+        elif kind == "regenerate":
+            self.turns[place] = replace(turn, steps=tuple(self.step() for _ in turn.steps))
+        elif kind == "edit a result":
             first = turn.steps[0]
             edited = replace(first, results=(self.result(), *first.results[1:]))
-            self.turns[at] = replace(turn, steps=(edited, *turn.steps[1:]))
+            self.turns[place] = replace(turn, steps=(edited, *turn.steps[1:]))
 
     def messages(self, naming: Naming) -> list[dict[str, Any]]:
         """Return it as Chat Completions has it, with what its user asks next."""
         history: list[dict[str, Any]] = []
-        every = responses = 0
+        in_history = responses = 0
         for turn in self.turns:
             in_turn = 0
-            history.append({"role": "user", "content": turn.asked})
+            history.append({"role": "user", "content": turn.question})
             for step in turn.steps:
                 names = [
-                    naming(every + at, in_turn + at, responses, at) for at in range(len(step.args))
+                    naming(in_history + at, in_turn + at, responses, at)
+                    for at in range(len(step.args))
                 ]
-                every += len(names)
+                in_history += len(names)
                 in_turn += len(names)
                 responses += 1
                 calls = [
@@ -140,62 +148,70 @@ TALKS = st.tuples(
 )
 
 
-def grown(seed: int, changes: list[str]) -> Iterator[Talk]:
+def edited_talks(seed: int, changes: list[str]) -> Iterator[Talk]:
     """Yield a conversation after each change."""
     talk = Talk(Random(seed))
     for _ in range(5):
         talk.add()
-    for how in changes:
-        for _ in range(2 if how == "add" else 0):
+    for change in changes:
+        for _ in range(2 if change == "add" else 0):
             talk.add()
-        talk.change(how)
+        talk.change(change)
         yield talk
 
 
-def text_of(one: Any) -> str:
-    return str(one["content"] if isinstance(one, dict) else one.content)
+def text_of(message: Any) -> str:
+    return str(message["content"] if isinstance(message, dict) else message.content)
 
 
-def check(history: list[Any], view: list[Any], kept: list[Any]) -> None:
+def check(history: list[Any], view: list[Any], archived_rows: list[Any]) -> None:
     """Check a view against the history that it is of, and what the archive has of it."""
-    texts = {text_of(one) for one in view}
-    archived = {text for row in kept for text in texts_in(row)}
-    unseen = [text_of(one) for one in history if text_of(one) not in texts | archived]
+    shown_texts = {text_of(message) for message in view}
+    archived_texts = {text for row in archived_rows for text in texts_in(row)}
+    unseen = [
+        text_of(message)
+        for message in history
+        if text_of(message) not in shown_texts | archived_texts
+    ]
     assert unseen == []
     # What is sent stands in the order in which it came, each result behind its own call.
     places = iter(history)
-    strange = [one for one in view if POINTER not in text_of(one) and one not in places]
+    strange = [
+        message for message in view if POINTER not in text_of(message) and message not in places
+    ]
     assert strange == []
     pairs = [*pairwise(history)]
     for pair in pairwise(view):
-        if answers(pair[1]) and not any(POINTER in text_of(one) for one in pair):
+        if is_result(pair[1]) and not any(POINTER in text_of(message) for message in pair):
             assert pair in pairs
 
 
-def answers(one: Any) -> bool:
-    return one["role"] == "tool" if isinstance(one, dict) else isinstance(one, ToolMessage)
+def is_result(message: Any) -> bool:
+    return (
+        message["role"] == "tool" if isinstance(message, dict) else isinstance(message, ToolMessage)
+    )
 
 
 def texts_in(row: dict[str, Any]) -> list[str]:
-    said = row["message"]
-    content = said["data"]["content"] if "data" in said else said["content"]
+    message = row["message"]
+    content = message["data"]["content"] if "data" in message else message["content"]
     return [str(content)]
 
 
 def as_objects(history: list[dict[str, Any]]) -> list[Any]:
-    made: list[Any] = []
-    for one in history:
-        if one["role"] == "user":
-            made.append(HumanMessage(one["content"]))
-        elif one["role"] == "tool":
-            made.append(ToolMessage(one["content"], tool_call_id=one["tool_call_id"]))
+    objects: list[Any] = []
+    for message in history:
+        if message["role"] == "user":
+            objects.append(HumanMessage(message["content"]))
+        elif message["role"] == "tool":
+            objects.append(ToolMessage(message["content"], tool_call_id=message["tool_call_id"]))
         else:
             calls = [
                 {"name": "read", "args": {"path": call["function"]["arguments"]}, "id": call["id"]}
-                for call in one.get("tool_calls", ())
+                for call in message.get("tool_calls", ())
             ]
-            made.append(AIMessage(one["content"] or "", tool_calls=calls))
-    return made
+            objects.append(AIMessage(message["content"] or "", tool_calls=calls))
+    return objects
 
 
 @pytest.mark.parametrize("form", ["dicts", "objects"])
@@ -203,26 +219,26 @@ def as_objects(history: list[dict[str, Any]]) -> list[Any]:
 def test_a_compactor_archives_or_sends_each_result(form, naming, talk):
     with Archive.open("memory:") as archive:
         compactor = Compactor(archive=archive, window=1_500, alternate_roles="off")
-        for now in grown(*talk):
-            history: list[Any] = now.messages(NAMINGS[naming])
+        for edited in edited_talks(*talk):
+            history: list[Any] = edited.messages(NAMINGS[naming])
             history = as_objects(history) if form == "objects" else history
             result = compactor.compact(history, thread_id="t")
-            view = [one for one in result.messages if not is_summary_message(one)]
+            view = [message for message in result.messages if not is_summary_message(message)]
             check(history, view, archive.export(Scope("local", "t")))
 
 
 def as_anthropic(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a history in Anthropic's form, where results stand with the user's next words."""
-    made: list[dict[str, Any]] = []
-    for one in history:
+    messages: list[dict[str, Any]] = []
+    for message in history:
         role = "user"
-        blocks = [{"type": "text", "text": one["content"]}]
-        if one["role"] == "tool":
-            result = {"type": "tool_result", "tool_use_id": one["tool_call_id"]}
-            blocks = [{**result, "content": one["content"]}]
-        elif one["role"] == "assistant":
+        blocks = [{"type": "text", "text": message["content"]}]
+        if message["role"] == "tool":
+            result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
+            blocks = [{**result, "content": message["content"]}]
+        elif message["role"] == "assistant":
             role = "assistant"
-            blocks = blocks if one["content"] else []
+            blocks = blocks if message["content"] else []
             blocks += [
                 {
                     "type": "tool_use",
@@ -230,13 +246,13 @@ def as_anthropic(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "name": "read",
                     "input": json.loads(call["function"]["arguments"]),
                 }
-                for call in one.get("tool_calls", ())
+                for call in message.get("tool_calls", ())
             ]
-        if made and made[-1]["role"] == role:
-            made[-1] = {"role": role, "content": [*made[-1]["content"], *blocks]}
+        if messages and messages[-1]["role"] == role:
+            messages[-1] = {"role": role, "content": [*messages[-1]["content"], *blocks]}
         else:
-            made.append({"role": role, "content": blocks})
-    return made
+            messages.append({"role": role, "content": blocks})
+    return messages
 
 
 def unbroken(talk: Talk) -> Talk:
@@ -245,7 +261,7 @@ def unbroken(talk: Talk) -> Talk:
 
 
 def without_silence(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for one in history if one["content"] != ""]
+    return [message for message in history if message["content"] != ""]
 
 
 @pytest.fixture(scope="module")
@@ -253,18 +269,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Yield a call that asks an endpoint; it returns what was sent, and what is archived."""
     folder = tmp_path_factory.mktemp("serve")
 
-    def answer(asked: Any) -> Any:
-        return message() if asked.path.endswith("/messages") else chat()
+    def answer(request: Any) -> Any:
+        return message_reply() if request.path.endswith("/messages") else chat_reply()
 
     def ask(path: str, history: list[Any]) -> tuple[list[Any], list[Any]]:
         answer = post(serving, path, {"model": "m", "max_tokens": 50, "messages": history})
         assert answer.status_code == 200, answer.text
-        scope = Scope(SECRET.tenant("k"), str(own(answer, "thread")))
+        scope = Scope(SECRET.tenant("k"), str(conspectus_header(answer, "thread")))
         return upstream.posts[-1].body["messages"], archive.export(scope)
 
     settings: Any = {"window": 2_000, "recall": "off"}
     with (
-        before(answer, folder, **settings) as (upstream, serving),
+        proxied_upstream(answer, folder, **settings) as (upstream, serving),
         Archive.open(folder / "a.db") as archive,
     ):
         yield ask
@@ -278,47 +294,56 @@ CONVERSATIONS = count()
 @given(naming=NAMED, talk=TALKS)
 def test_the_endpoint_archives_or_sends_each_result(served, naming, talk):
     first = {"role": "user", "content": f"This is conversation {next(CONVERSATIONS)}."}
-    for now in grown(*talk):
-        history = [first, *now.messages(NAMINGS[naming])]
+    for edited in edited_talks(*talk):
+        history = [first, *edited.messages(NAMINGS[naming])]
         sent, kept = served("/v1/chat/completions", history)
         # The user's own messages may be joined with the summary before them.
-        others = [one for one in history if one["role"] != "user"]
-        check(others, [one for one in sent if one["role"] != "user"], kept)
-        said = [one["content"] for one in history if one["role"] == "user"]
-        assert all(any(text in str(one) for one in (*sent, *kept)) for text in said)
+        not_the_users = [message for message in history if message["role"] != "user"]
+        check(not_the_users, [message for message in sent if message["role"] != "user"], kept)
+        user_texts = [message["content"] for message in history if message["role"] == "user"]
+        assert all(
+            any(text in str(message_or_row) for message_or_row in (*sent, *kept))
+            for text in user_texts
+        )
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["apart", "results beside words"])
 @given(naming=NAMED, talk=TALKS)
 def test_the_endpoint_archives_or_sends_each_block_of_results(served, joined, naming, talk):
     first = {"role": "user", "content": f"This is conversation {next(CONVERSATIONS)}."}
-    for now in grown(*talk):
-        shown = unbroken(now) if joined else now
+    for edited in edited_talks(*talk):
+        shown = unbroken(edited) if joined else edited
         history = as_anthropic(without_silence([first, *shown.messages(NAMINGS[naming])]))
         sent, kept = served("/v1/messages", history)
-        here = json.dumps([sent, [row["message"] for row in kept]])
+        sent_or_archived = json.dumps([sent, [row["message"] for row in kept]])
         results = [
             block["content"]
-            for one in history
-            for block in one["content"]
+            for message in history
+            for block in message["content"]
             if block["type"] == "tool_result"
         ]
-        assert [one for one in results if json.dumps(one)[1:-1] not in here] == []
+        assert [
+            result for result in results if json.dumps(result)[1:-1] not in sent_or_archived
+        ] == []
 
 
 @pytest.mark.parametrize("naming", ["anew in each turn", "one for all", "by place"])
 def test_results_behind_such_ids_that_a_client_clears_are_not_summarised_again(tmp_path, naming):
     talk = Talk(Random(1))
     records = list[str | None]()
-    with before(lambda asked: chat(), tmp_path, window=2_000) as (_, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path, window=2_000) as (_, endpoint):
         for _ in range(30):
             talk.add()
             history = talk.messages(NAMINGS[naming])
-            results = [one for one in history if one["role"] == "tool"]
-            for one in results[:-8]:
-                one["content"] = CLEARED if len(one["content"]) > 200 else one["content"]
+            results = [message for message in history if message["role"] == "tool"]
+            for message in results[:-8]:
+                message["content"] = (
+                    CLEARED if len(message["content"]) > 200 else message["content"]
+                )
             body = {"model": "m", "messages": history}
-            records.append(own(post(endpoint, "/v1/chat/completions", body), "record"))
+            records.append(
+                conspectus_header(post(endpoint, "/v1/chat/completions", body), "record")
+            )
     with Archive.open(tmp_path / "a.db") as archive:
         [scope] = archive.scopes(SECRET.tenant("k"))
         chain = archive.chain(scope)
@@ -326,7 +351,7 @@ def test_results_behind_such_ids_that_a_client_clears_are_not_summarised_again(t
     covered = [key for record in chain for key in record.covers]
     assert len(chain) > 1
     assert len(covered) == len(set(covered))
-    assert len({one for one in records if one}) == len(chain)
+    assert len({record for record in records if record}) == len(chain)
     assert "Lorem ipsum dolor." in kept
 
 

@@ -13,7 +13,7 @@ from conspectus_lab.policies import ComparedPolicy
 from conspectus_lab.recording import Recording
 from conspectus_lab.replay import PolicyRun, Question, replay
 from conspectus_lab.report import replay_page
-from histories import tool, user
+from histories import tool_result, user
 
 STEPS = 20
 RULE = "Never push to the branch called main."
@@ -41,7 +41,7 @@ def agent(
     for step in range(steps):
         words = last if step == steps - 1 else REST
         shown = f"{PATH_LINE}\n{CODE_LINE}\n{REST}" if step == 1 else REST
-        made += [said(words, f"c{step}"), tool(f"c{step}", shown)]
+        made += [said(words, f"c{step}"), tool_result(f"c{step}", shown)]
         if told and step in (1, 3):
             made.append(user(TOLD if step == 1 else "Go on, please."))
     return made
@@ -66,7 +66,7 @@ def session(steps: int = 30, turns: int = 3) -> list[Row]:
         rows.append(user(f"Always read src/part_{turn}.py whole. {FILLER}"))
         for step in range(steps // turns):
             rows.append(said(f"Step {turn}.{step}: I look. {FILLER}", f"c{step}"))
-            rows.append(tool(f"c{step}", f"found in src/part_{turn}_{step}.py: {FILLER}"))
+            rows.append(tool_result(f"c{step}", f"found in src/part_{turn}_{step}.py: {FILLER}"))
         rows.append(said(f"Part {turn} is done."))
     return rows
 
@@ -99,7 +99,7 @@ def rows_of(form: str) -> list[Row]:
         elif word in ("u", "s"):
             row = {"role": {"u": "user", "s": "system"}[word], "content": text}
         else:
-            row = tool(word.removeprefix("r"), text)
+            row = tool_result(word.removeprefix("r"), text)
         made.append({**row, "id": name} if name else row)
     return made
 
@@ -124,8 +124,13 @@ FORMS = {
 AWKWARD = '{"self": 1, "runtime": 2, "config": 3, "run_manager": 4}'
 ODD: dict[str, list[Row]] = {
     **{name: rows_of(form) for name, form in FORMS.items()},
-    "no JSON": [user("go on"), said("a", "x", args='{"whe'), tool("x", "seen"), said("b")],
-    "awkward names": [user("go on"), said("a", "x", args=AWKWARD), tool("x", "seen"), said("b")],
+    "no JSON": [user("go on"), said("a", "x", args='{"whe'), tool_result("x", "seen"), said("b")],
+    "awkward names": [
+        user("go on"),
+        said("a", "x", args=AWKWARD),
+        tool_result("x", "seen"),
+        said("b"),
+    ],
     "the form of Anthropic": ANTHROPIC,
 }
 

@@ -20,7 +20,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
 from conspectus.engine import cached_request
 from conspectus.errors import PolicyError
-from graph_support import Bench, calls, check_nothing_lost, look, summariser
+from graph_support import Bench, check_nothing_lost, look, look_calls, new_summariser
 from scripted_models import ScriptedChatModel
 
 PAUSE = "The work pauses here."
@@ -48,7 +48,7 @@ class Both:
         if is_summary_call(messages):
             return self.notes(messages) if callable(self.notes) else self.notes
         self.done += 1
-        return "All looked at." if self.done > self.steps else calls(f"m{self.done}")
+        return "All looked at." if self.done > self.steps else look_calls(f"m{self.done}")
 
 
 def model_of(steps: int = 12, notes: Any = FINDINGS, **more: Any) -> ScriptedChatModel:
@@ -123,7 +123,10 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "it does not fit the window",
         {"summarizer": None, "window": 1_900, "trigger": ("messages", 16)},
     ),
-    "another model": ("another model summarises", {"summarizer": summariser(model_name="another")}),
+    "another model": (
+        "another model summarises",
+        {"summarizer": new_summariser(model_name="another")},
+    ),
     "redacted": ("is redacted", {"redact": True}),
     "own prompt": (
         "says where the messages go",
@@ -223,7 +226,7 @@ class Recorded(BaseChatModel):
             assert shown
             return AIMessage(f"{FINDINGS} [{shown[1]}]")
         self._done += 1
-        return AIMessage("All looked at.") if self._done > 12 else calls(f"m{self._done}")
+        return AIMessage("All looked at.") if self._done > 12 else look_calls(f"m{self._done}")
 
 
 class Claude(Recorded, ChatAnthropic):

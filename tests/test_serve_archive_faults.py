@@ -20,7 +20,16 @@ import pytest
 
 from conspectus.archive import Archive
 from postgres_support import postgres_schema
-from serve_support import Serving, before, chat, own, post, refusal, serving, talk
+from serve_support import (
+    Serving,
+    chat_reply,
+    conspectus_header,
+    error_reply,
+    post,
+    proxied_upstream,
+    serving,
+    talk,
+)
 
 PATH = "/v1/chat/completions"
 
@@ -96,9 +105,9 @@ def test_health_is_not_ok_while_the_archive_takes_nothing(tmp_path, monkeypatch,
     monkeypatch.setattr("conspectus_serve.health.PROBES_APART", 0.0)
     folder = tmp_path / "archive"
     folder.mkdir()
-    with before(lambda asked: chat(), folder) as (upstream, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), folder) as (upstream, endpoint):
         first = post(endpoint, PATH, long("the first"))
-        assert (first.status_code, own(first, "compacted")) == (200, "true")
+        assert (first.status_code, conspectus_header(first, "compacted")) == (200, "true")
         assert (status(endpoint, "/healthz"), status(endpoint, "/readyz")) == (200, 200)
         with FAULTS[fault](folder):
             assert status(endpoint, "/readyz") == 503
@@ -112,17 +121,17 @@ def test_health_is_not_ok_while_the_archive_takes_nothing(tmp_path, monkeypatch,
         assert told["archive_failures"] >= 3
         # What did not reach the provider was not sent.
         assert len(upstream.posts) == 1
-        assert told["tokens_sent_total"] == int(own(first, "tokens-after") or 0)
+        assert told["tokens_sent_total"] == int(conspectus_header(first, "tokens-after") or 0)
         if fault != "gone":  # then the program must be started again
             assert (status(endpoint, "/healthz"), status(endpoint, "/readyz")) == (200, 200)
             again = post(endpoint, PATH, long("number 0"))
-            assert (again.status_code, own(again, "compacted")) == (200, "true")
+            assert (again.status_code, conspectus_header(again, "compacted")) == (200, "true")
             assert figures(endpoint)["archive_up"] == 1
 
 
 def test_a_compaction_that_is_kept_makes_health_ok_again(tmp_path, monkeypatch):
     monkeypatch.setattr("conspectus_serve.health.PROBES_APART", 600.0)
-    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (_, endpoint):
         post(endpoint, PATH, long("the first"))
         with full_disk(tmp_path):
             assert post(endpoint, PATH, long("another")).status_code == 503
@@ -132,7 +141,7 @@ def test_a_compaction_that_is_kept_makes_health_ok_again(tmp_path, monkeypatch):
 
 
 def test_a_readiness_probe_leaves_nothing_behind(tmp_path):
-    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (_, endpoint):
         assert status(endpoint, "/readyz") == 200
     with sqlite3.connect(tmp_path / "a.db") as database:
         assert database.execute("SELECT count(*) FROM item").fetchone() == (0,)
@@ -173,7 +182,10 @@ def test_a_client_that_left_during_a_summary_is_logged_as_left(
     monkeypatch.setattr(Archive, "put", slow)
     body = httpx.Request("POST", "http://h", json={**long("one"), "stream": stream}).content
     head = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
-    with before(lambda asked: chat(), tmp_path, keep_alive=0.1) as (upstream, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path, keep_alive=0.1) as (
+        upstream,
+        endpoint,
+    ):
         with socket.create_connection(("127.0.0.1", urlsplit(endpoint.url).port or 0)) as line:
             line.sendall(head % (PATH.encode(), len(body)) + body)
             assert began.wait(60)
@@ -193,7 +205,7 @@ def test_a_client_that_left_during_a_summary_is_logged_as_left(
 
 
 def test_failures_are_counted_by_reason(tmp_path):
-    with before(lambda asked: refusal("no", 403), tmp_path) as (_, endpoint):
+    with proxied_upstream(lambda asked: error_reply("no", 403), tmp_path) as (_, endpoint):
         post(endpoint, PATH, b"no json")
         post(endpoint, PATH, {"model": "m", "messages": talk(1)})
         post(endpoint, PATH, {"model": "m", "messages": talk(1)}, origin="file://")

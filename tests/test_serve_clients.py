@@ -18,7 +18,16 @@ from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from fault_server import FaultServer, faults
 from postgres_support import postgres_schema
 from sdk_support import Chat, Messages, script
-from serve_support import METER, SECRET, WINDOW, Serving, between, sent_tokens, serving, talk
+from serve_support import (
+    METER,
+    SECRET,
+    WINDOW,
+    Serving,
+    provider_tokens,
+    proxied_script,
+    serving,
+    talk,
+)
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
 FILLER = "The function reads its input, checks it, and gives back what it has found there. " * 4
@@ -28,7 +37,7 @@ USER: Any = {"role": "user", "content": "hi"}
 def both(
     path: Path, script: Any = script, **more: Any
 ) -> AbstractContextManager[tuple[FaultServer, Serving]]:
-    return between(script, path, limit=WINDOW, count=sent_tokens, **more)
+    return proxied_script(script, path, limit=WINDOW, count=provider_tokens, **more)
 
 
 def archived(path: Path | str) -> str:
@@ -121,7 +130,9 @@ def test_a_long_answer_beside_many_tools_takes_half_of_what_they_leave(tmp_path)
 
 def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
     seen = []
-    with between(["fine"] * 3, tmp_path / "a.db", window=20_000, count=sent_tokens) as pair:
+    with proxied_script(
+        ["fine"] * 3, tmp_path / "a.db", window=20_000, count=provider_tokens
+    ) as pair:
         for most in (6_000, 9_000, 9_000):  # a client that wants a longer answer asks again
             seen.append(post(pair[1], talk(25), max_tokens=most))
     assert [one.headers["x-conspectus-compacted"] for one in seen] == ["false"] * 3
@@ -133,7 +144,7 @@ def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window):
     config = SummarizationConfig.model_validate(plainly)
     history = talk(10)
     with (
-        FaultServer(["fine", "fine"], window=1_200, count=sent_tokens) as upstream,
+        FaultServer(["fine", "fine"], window=1_200, count=provider_tokens) as upstream,
         serving(upstream.anthropic_url, tmp_path / "a.db", config, window=window) as endpoint,
     ):
         answer = post(endpoint, history)
@@ -165,7 +176,7 @@ def test_two_instances_serve_the_same_conversations():
     with (
         postgres_schema() as address,
         FaultServer(
-            lambda request: f"Answer. {LONG}", window=WINDOW, count=sent_tokens
+            lambda request: f"Answer. {LONG}", window=WINDOW, count=provider_tokens
         ) as upstream,
         serving(upstream.anthropic_url, address, secret_file="unused") as one,
         serving(upstream.anthropic_url, address, secret_file="unused") as other,
@@ -249,7 +260,7 @@ def received(url: str, protocol: str, stream: bool, fault: str) -> tuple[int, st
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     archive = tmp_path_factory.mktemp("faults") / "a.db"
-    with between(lambda request: "Good.", archive) as (upstream, endpoint):
+    with proxied_script(lambda request: "Good.", archive) as (upstream, endpoint):
         yield upstream, endpoint
 
 

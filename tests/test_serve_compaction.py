@@ -15,7 +15,17 @@ from conspectus.config import SummarizationConfig
 from conspectus_serve.fitting import RequestFitter
 from conspectus_serve.held import Held, HeldHistories
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
-from serve_support import METER, WINDOW, Serving, before, between, chat, own, post, sent_tokens
+from serve_support import (
+    METER,
+    WINDOW,
+    Serving,
+    chat_reply,
+    conspectus_header,
+    post,
+    provider_tokens,
+    proxied_script,
+    proxied_upstream,
+)
 from test_tokens import counts_tools
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
@@ -31,7 +41,7 @@ def both(path: Path | Archive, config: Any = None, **more: Any) -> Iterator[Any]
         return f"Answer {request.number}. {LONG}"
 
     with (
-        between(script, path, config, limit=WINDOW, count=sent_tokens, **more) as (
+        proxied_script(script, path, config, limit=WINDOW, count=provider_tokens, **more) as (
             upstream,
             endpoint,
         ),
@@ -62,16 +72,19 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
     with both(tmp_path / "a.db") as (upstream, endpoint, _):
         body = {"model": "m", "input": "And then?", "previous_response_id": parent}
         answer = post(endpoint, "/v1/responses", body)
-        assert (own(answer, "state"), own(answer, "compacted")) == ("held", "true")
+        assert (conspectus_header(answer, "state"), conspectus_header(answer, "compacted")) == (
+            "held",
+            "true",
+        )
         assert "Question 0." in upstream.requests[-1].text
         # Somebody else has no such response, and a conversation is the upstream's.
         other = post(endpoint, "/v1/responses", body, authorization="Bearer other")
-        assert (own(other, "state"), upstream.requests[-1].body) == ("upstream", body)
+        assert (conspectus_header(other, "state"), upstream.requests[-1].body) == ("upstream", body)
         theirs: list[Any] = [{"input": "hi", "conversation": "conv_1"}]
         theirs += [{"input": [{"type": "item_reference", "id": "msg_1"}]}]
         for more in theirs:
             answer = post(endpoint, "/v1/responses", {"model": "m", **more})
-            assert own(answer, "state") == "upstream"
+            assert conspectus_header(answer, "state") == "upstream"
 
 
 def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
@@ -105,7 +118,7 @@ def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):
     with both(tmp_path / "a.db", config) as (upstream, endpoint, _):
         body: dict[str, Any] = {"model": "m", "input": "My key is AKIAIOSFODNN7EXAMPLQ."}
         body["previous_response_id"] = post(endpoint, "/v1/responses", body).json()["id"]
-        assert own(post(endpoint, "/v1/responses", body), "state") == "upstream"
+        assert conspectus_header(post(endpoint, "/v1/responses", body), "state") == "upstream"
         assert upstream.requests[-1].body == body
 
 
@@ -185,7 +198,7 @@ def test_a_providers_own_item_goes_through_and_counts(tmp_path, path):
     with both(tmp_path / "a.db") as (upstream, endpoint, _):
         answer = post(endpoint, path, body)
         assert upstream.requests[-1].body == body
-        assert int(own(answer, "tokens-before") or 0) > 500
+        assert int(conspectus_header(answer, "tokens-before") or 0) > 500
 
 
 def test_the_upstream_can_be_asked_for_compactions(tmp_path):
@@ -193,7 +206,7 @@ def test_the_upstream_can_be_asked_for_compactions(tmp_path):
     body: Any = {"model": "m", "input": [NEW, TRIGGER]}
     settings: list[Any] = [{"compaction": "upstream"}, {"config": redact}]
     for more in settings:
-        with before(lambda asked: chat(), tmp_path, **more) as (upstream, endpoint):
+        with proxied_upstream(lambda asked: chat_reply(), tmp_path, **more) as (upstream, endpoint):
             for path in ("/v1/responses/compact", "/v1/responses"):
                 post(endpoint, path, body)
                 assert upstream.posts[-1].body == body
@@ -207,7 +220,7 @@ def test_what_a_counter_adds_to_any_list_is_left_free(tmp_path):
     def count(body: Any) -> int:
         return counts_tools(body["messages"])
 
-    with between(lambda _: "Yes.", tmp_path / "a.db", config, limit=WINDOW, count=count) as (
+    with proxied_script(lambda _: "Yes.", tmp_path / "a.db", config, limit=WINDOW, count=count) as (
         upstream,
         at,
     ):

@@ -23,7 +23,7 @@ from conspectus.errors import ConfigError
 from conspectus_serve.entrance import secret_beside
 from conspectus_serve.settings import LARGEST_BODY
 from fault_server import FaultServer, faults
-from serve_support import SECRET, Serving, running, serving, talk
+from serve_support import SECRET, Serving, served_app, serving, talk
 
 KEY = "sk-live-very-secret-4711"
 
@@ -149,7 +149,7 @@ def test_what_is_no_history_goes_through(tmp_path):
         await send({"type": "http.response.start", "status": 207, "headers": [(b"x-a", b"b")]})
         await send({"type": "http.response.body", "body": f"{said} {size}".encode()})
 
-    with running(provider) as url, serving(f"{url}/v1", tmp_path / "a.db") as endpoint:
+    with served_app(provider) as url, serving(f"{url}/v1", tmp_path / "a.db") as endpoint:
         listed = httpx.get(endpoint.openai_url + "/models?limit=3")
         assert (listed.status_code, listed.headers["x-a"]) == (207, "b")
         assert listed.text == "GET /v1/models?limit=3 0"
@@ -261,7 +261,7 @@ def test_a_client_that_leaves_ends_the_upstreams_answer(tmp_path, method):
             await asyncio.sleep(0)
         ended.set()
 
-    with running(endless) as url, serving(url, tmp_path / "a.db") as endpoint:
+    with served_app(endless) as url, serving(url, tmp_path / "a.db") as endpoint:
         content = b"{}" if method == "POST" else None
         address = endpoint.url + "/v1/responses/resp_1"
         with httpx.stream(method, address, content=content) as answer:

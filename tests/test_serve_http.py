@@ -15,12 +15,12 @@ import pytest
 from serve_support import (
     EVENTS,
     Serving,
-    before,
-    chat,
-    message,
-    own,
+    chat_reply,
+    conspectus_header,
+    message_reply,
     post,
-    running,
+    proxied_upstream,
+    served_app,
     serving,
     talk,
 )
@@ -54,7 +54,7 @@ def test_trailer_fields_of_a_request_never_become_headers(tmp_path, together):
     trailer = b"X-Conspectus-Token: t\r\nAuthorization: Bearer forged\r\nX-Smuggled: yes\r\n\r\n"
     request = b"POST /v1/chat/completions HTTP/1.1\r\n" + HOST + b"Authorization: Bearer mine\r\n"
     request += b"Transfer-Encoding: chunked\r\nTrailer: X-Smuggled\r\nConnection: close\r\n\r\n"
-    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (upstream, endpoint):
         with connected(endpoint) as line:
             for piece in [request + chunk + trailer] if together else [request, chunk, trailer]:
                 line.sendall(piece)
@@ -72,7 +72,7 @@ def test_trailer_fields_of_a_request_never_become_headers(tmp_path, together):
 @pytest.mark.parametrize("body", [SMALL, LONG])
 def test_a_client_of_http_1_0_gets_its_answer_without_chunks(tmp_path, host, body):
     with (
-        before(lambda asked: chat("fine"), tmp_path) as (_, endpoint),
+        proxied_upstream(lambda asked: chat_reply("fine"), tmp_path) as (_, endpoint),
         connected(endpoint) as line,
     ):
         line.sendall(head_of("1.0", body, host) + body)
@@ -92,7 +92,7 @@ def test_a_stream_for_http_1_0_comes_as_it_is_written(tmp_path):
 
     body = json.dumps({**json.loads(SMALL), "stream": True}).encode()
     with (
-        before(lambda asked: (200, EVENTS, events()), tmp_path) as (_, endpoint),
+        proxied_upstream(lambda asked: (200, EVENTS, events()), tmp_path) as (_, endpoint),
         connected(endpoint) as line,
     ):
         line.sendall(head_of("1.0", body, b"") + body)
@@ -110,7 +110,7 @@ def test_a_stream_for_http_1_0_comes_as_it_is_written(tmp_path):
 @pytest.mark.parametrize("body", [SMALL, LONG])
 def test_a_client_that_closes_its_half_gets_its_answer(tmp_path, version, body):
     with (
-        before(lambda asked: chat("fine"), tmp_path) as (_, endpoint),
+        proxied_upstream(lambda asked: chat_reply("fine"), tmp_path) as (_, endpoint),
         connected(endpoint) as line,
     ):
         line.sendall(head_of(version, body) + body)
@@ -134,7 +134,7 @@ def test_a_client_that_closes_its_half_within_an_answer_gets_all_of_it(tmp_path,
 
     body = json.dumps({**json.loads(SMALL), "stream": True}).encode()
     with (
-        before(lambda asked: (200, EVENTS, events()), tmp_path) as (_, endpoint),
+        proxied_upstream(lambda asked: (200, EVENTS, events()), tmp_path) as (_, endpoint),
         connected(endpoint) as line,
     ):
         line.sendall(head_of(version, body) + body)
@@ -149,7 +149,7 @@ def test_a_client_that_closes_its_half_within_an_answer_gets_all_of_it(tmp_path,
 
 
 def test_half_a_request_and_then_the_end_is_no_request(tmp_path):
-    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (upstream, endpoint):
         with connected(endpoint) as line:
             line.sendall(head_of("1.1", SMALL) + SMALL[:-1])
             line.shutdown(socket.SHUT_WR)
@@ -169,7 +169,7 @@ def test_a_client_that_leaves_before_the_answer_ends_the_upstreams_work(tmp_path
                 begun.set()
         ended.set()
 
-    with running(thinking) as url, serving(url, tmp_path / "a.db") as endpoint:
+    with served_app(thinking) as url, serving(url, tmp_path / "a.db") as endpoint:
         with connected(endpoint) as line:
             line.sendall(head_of("1.1", SMALL) + SMALL)
             assert begun.wait(60)
@@ -197,10 +197,10 @@ def test_a_number_keeps_its_text_whether_or_not_a_request_is_rewritten(tmp_path,
     body = {"model": "m", "max_tokens": 9, "metadata": {"n": "NUMBER"}}
     raw = json.dumps({**body, "messages": [*history, *newest]}).replace('"NUMBER"', number)
 
-    with before(lambda asked: message(), tmp_path) as (upstream, endpoint):
+    with proxied_upstream(lambda asked: message_reply(), tmp_path) as (upstream, endpoint):
         got = post(endpoint, "/v1/messages", raw.encode())
     assert got.status_code == 200
-    assert own(got, "compacted") == ("true" if len(history) > 9 else "false")
+    assert conspectus_header(got, "compacted") == ("true" if len(history) > 9 else "false")
     sent = upstream.posts[0].raw.decode()
     json.loads(sent, parse_constant=pytest.fail, parse_int=str)
     texts = re.findall(r'"n": ?([^}]+)', sent)
@@ -208,7 +208,7 @@ def test_a_number_keeps_its_text_whether_or_not_a_request_is_rewritten(tmp_path,
 
 
 def test_what_is_no_number_goes_on_as_it_came_or_is_refused(tmp_path):
-    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (upstream, endpoint):
         for number in ("NaN", "Infinity", "-Infinity"):
             raw = {
                 history: json.dumps({"t": "N", "messages": talk(history)}) for history in (1, 60)
@@ -227,11 +227,11 @@ def test_what_is_not_touched_goes_on_byte_for_byte(tmp_path):
     raw = (
         begin + b'[{"role": "user", "role": "user", "content": "\\udfff \\u00e9"}] , "b": [ 1.50 ]}'
     )
-    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (upstream, endpoint):
         assert post(endpoint, "/v1/chat/completions", raw).status_code == 200
         assert upstream.posts[0].raw == raw
         odd = json.loads(raw) | {"messages": [*talk(), {"role": "user", "content": "\udfff"}]}
         got = post(endpoint, "/v1/chat/completions", json.dumps(odd).encode())
-        assert own(got, "compacted") == "true"
+        assert conspectus_header(got, "compacted") == "true"
     sent = upstream.posts[1].body
     assert (sent["x"], sent["messages"][-1]["content"]) == ("\ud800", "\udfff")

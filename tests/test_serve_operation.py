@@ -29,31 +29,45 @@ from conspectus.config import SummarizationConfig
 from conspectus.errors import ConfigError
 from conspectus_serve import load_settings
 from mcp_support import PROGRAM
-from serve_support import EVENTS, SECRET, Asked, before, chat, message, own, post, refusal, talk
+from serve_support import (
+    EVENTS,
+    SECRET,
+    UpstreamRequest,
+    chat_reply,
+    conspectus_header,
+    error_reply,
+    message_reply,
+    post,
+    proxied_upstream,
+    talk,
+)
 
 TOKEN = "a-token-of-the-operator"
 BODY = {"model": "m", "messages": talk()}
 
 
 def jwt(**claims: Any) -> str:
-    parts = (json.dumps(one).encode() for one in ({"alg": "RS256"}, claims))
-    coded = [base64.urlsafe_b64encode(one).decode().rstrip("=") for one in parts]
+    parts = (json.dumps(part).encode() for part in ({"alg": "RS256"}, claims))
+    coded = [base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts]
     return f"Bearer {coded[0]}.{coded[1]}.c2ln"
 
 
 def test_a_refreshed_token_is_the_same_person_on_loopback(tmp_path):
     items = {"model": "m", "input": talk()}
-    with before(lambda asked: chat(), tmp_path, tenants=None) as (_, endpoint):
+    with proxied_upstream(lambda request: chat_reply(), tmp_path, tenants=None) as (_, endpoint):
         first = post(endpoint, "/v1/chat/completions", BODY, authorization="Bearer a")
         again = post(endpoint, "/v1/chat/completions", BODY, authorization="Bearer b")
-        made = post(endpoint, "/v1/responses/compact", items, authorization="Bearer a").json()
-        more = {"model": "m", "input": [*made["output"], {"role": "user", "content": "Go on."}]}
-        used = post(endpoint, "/v1/responses", more, authorization="Bearer b")
-    assert own(first, "thread") == own(again, "thread")
-    assert own(first, "record") == own(again, "record")
+        compacted = post(endpoint, "/v1/responses/compact", items, authorization="Bearer a").json()
+        next_request = {
+            "model": "m",
+            "input": [*compacted["output"], {"role": "user", "content": "Go on."}],
+        }
+        used = post(endpoint, "/v1/responses", next_request, authorization="Bearer b")
+    assert conspectus_header(first, "thread") == conspectus_header(again, "thread")
+    assert conspectus_header(first, "record") == conspectus_header(again, "record")
     assert used.status_code == 200
     with Archive.open(tmp_path / "a.db") as archive:
-        assert own(first, "thread") in archive.threads("local")
+        assert conspectus_header(first, "thread") in archive.threads("local")
 
 
 def test_a_header_or_a_claim_names_the_tenant_behind_the_operators_token(tmp_path):
@@ -65,12 +79,15 @@ def test_a_header_or_a_claim_names_the_tenant_behind_the_operators_token(tmp_pat
     for setting, requests in (("header:x-user", by_header), ("claim:sub", by_claim)):
         folder = tmp_path / setting[:5]
         folder.mkdir()
-        with before(lambda a: chat(), folder, tenants=setting, token=TOKEN) as (_, endpoint):
+        with proxied_upstream(lambda a: chat_reply(), folder, tenants=setting, token=TOKEN) as (
+            _,
+            endpoint,
+        ):
             names = []
             for headers in requests:
-                told = {**headers, "x-conspectus-token": TOKEN}
-                answer = post(endpoint, "/v1/chat/completions", BODY, **told)
-                names.append(own(answer, "thread"))
+                all_headers = {**headers, "x-conspectus-token": TOKEN}
+                answer = post(endpoint, "/v1/chat/completions", BODY, **all_headers)
+                names.append(conspectus_header(answer, "thread"))
         assert names[0] == names[1] != names[2]
         with Archive.open(folder / "a.db") as archive:
             assert names[2] in archive.threads("by-name:bob")
@@ -81,15 +98,18 @@ def test_a_header_or_a_claim_names_the_tenant_behind_the_operators_token(tmp_pat
 def test_a_small_request_never_waits_for_summaries(tmp_path, monkeypatch):
     waiting = threading.Semaphore(0)
     going = threading.Event()
-    known = Archive.put
+    put = Archive.put
 
-    def slow(self: Any, *args: Any, **more: Any) -> Any:
+    def slow(self: Any, *args: Any, **options: Any) -> Any:
         waiting.release()
         going.wait(300)
-        return known(self, *args, **more)
+        return put(self, *args, **options)
 
     monkeypatch.setattr(Archive, "put", slow)
-    with before(lambda asked: chat(), tmp_path) as (_, endpoint), ThreadPoolExecutor(20) as pool:
+    with (
+        proxied_upstream(lambda request: chat_reply(), tmp_path) as (_, endpoint),
+        ThreadPoolExecutor(20) as pool,
+    ):
         jobs = [
             pool.submit(post, endpoint, "/v1/chat/completions", BODY, authorization=f"Bearer {n}")
             for n in range(20)
@@ -102,12 +122,15 @@ def test_a_small_request_never_waits_for_summaries(tmp_path, monkeypatch):
             assert time.monotonic() - begun < 5
         finally:
             going.set()
-        assert all(own(job.result(), "compacted") == "true" for job in jobs)
+        assert all(conspectus_header(job.result(), "compacted") == "true" for job in jobs)
 
 
 def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch, capfd):
     with (
-        before(lambda asked: chat(), tmp_path, worker_process=True) as (_, endpoint),
+        proxied_upstream(lambda request: chat_reply(), tmp_path, worker_process=True) as (
+            _,
+            endpoint,
+        ),
         ThreadPoolExecutor() as pool,
     ):
         for tries, status in (2, 200), (1, 503):
@@ -118,19 +141,23 @@ def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch
             time.sleep(0.5)
             process.kill()
             assert job.result().status_code == status
-            assert own(job.result(), "compacted") == ("true" if status == 200 else None)
+            assert conspectus_header(job.result(), "compacted") == (
+                "true" if status == 200 else None
+            )
         (tmp_path / "a.db").unlink()
         (tmp_path / "a.db").mkdir()  # which cannot be opened
         assert post(endpoint, "/v1/messages", BODY).status_code == 503
     assert not active_children()
-    said = capfd.readouterr().err
-    assert "cannot open the archive: " in said
-    assert "Traceback" not in said
-    assert "tokenizer" not in said  # this process has said so, to its own log
+    log = capfd.readouterr().err
+    assert "cannot open the archive: " in log
+    assert "Traceback" not in log
+    assert "tokenizer" not in log  # this process has said so, to its own log
     (tmp_path / "a.db").rmdir()
     # A caller's function ends it; else it would live on without what answers.
     config = SummarizationConfig(enabled=True, trigger=[{"fraction": 0.8}], pin="sys:exit")
-    with before(lambda asked: chat(), tmp_path, worker_process=True, config=config) as (
+    with proxied_upstream(
+        lambda request: chat_reply(), tmp_path, worker_process=True, config=config
+    ) as (
         _,
         endpoint,
     ):
@@ -140,23 +167,23 @@ def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch
 @pytest.mark.slow
 def test_an_interruption_while_the_other_process_is_loaded_shows_no_traceback(tmp_path):
     line = [*PROGRAM, "serve", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9"]
-    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    heed_interrupts = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
     with subprocess.Popen(
         [*line, "--archive", str(tmp_path / "a.db")],
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=heed,
+        preexec_fn=heed_interrupts,
     ) as running:
         assert running.stderr is not None
         running.stderr.readline()
         time.sleep(0.3)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does
-        said = running.stderr.read()
-    assert b"Traceback" not in said
+        log = running.stderr.read()
+    assert b"Traceback" not in log
     assert running.returncode == 130
 
 
-@pytest.mark.parametrize("ends", ["well", "refused"])
+@pytest.mark.parametrize("ending", ["well", "refused"])
 @pytest.mark.parametrize(
     ("path", "sign"),
     [
@@ -166,35 +193,35 @@ def test_an_interruption_while_the_other_process_is_loaded_shows_no_traceback(tm
     ],
 )
 def test_a_client_that_waits_for_a_stream_gets_signs_of_life(
-    tmp_path, monkeypatch, path, sign, ends
+    tmp_path, monkeypatch, path, sign, ending
 ):
-    known = Archive.put
+    put = Archive.put
 
-    def slow(self: Any, *args: Any, **more: Any) -> Any:
+    def slow(self: Any, *args: Any, **options: Any) -> Any:
         time.sleep(0.5)
-        return known(self, *args, **more)
+        return put(self, *args, **options)
 
     monkeypatch.setattr(Archive, "put", slow)
 
-    def answer(asked: Asked) -> Any:
-        return (200, EVENTS, [b"data: all\n\n"]) if ends == "well" else refusal("No.", 403)
+    def answer(request: UpstreamRequest) -> Any:
+        return (200, EVENTS, [b"data: all\n\n"]) if ending == "well" else error_reply("No.", 403)
 
     field = "input" if "responses" in path else "messages"
     body = {"model": "m", field: talk(), "stream": True}
-    with before(answer, tmp_path, keep_alive=0.1) as (_, endpoint):
-        got = post(endpoint, path, body)
-    assert got.status_code == 200
-    assert got.headers["content-type"] == EVENTS
-    assert got.content.startswith(sign)
-    rest = got.content.replace(sign, b"")
-    assert rest == b"data: all\n\n" if ends == "well" else b"No." in rest
+    with proxied_upstream(answer, tmp_path, keep_alive=0.1) as (_, endpoint):
+        response = post(endpoint, path, body)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == EVENTS
+    assert response.content.startswith(sign)
+    behind_signs = response.content.replace(sign, b"")
+    assert behind_signs == b"data: all\n\n" if ending == "well" else b"No." in behind_signs
 
 
 URL = {"upstream": "http://h"}
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "problem"),
     [
         ({}, "'upstream' is missing; add 'upstream: ...' (the provider, such as"),
         ({**URL, "listne": "x"}, "did you mean 'listen'"),
@@ -211,19 +238,19 @@ URL = {"upstream": "http://h"}
         ({**URL, "listen": "0.0.0.0:80", "token": "0123456789abcdef"}, ""),
     ],
 )
-def test_a_wrong_setting_is_told_in_plain_words(tmp_path, given, said):
+def test_a_wrong_setting_is_told_in_plain_words(tmp_path, settings, problem):
     file = tmp_path / "serve.yaml"
-    file.write_text(f"serve:\n  {json.dumps(given)}")
-    if not said:
+    file.write_text(f"serve:\n  {json.dumps(settings)}")
+    if not problem:
         assert load_settings(file)[0].recall in ("auto", "off")
         section = {"trigger": {"type": "messages", "value": 9}, "archive": "memory:"}
-        both = {"serve": {**given, "archive": None}, "summarization": section}
+        both = {"serve": {**settings, "archive": None}, "summarization": section}
         file.write_text(json.dumps(both))
         assert load_settings(file)[0].archive == "memory:"
         return
     with pytest.raises(ConfigError) as caught:
         load_settings(file)
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
     for raw in ("Field required", "Value error", "Input should", "pydantic"):
         assert raw not in str(caught.value)
 
@@ -235,10 +262,10 @@ def test_a_section_switches_nothing_off_unless_it_says_so(tmp_path, section):
     file.write_text(json.dumps({"serve": URL, "summarization": section}))
     config = load_settings(file)[1]
     assert (config.enabled, config.trigger) == (not off, [{"fraction": 0.85}])
-    with before(lambda asked: chat(), tmp_path, config=config) as (_, endpoint):
+    with proxied_upstream(lambda request: chat_reply(), tmp_path, config=config) as (_, endpoint):
         answer = post(endpoint, "/v1/messages", BODY)
-        assert ("enabled is false" in str(own(answer, "note"))) is off
-        assert own(answer, "compacted") == (None if off else "true")
+        assert ("enabled is false" in str(conspectus_header(answer, "note"))) is off
+        assert conspectus_header(answer, "compacted") == (None if off else "true")
 
 
 def test_a_wrong_option_is_not_the_files_mistake(tmp_path):
@@ -252,17 +279,20 @@ def test_a_wrong_option_is_not_the_files_mistake(tmp_path):
 
 
 def test_containers_are_let_in_by_one_setting(tmp_path):
-    names = {"host": "host.docker.internal:8377"}
+    headers = {"host": "host.docker.internal:8377"}
     for allowed, status in ((False, 421), (True, 200)):
-        with before(lambda asked: chat(), tmp_path, containers=allowed) as (_, endpoint):
+        with proxied_upstream(lambda request: chat_reply(), tmp_path, containers=allowed) as (
+            _,
+            endpoint,
+        ):
             small = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
-            answer = post(endpoint, "/v1/chat/completions", small, **names)
+            answer = post(endpoint, "/v1/chat/completions", small, **headers)
             assert answer.status_code == status
-    given = {"upstream": "http://h", "listen": "172.17.0.1:8377"}
-    assert load_settings(overrides={**given, "containers": True})[0].host == "172.17.0.1"
-    for more in ({}, {"containers": True, "listen": "0.0.0.0:8377"}):
+    settings = {"upstream": "http://h", "listen": "172.17.0.1:8377"}
+    assert load_settings(overrides={**settings, "containers": True})[0].host == "172.17.0.1"
+    for changes in ({}, {"containers": True, "listen": "0.0.0.0:8377"}):
         with pytest.raises(ConfigError, match="set a token"):
-            load_settings(overrides={**given, **more})
+            load_settings(overrides={**settings, **changes})
 
 
 def test_a_port_in_use_is_told_before_the_banner(tmp_path):
@@ -283,7 +313,7 @@ models: [{name: own, use: "m:M", model: own, max_input_tokens: 32000}]
 
 
 @pytest.mark.parametrize(
-    ("text", "more", "said"),
+    ("text", "options", "windows"),
     [
         ("", [], f"all {UNKNOWN}"),
         ("", ["--window", "8k"], "all models 8,000"),
@@ -292,58 +322,62 @@ models: [{name: own, use: "m:M", model: own, max_input_tokens: 32000}]
     ],
     ids=["unknown", "one", "by name", "by name and one"],
 )
-def test_the_banner_says_which_windows_are_known(tmp_path, monkeypatch, caplog, text, more, said):
+def test_the_banner_says_which_windows_are_known(
+    tmp_path, monkeypatch, caplog, text, options, windows
+):
     caplog.set_level(logging.INFO, "conspectus.serve")
     monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)  # else it would not end
     monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
     (tmp_path / "serve.yaml").write_text(text)
-    line = ["serve", "--upstream", "http://h", "--listen", "127.0.0.1:0", *more]
+    line = ["serve", "--upstream", "http://h", "--listen", "127.0.0.1:0", *options]
     line += ["--config", str(tmp_path / "serve.yaml"), "--archive", str(tmp_path / "a.db")]
     ended = CliRunner().invoke(app, line)
     assert ended.exit_code == 0, ended.stderr
-    assert f"Windows in tokens: {said}\n" in ended.stderr
+    assert f"Windows in tokens: {windows}\n" in ended.stderr
     assert "/v1/ -> http://h/v1/\n" in ended.stderr
 
 
 def test_a_request_is_one_line_of_the_log_whatever_its_client_writes(tmp_path, caplog):
     caplog.set_level(logging.INFO, "conspectus.serve")
     evil = "gpt\nERROR all is lost" + "x" * 2_000_000
-    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+    with proxied_upstream(lambda request: chat_reply(), tmp_path) as (_, endpoint):
         post(endpoint, "/v1/chat/completions", BODY, user_agent="codex/1.2 (linux)")
         post(endpoint, "/v1/chat/completions", {**BODY, "model": evil})
-    lines = [one.getMessage() for one in caplog.records if "status=200" in one.getMessage()]
+    lines = [
+        record.getMessage() for record in caplog.records if "status=200" in record.getMessage()
+    ]
     assert "codex/1.2 /v1/chat/completions model=m " in lines[0]
     assert " compacted status=200 " in lines[0]
     assert int(lines[0].partition("tokens=")[2].split()[0]) > 20_000
-    assert all(len(one) < 500 and "\n" not in one for one in lines)
+    assert all(len(line) < 500 and "\n" not in line for line in lines)
 
 
 def test_health_and_figures_are_there(tmp_path):
-    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
-        thread = own(post(endpoint, "/v1/chat/completions", BODY), "thread")
+    with proxied_upstream(lambda request: chat_reply(), tmp_path) as (upstream, endpoint):
+        thread = conspectus_header(post(endpoint, "/v1/chat/completions", BODY), "thread")
         assert httpx.get(endpoint.url + "/healthz").text == "ok\n"
-        told = httpx.get(endpoint.url + "/metrics").text
-        where = {"tenant": SECRET.tenant("k"), "thread": thread, "q": "module_3"}
-        page = httpx.get(endpoint.url + "/conspectus/", params=where).text
+        metrics = httpx.get(endpoint.url + "/metrics").text
+        query = {"tenant": SECRET.tenant("k"), "thread": thread, "q": "module_3"}
+        page = httpx.get(endpoint.url + "/conspectus/", params=query).text
         assert page.count("<details>") > 50
         assert "module_3 is fine" in page.partition('id="found"')[2].partition("</pre>")[0]
         for kind in 0, 1:
             with sqlite3.connect(tmp_path / "a.db") as database:
                 database.execute(f"UPDATE item SET body = x'00' WHERE kind = {kind}")
             database.close()
-            page = httpx.get(endpoint.url + "/conspectus/", params=where).text
+            page = httpx.get(endpoint.url + "/conspectus/", params=query).text
             assert "restore the archive from a backup" in page.rpartition("<details>")[2]
-    samples = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
-    named = 'conspectus_serve_requests_total{kind="chat/completions",outcome="compacted"}'
-    assert float(samples[named]) == 1
+    samples = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
+    counter = 'conspectus_serve_requests_total{kind="chat/completions",outcome="compacted"}'
+    assert float(samples[counter]) == 1
     assert float(samples["conspectus_serve_compactions_total"]) == 1
     assert float(samples["conspectus_serve_tokens_in_total"]) > 20_000
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
 
 
 def test_the_page_is_for_this_machine_or_for_who_has_the_token(tmp_path):
     page = "/conspectus/"
-    with before(lambda asked: chat(), tmp_path, token=TOKEN) as (_, endpoint):
+    with proxied_upstream(lambda request: chat_reply(), tmp_path, token=TOKEN) as (_, endpoint):
         assert httpx.get(endpoint.url + page).status_code == 401
         assert httpx.get(endpoint.url + "/metrics").status_code == 401
         assert httpx.get(endpoint.url + page, auth=("", "wrong")).status_code == 401
@@ -351,7 +385,7 @@ def test_the_page_is_for_this_machine_or_for_who_has_the_token(tmp_path):
         by_proxy = {"x-forwarded-for": "203.0.113.9"}
         passed_on = httpx.get(endpoint.url + page, auth=("", TOKEN), headers=by_proxy)
         assert passed_on.status_code == 403  # who has the token may be another tenant
-    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+    with proxied_upstream(lambda request: chat_reply(), tmp_path) as (_, endpoint):
         assert httpx.get(endpoint.url + page, headers={"host": "evil.example"}).status_code == 421
         from_there = {"origin": "http://evil.example"}
         assert httpx.get(endpoint.url + page, headers=from_there).status_code == 403
@@ -361,7 +395,7 @@ def test_the_page_is_for_this_machine_or_for_who_has_the_token(tmp_path):
 def test_a_person_sees_what_was_compacted_and_searches_the_archive(tmp_path):
     history = talk()
     history[4]["content"] += " The relay of Oslo answers on port 48213. <script>alert(1)</script>"
-    with before(lambda asked: chat(), tmp_path, tenants=None) as (_, endpoint):
+    with proxied_upstream(lambda request: chat_reply(), tmp_path, tenants=None) as (_, endpoint):
         post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
         with browser(tmp_path / "profile") as driver:
             driver.get(endpoint.url + "/conspectus/")
@@ -372,8 +406,8 @@ def test_a_person_sees_what_was_compacted_and_searches_the_archive(tmp_path):
             field.send_keys("port of the relay of Oslo")
             field.submit()
             assert "48213" in driver.find_element("id", "found").text
-            wrong = [one for one in driver.get_log("browser") if one["level"] == "SEVERE"]
-            assert [one for one in wrong if "favicon" not in one["message"]] == []
+            errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+            assert [error for error in errors if "favicon" not in error["message"]] == []
     with Archive.open(tmp_path / "a.db") as archive:
         assert len(archive.threads("local")) == 1
     listed = CliRunner().invoke(app, ["archive", "list", "--archive", str(tmp_path / "a.db")])
@@ -388,41 +422,45 @@ BOUND = (
 
 def thoughtful(calls: int) -> list[dict[str, Any]]:
     """A turn of many calls, each with a thought before it."""
-    made: list[dict[str, Any]] = [*talk(3)[:-1], {"role": "user", "content": "Do it."}]
+    messages: list[dict[str, Any]] = [*talk(3)[:-1], {"role": "user", "content": "Do it."}]
     for n in range(calls):
         thought = {"type": "thinking", "thinking": "Hm. " * 30, "signature": f"s{n}"}
         use = {"type": "tool_use", "id": f"toolu_a1b2c3d4{n}", "name": "Read", "input": {}}
         result = {"type": "tool_result", "tool_use_id": use["id"], "content": "line; " * 100}
-        made.append({"role": "assistant", "content": [thought, use]})
-        beside = [{"type": "text", "text": "<system-reminder>Go on.</system-reminder>"}] * (n % 2)
-        made.append({"role": "user", "content": [result, *beside]})
-    return made
+        messages.append({"role": "assistant", "content": [thought, use]})
+        reminders = [{"type": "text", "text": "<system-reminder>Go on.</system-reminder>"}] * (
+            n % 2
+        )
+        messages.append({"role": "user", "content": [result, *reminders]})
+    return messages
 
 
 @pytest.mark.parametrize(("knows_switch", "tries"), [(True, 2), (False, 3)])
 def test_thoughts_behind_new_notes_are_dropped_as_the_provider_allows(
     tmp_path, knows_switch, tries
 ):
-    def answer(asked: Asked) -> Any:
-        thinking = asked.body.get("thinking") or {}
-        switched = "block_binding" in thinking and "thinking-binding" in asked.headers.get(
+    def answer(request: UpstreamRequest) -> Any:
+        thinking = request.body.get("thinking") or {}
+        switched = "block_binding" in thinking and "thinking-binding" in request.headers.get(
             "anthropic-beta", ""
         )
-        thoughts = b'"thinking":"Hm' in asked.raw
-        return refusal(BOUND) if thoughts and not (switched and knows_switch) else message()
+        thoughts = b'"thinking":"Hm' in request.raw
+        return (
+            error_reply(BOUND) if thoughts and not (switched and knows_switch) else message_reply()
+        )
 
     body = {"model": "m", "max_tokens": 9, "messages": thoughtful(30)}
-    with before(answer, tmp_path, recall="off") as (upstream, endpoint):
+    with proxied_upstream(answer, tmp_path, recall="off") as (upstream, endpoint):
         for _ in range(2):
-            got = post(endpoint, "/v1/messages", body, anthropic_beta="one")
-            assert (got.status_code, own(got, "compacted")) == (200, "true")
+            response = post(endpoint, "/v1/messages", body, anthropic_beta="one")
+            assert (response.status_code, conspectus_header(response, "compacted")) == (200, "true")
         first = upstream.posts[0]
-        again = upstream.posts[-1]
+        last = upstream.posts[-1]
     assert b'"thinking":"Hm' in first.raw  # the newest turn's thoughts stay with their calls
     assert len(upstream.posts) == tries + 1
     if knows_switch:
-        assert again.headers["anthropic-beta"].startswith("one,")
-        assert b'"thinking":"Hm' in again.raw
+        assert last.headers["anthropic-beta"].startswith("one,")
+        assert b'"thinking":"Hm' in last.raw
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -15,7 +15,7 @@ from conspectus.archive import Archive
 from conspectus.errors import ArchiveError
 from conspectus_serve.held import HELD_SECONDS, Held, HeldHistories
 from conspectus_serve.threads import scope_of
-from serve_support import EVENTS, JSON, Asked, Serving, Upstream, running, serving
+from serve_support import EVENTS, JSON, Serving, Upstream, UpstreamRequest, served_app, serving
 
 SECRET_WORDS = "The code of the door is 4711."
 LONG = "It thinks of all that was said. " * 40
@@ -29,7 +29,7 @@ class Provider:
         self.stored = dict[str, dict[str, Any]]()
         self.polls = 0
 
-    def answer(self, asked: Asked) -> Any:
+    def answer(self, asked: UpstreamRequest) -> Any:
         name = asked.path.rpartition("/")[2]
         if asked.method == "DELETE":
             there = self.stored.pop(name, None)
@@ -75,7 +75,7 @@ class Provider:
 @contextmanager
 def providing(folder: Path) -> Iterator[tuple[Upstream, Serving, OpenAI]]:
     upstream = Upstream(Provider().answer)
-    with running(upstream) as url, serving(url, folder / "a.db") as endpoint:
+    with served_app(upstream) as url, serving(url, folder / "a.db") as endpoint:
         yield upstream, endpoint, OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0)
 
 
@@ -113,7 +113,7 @@ def test_a_deletion_that_the_provider_refuses_drops_nothing(tmp_path):
     with providing(tmp_path) as (upstream, _, client):
         first = client.responses.create(model="m", input=SECRET_WORDS)
         refusing = Upstream(lambda asked: (403, JSON, b"{}"))
-        with running(refusing) as url, serving(url, tmp_path / "a.db") as other:
+        with served_app(refusing) as url, serving(url, tmp_path / "a.db") as other:
             there = OpenAI(base_url=other.openai_url, api_key="k", max_retries=0)
             with pytest.raises(Exception, match="403"):
                 there.responses.delete(first.id)

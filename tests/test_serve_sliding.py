@@ -12,7 +12,7 @@ from openai import OpenAI
 
 from conspectus.archive import Archive, Scope
 from fault_server import FaultServer
-from histories import assistant, tool, user
+from histories import assistant, tool_result, user
 from serve_support import METER, SECRET, Serving, serving
 
 WINDOW = 3_000
@@ -34,7 +34,7 @@ def with_calls(number: int) -> list[dict[str, Any]]:
     """A turn whose call has the id that each turn's call has."""
     asked, done = plain(number)
     call = assistant("", ("call_0", f"{number}"))
-    return [asked, call, tool("call_0", f"RESULT-{number:03} " + "data. " * 60), done]
+    return [asked, call, tool_result("call_0", f"RESULT-{number:03} " + "data. " * 60), done]
 
 
 def all_of(turns: Turns) -> list[Any]:

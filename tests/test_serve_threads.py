@@ -18,7 +18,17 @@ from conspectus_serve.fitting import RequestFitter
 from conspectus_serve.originals import OriginalMessages
 from conspectus_serve.recall import RecallForRequests, search_originals
 from histories import assistant, user
-from serve_support import SECRET, Serving, before, between, chat, message, own, post, talk
+from serve_support import (
+    SECRET,
+    Serving,
+    chat_reply,
+    conspectus_header,
+    message_reply,
+    post,
+    proxied_script,
+    proxied_upstream,
+    talk,
+)
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
 
@@ -26,34 +36,36 @@ LONG = "Its tests say so, and they say why, and what else it may come to, now an
 @pytest.fixture
 def ask(tmp_path: Path) -> Iterator[Any]:
     """Ask an endpoint; gives the thread, its record, and how many messages are archived."""
-    with before(lambda asked: chat(), tmp_path, window=4_000) as (_, endpoint):
-        yield lambda history: asked_of(endpoint, history)
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path, window=4_000) as (_, endpoint):
+        yield lambda history: ask_endpoint(endpoint, history)
 
 
-def asked_of(endpoint: Serving, history: list[Any]) -> tuple[str | None, ...]:
-    got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
-    assert got.status_code == 200, got.text
-    return tuple(own(got, name) for name in ("thread", "record", "messages-archived"))
+def ask_endpoint(endpoint: Serving, history: list[Any]) -> tuple[str | None, ...]:
+    answer = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+    assert answer.status_code == 200, answer.text
+    return tuple(
+        conspectus_header(answer, name) for name in ("thread", "record", "messages-archived")
+    )
 
 
-MANY = [one for n in range(40) for one in (user(f"q{n} {LONG}"), assistant(f"a{n} {LONG}"))]
+MANY = [message for n in range(40) for message in (user(f"q{n} {LONG}"), assistant(f"a{n} {LONG}"))]
 START = [{"role": "system", "content": "It is noon."}, user("Hello."), assistant("Hi.")]
 
 
 def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(ask):
     names = {ask([*START, user(text)])[0] for text in ("One?", "Two?", "Two?")}
-    after = ask([*START, user("Three?"), assistant("3"), user("More.")])
-    assert names == {after[0]}
+    later = ask([*START, user("Three?"), assistant("3"), user("More.")])
+    assert names == {later[0]}
 
 
 def test_conversations_that_begin_alike_part(ask):
     mine = START
     yours = [*START[:2], assistant("Good day.")]
     assert ask(START[:2])[0] == ask(START[:2])[0]
-    names = [ask([*one, user("Go on.")])[0] for one in (mine, yours)]
+    names = [ask([*history, user("Go on.")])[0] for history in (mine, yours)]
     assert names[0] != names[1]
-    for one, name in zip((mine, yours), names, strict=True):
-        assert ask([*one, user("Go on."), assistant("So."), user("And?")])[0] == name
+    for history, name in zip((mine, yours), names, strict=True):
+        assert ask([*history, user("Go on."), assistant("So."), user("And?")])[0] == name
 
 
 def test_a_branch_takes_along_what_was_summarised(ask, tmp_path):
@@ -65,24 +77,24 @@ def test_a_branch_takes_along_what_was_summarised(ask, tmp_path):
     assert same == record
     assert int(left_out or 0) > 40
     with Archive.open(tmp_path / "a.db") as archive:
-        rows = [archive.export(Scope(TENANT, str(one))) for one in (branch, whole)]
-    texts = [[row["message"] for row in one] for one in rows]
+        rows = [archive.export(Scope(TENANT, str(thread))) for thread in (branch, whole)]
+    texts = [[row["message"] for row in exported] for exported in rows]
     assert texts[0] == texts[1]
 
 
 def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(ask, tmp_path):
-    turn, _, _ = ask([*MANY, user("Go on.")])
+    first_thread, _, _ = ask([*MANY, user("Go on.")])
     with Archive.open(tmp_path / "a.db") as archive:
         archive.forget(TENANT)
-    again, record, _ = ask([*MANY, user("Go on."), assistant("So."), user("More.")])
-    assert again != turn
+    later_thread, record, _ = ask([*MANY, user("Go on."), assistant("So."), user("More.")])
+    assert later_thread != first_thread
     assert record
 
 
 TENANT = SECRET.tenant("k")
 
 
-def read(n: int, ident: str) -> list[dict[str, Any]]:
+def read_file(n: int, ident: str) -> list[dict[str, Any]]:
     use = {"type": "tool_use", "id": ident, "name": "Read", "input": {"p": f"f{n}"}}
     thought = {"type": "thinking", "thinking": "Hm. " * 30, "signature": f"s{n}"}
     file = f"file {n}: word-{n}-only. " + "line of code; " * 60
@@ -94,18 +106,18 @@ def read(n: int, ident: str) -> list[dict[str, Any]]:
 
 
 def clear_results(history: list[Any]) -> None:
-    for one in history[2:-8:2]:
-        one["content"][0]["content"] = "[Old tool result content cleared]"
+    for message in history[2:-8:2]:
+        message["content"][0]["content"] = "[Old tool result content cleared]"
 
 
 def drop_thoughts(history: list[Any]) -> None:
-    for one in history[1:-4:2]:
-        one["content"] = [b for b in one["content"] if b["type"] != "thinking"]
+    for message in history[1:-4:2]:
+        message["content"] = [b for b in message["content"] if b["type"] != "thinking"]
 
 
 def add_reminders(history: list[Any]) -> None:
     texts = f"<system-reminder>It is {len(history)}.</system-reminder>", "Do the work."
-    history[0]["content"] = [{"type": "text", "text": one} for one in texts]
+    history[0]["content"] = [{"type": "text", "text": text} for text in texts]
 
 
 def drop_the_middle(history: list[Any]) -> None:
@@ -120,15 +132,15 @@ def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change,
     history: list[Any] = [{"role": "user", "content": "Do the work."}]
     threads = set()
     written = 0
-    with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+    with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (_, endpoint):
         for n in range(26):
             name = f"toolu_{uuid.uuid4().hex[:16]}" if ids == "random" else f"t{n}"
-            history += read(n, name)
+            history += read_file(n, name)
             change(history)
             answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history})
             assert answer.status_code == 200, answer.text
-            threads.add(own(answer, "thread"))
-            written += own(answer, "record") is not None
+            threads.add(conspectus_header(answer, "thread"))
+            written += conspectus_header(answer, "record") is not None
     assert len(threads) == 1
     assert written
     with Archive.open(tmp_path / "a.db") as archive:
@@ -148,12 +160,14 @@ def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change,
 
 
 def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
-    names = [f"{ids}{n}_{place}" for place in range(3)]
+    call_ids = [f"{ids}{n}_{place}" for place in range(3)]
     use = {"type": "tool_use", "name": "Read", "input": {}}
     result = {"type": "tool_result"}
-    texts = {one: f"{one}: word. " + "code; " * 200 for one in names}
-    uses = [{**use, "id": one} for one in names]
-    results = [{**result, "tool_use_id": one, "content": texts[one]} for one in names]
+    texts = {call_id: f"{call_id}: word. " + "code; " * 200 for call_id in call_ids}
+    uses = [{**use, "id": call_id} for call_id in call_ids]
+    results = [
+        {**result, "tool_use_id": call_id, "content": texts[call_id]} for call_id in call_ids
+    ]
     return [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
 
 
@@ -161,16 +175,25 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
 def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_it_said_so(
     tmp_path, monkeypatch, headers
 ):
-    noted = RequestFitter._note_compaction
+    note_compaction = RequestFitter._note_compaction
     history = [user("Do the work.")]
     records = []
-    history += [one for n in range(26) for one in read(n, f"t{n}")]
-    for change, says in ((len, lambda *args: None), (len, noted), (clear_results, noted)):
+    history += [message for n in range(26) for message in read_file(n, f"t{n}")]
+    for change, note in (
+        (len, lambda *args: None),
+        (len, note_compaction),
+        (clear_results, note_compaction),
+    ):
         change(history)
-        monkeypatch.setattr(RequestFitter, "_note_compaction", says)
-        with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+        monkeypatch.setattr(RequestFitter, "_note_compaction", note)
+        with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (
+            _,
+            endpoint,
+        ):
             body = {"model": "m", "messages": history}
-            records.append(own(post(endpoint, "/v1/messages", body, **headers), "record"))
+            records.append(
+                conspectus_header(post(endpoint, "/v1/messages", body, **headers), "record")
+            )
     assert None is not records[0] == records[1] == records[2]
 
 
@@ -183,7 +206,7 @@ def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_old
     with Archive.open("memory:") as archive:
         originals = OriginalMessages(archive)
         scope = Scope("ann", "t")
-        history = [one for n in range(4) for one in exchange(n)]
+        history = [message for n in range(4) for message in exchange(n)]
         for sent in (history, history[3:]):
             history_sent = fingerprint_history(sent, "chat", TokenMeter())
             restored = originals.restore(scope, "", history_sent, history_sent.fingerprints)
@@ -208,7 +231,7 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
     def ask(endpoint: Serving) -> None:
         answers.append(post(endpoint, "/v1/messages", {"model": "m", "messages": history}))
 
-    with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+    with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (_, endpoint):
         for n in range(14):
             history += read_three(n)
             for old, place in ((n - 1, 0), (n - 2, 1), (n - 3, 2)):
@@ -218,12 +241,16 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
     for n in range(10):  # after a restart they come back, but for one of each message
         history[2 + 2 * n] = read_three(n)[1]
         history[2 + 2 * n]["content"][1]["content"] = "[Cleared]"
-    with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+    with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (_, endpoint):
         ask(endpoint)
-    assert len({own(one, "thread") for one in answers}) == 1
-    assert own(answers[-1], "record") == own(answers[-2], "record") is not None
+    assert len({conspectus_header(answer, "thread") for answer in answers}) == 1
+    assert (
+        conspectus_header(answers[-1], "record")
+        == conspectus_header(answers[-2], "record")
+        is not None
+    )
     with Archive.open(tmp_path / "a.db") as archive:
-        scope = Scope(TENANT, str(own(answers[0], "thread")))
+        scope = Scope(TENANT, str(conspectus_header(answers[0], "thread")))
         covered = sum(len(record.covers) for record in archive.chain(scope))
         kept = json.dumps([row["message"] for row in archive.export(scope)])
     names = [f"t{n}_{place}: word" for n in range((covered - 2) // 2) for place in range(3)]
@@ -235,73 +262,81 @@ def test_calls_that_a_client_divides_are_told_once(tmp_path):
     turns = [read_three(n, "toolu01x") for n in range(14)]
     whole = [user("Do the work.")]
     divided = whole + [
-        {**one, "content": one["content"][place : place + 1]}
+        {**message, "content": message["content"][place : place + 1]}
         for turn in turns
         for place in range(3)
-        for one in turn
+        for message in turn
     ]
-    with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+    with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (_, endpoint):
         for history in (*(whole := whole + turn for turn in turns), divided):
             body = {"model": "m", "messages": history}
             post(endpoint, "/v1/messages", body, x_claude_code_session_id="s")
     with Archive.open(tmp_path / "a.db") as archive:
-        kept = [json.dumps(archive.export(scope)) for scope in archive.scopes(TENANT)]
-    assert max(one.count('"id": "toolu01x1_0"') for one in kept) == 1
+        archived = [json.dumps(archive.export(scope)) for scope in archive.scopes(TENANT)]
+    assert max(exported.count('"id": "toolu01x1_0"') for exported in archived) == 1
 
 
 def test_what_is_left_of_calls_made_together_is_known_whole(tmp_path):
     history = [user("Do the work.")]
     answers = list[Any]()
     for numbers in (range(13), range(13, 15)):  # with a restart between them
-        with before(lambda asked: message(), tmp_path, window=6_000) as (upstream, endpoint):
+        with proxied_upstream(lambda asked: message_reply(), tmp_path, window=6_000) as (
+            upstream,
+            endpoint,
+        ):
             for n in numbers:
                 history += read_three(n, "toolu01x")
-                for at, one in enumerate(history[1:] if n == 13 else ()):
-                    one["content"] = one["content"][at // 2 % 3 :][:1]  # as in Claude Code
+                for number, message in enumerate(history[1:] if n == 13 else ()):
+                    message["content"] = message["content"][number // 2 % 3 :][
+                        :1
+                    ]  # as in Claude Code
                 body = {"model": "m", "messages": history}
                 answers.append(post(endpoint, "/v1/messages", body, session_id="s"))
-    for one in upstream.posts:
-        text = one.raw.decode()
+    for request in upstream.posts:
+        text = request.raw.decode()
         assert set(re.findall(r'"id":"(\w+)"', text)) == set(re.findall(r'_id":"(\w+)"', text))
-    thread, session = (str(own(answers[-1], name)) for name in ("thread", "session"))
+    thread, session = (str(conspectus_header(answers[-1], name)) for name in ("thread", "session"))
     with Archive.open(tmp_path / "a.db") as archive:
         chain = [record.id for record in archive.chain(Scope(TENANT, thread, session))]
-    assert chain[3] in {own(one, "record") for one in answers[:13]}
+    assert chain[3] in {conspectus_header(answer, "record") for answer in answers[:13]}
 
 
 @pytest.mark.parametrize("calls", [3, 12])
 def test_calls_that_are_made_together_begin_no_thread(tmp_path, calls):
     history: list[Any] = [user("Do the work.")]
     threads = set()
-    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (_, endpoint):
         for n in range(3):
             answer = post(endpoint, "/v1/responses", {"model": "m", "input": history})
-            threads.add(own(answer, "thread"))
+            threads.add(conspectus_header(answer, "thread"))
             ids = [f"call_{n}{place:02}a1b2c3d4e5" for place in range(calls)]
             call = {"type": "function_call", "name": "look", "arguments": "{}"}
-            history += [assistant(f"I look. {n}"), *({**call, "call_id": one} for one in ids)]
+            history += [
+                assistant(f"I look. {n}"),
+                *({**call, "call_id": call_id} for call_id in ids),
+            ]
             kind = "function_call_output"
-            history += [{"type": kind, "call_id": one, "output": "fine"} for one in ids]
+            history += [{"type": kind, "call_id": call_id, "output": "fine"} for call_id in ids]
     assert len(threads) == 1
 
 
 def test_a_reminder_that_changes_in_what_was_evicted_keeps_the_compactions(ask, tmp_path):
-    said = MANY[0]["content"]
+    question = MANY[0]["content"]
     records = list[str]()
     threads = set()
 
-    def sent(ask: Any, end: int) -> None:
+    def send(ask: Any, end: int) -> None:
         reminder = f"<system-reminder>{f'It is {end}. ' * 40}</system-reminder>"
-        blocks = [{"type": "text", "text": text} for text in (reminder, said)]
+        blocks = [{"type": "text", "text": text} for text in (reminder, question)]
         thread, record, _ = ask([{"role": "user", "content": blocks}, *MANY[1:end]])
         threads.add(thread)
         records.extend([record] if record else [])
 
     for end in range(1, 60, 2):
-        sent(ask, end)
-    with before(lambda asked: chat(), tmp_path, window=4_000) as (_, endpoint):
+        send(ask, end)
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path, window=4_000) as (_, endpoint):
         for end in (59, 61, 63):  # after a restart, and what it has seen is whole again
-            sent(lambda history: asked_of(endpoint, history), end)
+            send(lambda history: ask_endpoint(endpoint, history), end)
     [thread] = threads
     with Archive.open(tmp_path / "a.db") as archive:
         chain = [record.id for record in archive.chain(Scope(TENANT, str(thread)))]
@@ -312,183 +347,194 @@ def test_a_reminder_that_changes_in_what_was_evicted_keeps_the_compactions(ask, 
 def test_a_hint_of_the_client_finds_a_thread_of_which_much_has_changed(tmp_path):
     history = talk(20)
     body = {"model": "m", "messages": history}
-    with before(lambda asked: chat(), tmp_path, window=100_000) as (_, endpoint):
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path, window=100_000) as (_, endpoint):
         names = []
         for key in ("a", "b"):
             first = post(endpoint, "/v1/chat/completions", {**body, "prompt_cache_key": key})
-            names.append(own(first, "thread"))
-            for one in history[:24:2]:
-                one["content"] += f" (edited {key})"
+            names.append(conspectus_header(first, "thread"))
+            for message in history[:24:2]:
+                message["content"] += f" (edited {key})"
     assert names[0] != names[1]  # neither their beginning nor their client is the same
-    with before(lambda asked: chat(), tmp_path, window=100_000) as (_, endpoint):
-        for one in history[:24:2]:
-            one["content"] += " (once more)"
+    with proxied_upstream(lambda asked: chat_reply(), tmp_path, window=100_000) as (_, endpoint):
+        for message in history[:24:2]:
+            message["content"] += " (once more)"
         again = post(endpoint, "/v1/chat/completions", {**body, "prompt_cache_key": "b"})
-    assert own(again, "thread") == names[1]
+    assert conspectus_header(again, "thread") == names[1]
 
 
 SESSION = "0198c4d2-77aa-7f21-9c3e-5d1b2a6f8e90"
-NAMED: list[Any] = [({"x_claude_code_session_id": SESSION}, None), ({"session_id": SESSION}, "k")]
-NAMED += [({"x_parent_session_id": SESSION}, None), ({}, SESSION)]
-NAMED += [({}, "my-app"), ({}, None)]  # these name no session
+CLIENTS: list[Any] = [({"x_claude_code_session_id": SESSION}, None), ({"session_id": SESSION}, "k")]
+CLIENTS += [({"x_parent_session_id": SESSION}, None), ({}, SESSION)]
+CLIENTS += [({}, "my-app"), ({}, None)]  # these name no session
 
 
-@pytest.mark.parametrize(("named", "key"), NAMED)
-def test_a_client_that_compacts_itself_stays_in_its_thread(tmp_path, named, key):
-    def ask(history: list[Any], path: str = "/v1/responses", **more: Any) -> Any:
-        body = {"model": "m", "input": history, "prompt_cache_key": key, **more}
-        return post(endpoint, path, body, **named)
+@pytest.mark.parametrize(("headers", "key"), CLIENTS)
+def test_a_client_that_compacts_itself_stays_in_its_thread(tmp_path, headers, key):
+    def ask(history: list[Any], path: str = "/v1/responses", **fields: Any) -> Any:
+        body = {"model": "m", "input": history, "prompt_cache_key": key, **fields}
+        return post(endpoint, path, body, **headers)
 
-    def place(answer: Any) -> Scope:
-        thread, session = (own(answer, name) for name in ("thread", "session"))
+    def scope_of(answer: Any) -> Scope:
+        thread, session = (conspectus_header(answer, name) for name in ("thread", "session"))
         return Scope(TENANT, str(thread), session or "main")
 
-    grouped = bool(named or key == SESSION)
+    grouped = bool(headers or key == SESSION)
     answers = [{"id": f"r{n}", "status": "completed", "output": []} for n in range(9)]
-    reply = iter(json.dumps(one).encode() for one in answers)
-    with before(lambda _: (200, "application/json", next(reply)), tmp_path) as (_, endpoint):
+    reply = iter(json.dumps(answer).encode() for answer in answers)
+    with proxied_upstream(lambda _: (200, "application/json", next(reply)), tmp_path) as (
+        _,
+        endpoint,
+    ):
         ask([user("A title for this?")])  # beside the conversation
-        first = place(ask(talk()))
+        first_scope = scope_of(ask(talk()))
         summary = [user(f"This goes on from another conversation. {LONG}"), *talk(20)[:-1]]
-        second = {place(ask([*summary[:end], user("Go on.")])) for end in (-2, None)}
-        second.add(place(ask([user("And?")], previous_response_id="r3")))
+        later_scopes = {scope_of(ask([*summary[:end], user("Go on.")])) for end in (-2, None)}
+        later_scopes.add(scope_of(ask([user("And?")], previous_response_id="r3")))
         item = ask(summary, "/v1/responses/compact").json()["output"]
-        second.add(place(ask([*item, user("And now?")])))
-        [other] = second
-        name = f"{other.thread}/{other.session}" if grouped else other.thread
-        named = {"x_conspectus_thread": name}
-        assert place(ask([user("Aside.")])) == other
-    assert (first.thread == other.thread, first.session) == (grouped, "main")
+        later_scopes.add(scope_of(ask([*item, user("And now?")])))
+        [later_scope] = later_scopes
+        name = f"{later_scope.thread}/{later_scope.session}" if grouped else later_scope.thread
+        headers = {"x_conspectus_thread": name}
+        assert scope_of(ask([user("Aside.")])) == later_scope
+    assert (first_scope.thread == later_scope.thread, first_scope.session) == (grouped, "main")
     with Archive.open(tmp_path / "a.db") as archive:
-        kept = [str(archive.export(scope)) for scope in (first, other)]
-    assert ["module_21 is fine" in one for one in kept] == [True, False]
+        exported = [str(archive.export(scope)) for scope in (first_scope, later_scope)]
+    assert ["module_21 is fine" in text for text in exported] == [True, False]
 
 
 def test_other_conversations_with_the_same_ids_stay_apart(tmp_path):
     def history(word: str) -> list[Any]:
-        made: list[Any] = [{"role": "user", "content": "Do the work."}]
+        messages: list[Any] = [{"role": "user", "content": "Do the work."}]
         for n in range(12):
-            made += read(n, f"t{n}")
-            made[-2]["content"][1]["text"] = f"I look for {word} in {n}."
-            made[-1]["content"][0]["content"] = f"{word} " * 200
-        return made
+            messages += read_file(n, f"t{n}")
+            messages[-2]["content"][1]["text"] = f"I look for {word} in {n}."
+            messages[-1]["content"][0]["content"] = f"{word} " * 200
+        return messages
 
-    with before(lambda asked: message(), tmp_path, window=2_000) as (upstream, endpoint):
+    with proxied_upstream(lambda asked: message_reply(), tmp_path, window=2_000) as (
+        upstream,
+        endpoint,
+    ):
         names = set()
         for word in ("heron", "magpie"):
             answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history(word)})
-            names.add(own(answer, "thread"))
+            names.add(conspectus_header(answer, "thread"))
             assert ("heron" in upstream.posts[-1].raw.decode()) == (word == "heron")
     assert len(names) == 2
 
 
 PORT = "The relay of Oslo answers on port 48213, and its log is in /var/log/oslo.log."
-ASKED = "Which port has the relay of Oslo?"
+QUESTION = "Which port has the relay of Oslo?"
 
 
-def history(asked: str = ASKED, turns: int = 30) -> list[Any]:
+def history_with_port(question: str = QUESTION, turns: int = 30) -> list[Any]:
     """A pasted log with one detail in its middle, which no notes hold, and much after it."""
     rows = [f"2031-01-02 10:00:{n:02} INFO cage {n} was cleaned" for n in range(40)]
     rows[20] = f"2031-01-02 10:00:20 INFO {PORT}"
-    made = [user("\n".join(["The log:", *rows])), assistant(f"I have read it. {LONG * 2}")]
+    messages = [user("\n".join(["The log:", *rows])), assistant(f"I have read it. {LONG * 2}")]
     for turn in range(turns):
-        made += [user(f"Question {turn}."), assistant(f"Answer {turn}. {LONG}")]
-    return [*made, user(asked)]
+        messages += [user(f"Question {turn}."), assistant(f"Answer {turn}. {LONG}")]
+    return [*messages, user(question)]
 
 
-def sent(
+def send(
     endpoint: Serving,
     messages: list[Any],
     path: str = "/v1/messages",
     model: str = "m",
-    **more: Any,
+    **headers: Any,
 ) -> Any:
     body = {"model": model, "messages": messages, "max_tokens": 100}
-    answer = post(endpoint, path, body, **more)
+    answer = post(endpoint, path, body, **headers)
     assert answer.status_code == 200, answer.text
     return answer.headers
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 def test_what_the_newest_message_needs_stands_before_it(tmp_path, path):
-    with between(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
-        own = sent(endpoint, history(), path, model="gpt-4o")
+    with proxied_script(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
+        headers = send(endpoint, history_with_port(), path, model="gpt-4o")
         *_, recalled, question = upstream.requests[-1].messages
-        assert question == history()[-1]
+        assert question == history_with_port()[-1]
         assert recalled["role"] == "user"
         assert recalled["content"].startswith("<recalled>")
         assert "port 48213" in recalled["content"]
-        assert 0 < int(own["x-conspectus-recalled-tokens"]) <= 512
-        assert int(own["x-conspectus-tokens-after"]) < 4_000
+        assert 0 < int(headers["x-conspectus-recalled-tokens"]) <= 512
+        assert int(headers["x-conspectus-tokens-after"]) < 4_000
 
 
 def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path):
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    more = [
+    call_and_result = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": "The relay of Bergen is down."},
     ]
     shown = []
-    for messages in (history(), [*history(), *more]):
-        with between(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
-            sent(endpoint, messages, "/v1/chat/completions")
+    for messages in (history_with_port(), [*history_with_port(), *call_and_result]):
+        with proxied_script(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
+            send(endpoint, messages, "/v1/chat/completions")
             shown.append(upstream.requests[-1].messages)
-    assert shown[1] == [*shown[0], *more]
+    assert shown[1] == [*shown[0], *call_and_result]
 
 
 @pytest.mark.parametrize(
-    ("asked", "settings"),
-    [("Thanks, go on.", {}), ("What boils tungsten?", {}), (ASKED, {"recall": "off"})],
+    ("question", "settings"),
+    [("Thanks, go on.", {}), ("What boils tungsten?", {}), (QUESTION, {"recall": "off"})],
 )
-def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path, asked, settings):
-    with between(lambda request: "fine", tmp_path / "a.db", **settings) as (upstream, endpoint):
-        own = sent(endpoint, history(asked))
-        assert own["x-conspectus-compacted"] == "true"
-        assert "x-conspectus-recalled-tokens" not in own
+def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path, question, settings):
+    with proxied_script(lambda request: "fine", tmp_path / "a.db", **settings) as (
+        upstream,
+        endpoint,
+    ):
+        headers = send(endpoint, history_with_port(question))
+        assert headers["x-conspectus-compacted"] == "true"
+        assert "x-conspectus-recalled-tokens" not in headers
         assert "<recalled>" not in upstream.requests[-1].text
 
 
 def test_nothing_of_another_tenant_is_recalled(tmp_path):
-    named = {"x-conspectus-thread": "one"}
-    with between(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
-        sent(endpoint, history(), **named)
+    headers = {"x-conspectus-thread": "one"}
+    with proxied_script(lambda request: "fine", tmp_path / "a.db") as (upstream, endpoint):
+        send(endpoint, history_with_port(), **headers)
         assert "48213" in upstream.requests[-1].text
-        other = [one for one in history() if "48213" not in str(one["content"])]
-        sent(endpoint, other, authorization="Bearer other", **named)
+        history_without_port = [
+            message for message in history_with_port() if "48213" not in str(message["content"])
+        ]
+        send(endpoint, history_without_port, authorization="Bearer other", **headers)
         assert "Here is a summary" in upstream.requests[-1].text
         assert "48213" not in upstream.requests[-1].text
 
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
     with Archive.open("memory:") as archive:
-        given = history()
+        messages = history_with_port()
         scope = Scope("ann", "t")
         recall = RecallForRequests(512)
         meter = TokenMeter()
         search = partial(search_originals, archive, TokenMeter())
         compactor = Compactor(archive=archive, window=4_000)
-        compactor.compact(given, tenant="ann", thread_id="t")
+        compactor.compact(messages, tenant="ann", thread_id="t")
 
-        def seen(tokens: int) -> tuple[list[Any], int]:
+        def with_recalled(tokens: int) -> tuple[list[Any], int]:
             head = archive.chain(scope)[-1].id
             return recall.add_to(
-                given[-3:],
+                messages[-3:],
                 scope,
                 head,
-                history=given,
+                history=messages,
                 meter=meter,
                 free_tokens=tokens,
                 search=search,
             )
 
-        view, size = seen(512)
+        view, size = with_recalled(512)
         assert "48213" in view[-2]["content"]
         assert 64 < size <= 512
-        assert seen(size)[0] == view
-        assert seen(size - 1)[0] == given[-3:]
-        given.append({"role": "user", "content": "<environment>cwd: /tmp</environment>"})
-        assert "48213" in seen(512)[0][-2]["content"], "the question stands before it"
+        assert with_recalled(size)[0] == view
+        assert with_recalled(size - 1)[0] == messages[-3:]
+        messages.append({"role": "user", "content": "<environment>cwd: /tmp</environment>"})
+        assert "48213" in with_recalled(512)[0][-2]["content"], "the question stands before it"
         # Another record is in force, which does not answer for what was chosen.
-        edited = [*given[4:12], user("Another question."), *given[13:]]
+        edited = [*messages[4:12], user("Another question."), *messages[13:]]
         compactor.compact(edited, tenant="ann", thread_id="t")
-        assert seen(512)[0] == given[-3:]
+        assert with_recalled(512)[0] == messages[-3:]

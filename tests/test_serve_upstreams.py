@@ -22,7 +22,18 @@ import zstandard
 import serve_support
 from conspectus.messages.alternation import alternating
 from conspectus.tokens import TokenMeter
-from serve_support import EVENTS, Asked, before, chat, message, own, post, refusal, serving, talk
+from serve_support import (
+    EVENTS,
+    UpstreamRequest,
+    chat_reply,
+    conspectus_header,
+    error_reply,
+    message_reply,
+    post,
+    proxied_upstream,
+    serving,
+    talk,
+)
 
 METER = TokenMeter(model="m")
 DONE = b'data: {"choices": [{"index": 0, "delta": {"content": "ok"}}]}\n\ndata: [DONE]\n\n'
@@ -31,8 +42,8 @@ COMPLETED = {"type": "response.completed", "response": {"id": "r", "status": "co
 COMPLETED["response"] |= {"output": []}  # type: ignore[operator]
 
 
-def size(asked: Asked) -> int:
-    body = asked.body or {}
+def request_tokens(request: UpstreamRequest) -> int:
+    body = request.body or {}
     return METER.messages(body.get("messages") or body.get("input") or [])
 
 
@@ -67,15 +78,15 @@ IN_STREAMS = {
 def test_what_is_refused_inside_a_stream_is_fitted_before_the_client_sees_a_byte(tmp_path, path):
     bad, good = IN_STREAMS[path]
 
-    def answer(asked: Asked) -> Any:
-        return 200, EVENTS, bad if size(asked) > 3_000 else good
+    def answer(request: UpstreamRequest) -> Any:
+        return 200, EVENTS, bad if request_tokens(request) > 3_000 else good
 
     field = "input" if "responses" in path else "messages"
     body = {"model": "m", field: talk(), "stream": True}
-    with before(answer, tmp_path, window=None) as (_upstream, endpoint):
-        got = post(endpoint, path, body)
-    assert got.content.replace(b' "sequence_number": 0,', b"") == b"".join(good)
-    assert own(got, "compacted") == "true"
+    with proxied_upstream(answer, tmp_path, window=None) as (_upstream, endpoint):
+        response = post(endpoint, path, body)
+    assert response.content.replace(b' "sequence_number": 0,', b"") == b"".join(good)
+    assert conspectus_header(response, "compacted") == "true"
 
 
 REFUSED = json.dumps({"error": {"message": LONG}}).encode()
@@ -96,16 +107,16 @@ UNUSUAL = {
 @pytest.mark.parametrize("case", UNUSUAL)
 def test_a_refusal_is_known_however_an_answer_of_200_holds_it(tmp_path, case):
     streamed, bad = UNUSUAL[case]
-    good = (200, EVENTS, [DONE]) if streamed else chat()
+    good = (200, EVENTS, [DONE]) if streamed else chat_reply()
 
-    def answer(asked: Asked) -> Any:
-        return (200, EVENTS, bad) if size(asked) > 3_000 else good
+    def answer(request: UpstreamRequest) -> Any:
+        return (200, EVENTS, bad) if request_tokens(request) > 3_000 else good
 
-    with before(answer, tmp_path, window=None) as (_upstream, endpoint):
+    with proxied_upstream(answer, tmp_path, window=None) as (_upstream, endpoint):
         body = {"model": "m", "messages": talk(), "stream": streamed}
-        got = post(endpoint, "/v1/chat/completions", body)
-    assert b"error" not in got.content
-    assert own(got, "compacted") == "true"
+        response = post(endpoint, "/v1/chat/completions", body)
+    assert b"error" not in response.content
+    assert conspectus_header(response, "compacted") == "true"
 
 
 def raw_deflate(raw: bytes) -> bytes:
@@ -114,7 +125,7 @@ def raw_deflate(raw: bytes) -> bytes:
     return packing.compress(raw) + packing.flush()
 
 
-PACKS: list[tuple[str, Any]] = [
+COMPRESSIONS: list[tuple[str, Any]] = [
     ("identity", bytes),
     ("gzip", gzip.compress),
     ("x-gzip", lambda raw: gzip.compress(raw[:9]) + gzip.compress(raw[9:])),
@@ -127,30 +138,33 @@ PACKS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("coding", "pack"), PACKS)
+@pytest.mark.parametrize(("coding", "pack"), COMPRESSIONS)
 def test_an_answer_that_is_compressed_unasked_is_read(tmp_path, coding, pack):
-    response = {"id": "r1", "status": "completed", "output": [], "object": "response"}
+    body = {"id": "r1", "status": "completed", "output": [], "object": "response"}
 
-    def answer(asked: Asked) -> Any:
-        good = size(asked) <= 3_000
-        raw = json.dumps(response).encode() if good else REFUSED
+    def answer(request: UpstreamRequest) -> Any:
+        good = request_tokens(request) <= 3_000
+        raw = json.dumps(body).encode() if good else REFUSED
         return 200 if good else 400, "application/json", pack(raw), coding
 
-    with before(answer, tmp_path, window=None) as (_upstream, endpoint):
-        got = post(endpoint, "/v1/responses", {"model": "m", "input": talk()})
-        more = {"model": "m", "input": "Go on.", "previous_response_id": "r1"}
-        held = own(post(endpoint, "/v1/responses", more), "state")
-    assert (got.status_code, got.json(), held) == (200, response, "held")
-    assert "content-encoding" not in got.headers
+    with proxied_upstream(answer, tmp_path, window=None) as (_upstream, endpoint):
+        response = post(endpoint, "/v1/responses", {"model": "m", "input": talk()})
+        next_request = {"model": "m", "input": "Go on.", "previous_response_id": "r1"}
+        held = conspectus_header(post(endpoint, "/v1/responses", next_request), "state")
+    assert (response.status_code, response.json(), held) == (200, body, "held")
+    assert "content-encoding" not in response.headers
 
 
-@pytest.mark.parametrize(("coding", "pack"), PACKS[1:])
+@pytest.mark.parametrize(("coding", "pack"), COMPRESSIONS[1:])
 def test_a_compressed_answer_without_its_end_is_refused(tmp_path, coding, pack):
     cut = pack(b'{"id": "c", "choices": []}')[:-6]
-    with before(lambda asked: (200, "application/json", cut, coding), tmp_path) as (_, endpoint):
-        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
-    assert got.status_code == 502
-    assert "serve.upstream" in got.json()["error"]["message"]
+    with proxied_upstream(lambda request: (200, "application/json", cut, coding), tmp_path) as (
+        _,
+        endpoint,
+    ):
+        response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
+    assert response.status_code == 502
+    assert "serve.upstream" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -159,26 +173,32 @@ def test_a_compressed_answer_without_its_end_is_refused(tmp_path, coding, pack):
 )
 def test_an_answer_that_grows_past_all_measure_is_refused(tmp_path, coding, pack):
     bomb = pack(bytes(100_000_000))
-    with before(lambda asked: (200, "application/json", bomb, coding), tmp_path) as (_, endpoint):
-        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
-    assert got.status_code == 502
-    assert "too large" in got.json()["error"]["message"]
+    with proxied_upstream(lambda request: (200, "application/json", bomb, coding), tmp_path) as (
+        _,
+        endpoint,
+    ):
+        response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
+    assert response.status_code == 502
+    assert "too large" in response.json()["error"]["message"]
 
 
 def test_an_answer_in_an_unknown_coding_goes_on_as_it_came(tmp_path):
     packed = b"\x00\x01 what only its client reads"
-    with before(lambda asked: (200, "application/json", packed, "lzw"), tmp_path) as (_, endpoint):
-        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
-    assert (got.content, got.headers["content-encoding"]) == (packed, "lzw")
+    with proxied_upstream(lambda request: (200, "application/json", packed, "lzw"), tmp_path) as (
+        _,
+        endpoint,
+    ):
+        response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
+    assert (response.content, response.headers["content-encoding"]) == (packed, "lzw")
 
 
 def test_an_answer_that_ends_without_its_items_is_held_with_them(tmp_path):
     item = {"type": "message", "role": "assistant", "content": "The answer."}
     events = [event({"type": "response.output_item.done", "item": item}), event(COMPLETED)]
     body = {"model": "m", "input": "Go on.", "stream": True}
-    with before(lambda asked: (200, EVENTS, events), tmp_path) as (upstream, endpoint):
-        for more in ({}, {"previous_response_id": "r"}):
-            post(endpoint, "/v1/responses", {**body, **more})
+    with proxied_upstream(lambda request: (200, EVENTS, events), tmp_path) as (upstream, endpoint):
+        for continuation in ({}, {"previous_response_id": "r"}):
+            post(endpoint, "/v1/responses", {**body, **continuation})
     assert upstream.posts[-1].body["input"][1] == item
 
 
@@ -197,7 +217,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_an_upstream_that_fails_is_an_error_that_says_what_to_do(tmp_path, case):
-    raw, said = BROKEN[case]
+    raw, problem = BROKEN[case]
 
     class Answer(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -213,14 +233,14 @@ def test_an_upstream_that_fails_is_an_error_that_says_what_to_do(tmp_path, case)
         address = f"http://127.0.0.1:{server.server_address[1]}"
         with serving(address, tmp_path / "a.db") as endpoint:
             body = {"model": "m", "messages": talk(1), "stream": raw == WHOLE}
-            got = post(endpoint, "/v1/chat/completions", body)
+            response = post(endpoint, "/v1/chat/completions", body)
         server.shutdown()
     if raw == WHOLE:
-        assert (got.status_code, got.content) == (200, DONE)
+        assert (response.status_code, response.content) == (200, DONE)
         return
-    assert got.status_code == 502
-    assert said in got.json()["error"]["message"]
-    assert got.json()["error"]["message"].endswith(("; try again", "; check serve.upstream"))
+    assert response.status_code == 502
+    assert problem in response.json()["error"]["message"]
+    assert response.json()["error"]["message"].endswith(("; try again", "; check serve.upstream"))
 
 
 @pytest.mark.parametrize("ending", [b"data: [DONE]\n", b"data: [DONE]\n\n: bye"])
@@ -229,7 +249,7 @@ def test_a_stream_that_stays_open_behind_its_last_event_ends(tmp_path, ending):
         yield ROLE + ending
         await asyncio.sleep(5)
 
-    with before(lambda asked: (200, EVENTS, stays_open()), tmp_path) as (_, endpoint):
+    with proxied_upstream(lambda request: (200, EVENTS, stays_open()), tmp_path) as (_, endpoint):
         begun = time.monotonic()
         body = {"model": "m", "messages": talk(1), "stream": True}
         assert post(endpoint, "/v1/chat/completions", body).content == ROLE + ending
@@ -237,55 +257,61 @@ def test_a_stream_that_stays_open_behind_its_last_event_ends(tmp_path, ending):
 
 
 def test_a_slow_refusal_keeps_its_status_where_nothing_is_compacted(tmp_path):
-    def answer(asked: Asked) -> Any:
+    def answer(request: UpstreamRequest) -> Any:
         time.sleep(0.4)
-        return refusal("busy", 429)
+        return error_reply("busy", 429)
 
     body = {"model": "m", "messages": talk(1), "stream": True}
-    with before(answer, tmp_path, keep_alive=0.1) as (_, endpoint):
+    with proxied_upstream(answer, tmp_path, keep_alive=0.1) as (_, endpoint):
         assert post(endpoint, "/v1/chat/completions", body).status_code == 429
 
 
 def test_only_what_users_said_is_joined():
-    said = [{"role": "user", "content": one} for one in ([{"type": "image"}], None, "")]
-    assert alternating(said) == said[:1]
+    messages = [{"role": "user", "content": content} for content in ([{"type": "image"}], None, "")]
+    assert alternating(messages) == messages[:1]
 
 
-@pytest.mark.parametrize("most", [None, 9, -1])
-def test_no_room_for_an_answer_is_too_long_unless_the_client_asks_for_none(tmp_path, most):
-    def answer(asked: Asked) -> Any:
-        left = min(3_000 - size(asked), most or 3_000)
-        return chat() if left > 0 else refusal(f"max_tokens must be at least 1, got {left}.")
+@pytest.mark.parametrize("max_tokens", [None, 9, -1])
+def test_no_room_for_an_answer_is_too_long_unless_the_client_asks_for_none(tmp_path, max_tokens):
+    def answer(request: UpstreamRequest) -> Any:
+        left = min(3_000 - request_tokens(request), max_tokens or 3_000)
+        return (
+            chat_reply() if left > 0 else error_reply(f"max_tokens must be at least 1, got {left}.")
+        )
 
-    with before(answer, tmp_path, window=None) as (upstream, endpoint):
-        body = {"model": "m", "messages": talk(), "max_tokens": most}
-        got = post(endpoint, "/v1/chat/completions", body, idempotency_key="one")
-        first, *more = (one.headers["idempotency-key"] for one in upstream.posts)
-    assert (got.status_code, bool(more)) == ((400, False) if most == -1 else (200, True))
-    assert {first, *(one.partition("-")[0] for one in more)} == {"one"} != {*more}
+    with proxied_upstream(answer, tmp_path, window=None) as (upstream, endpoint):
+        body = {"model": "m", "messages": talk(), "max_tokens": max_tokens}
+        response = post(endpoint, "/v1/chat/completions", body, idempotency_key="one")
+        first_key, *more_keys = (request.headers["idempotency-key"] for request in upstream.posts)
+    assert (response.status_code, bool(more_keys)) == (
+        (400, False) if max_tokens == -1 else (200, True)
+    )
+    assert {first_key, *(key.partition("-")[0] for key in more_keys)} == {"one"} != {*more_keys}
 
 
 BARE = [(500, "context length exceeded"), (429, "Extra usage is required for long context.")]
 BARE += [(413, "413 Too Large: the limit is 20000 bytes")]  # which says nothing of the model
 
 
-@pytest.mark.parametrize(("status", "said"), BARE)
-def test_a_bare_refusal_teaches_the_window(tmp_path, status, said):
-    def answer(asked: Asked) -> Any:
-        return refusal(said, status) if size(asked) > 3_000 else chat()
+@pytest.mark.parametrize(("status", "message"), BARE)
+def test_a_bare_refusal_teaches_the_window(tmp_path, status, message):
+    def answer(request: UpstreamRequest) -> Any:
+        return error_reply(message, status) if request_tokens(request) > 3_000 else chat_reply()
 
     history = talk()
-    with before(answer, tmp_path, window=None) as (upstream, endpoint):
-        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history[:3]})
-        assert "its window is not known" in (own(got, "note") or "")
-        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
-        assert own(got, "compacted") == "true"
-        assert ("window of this model counts as" in str(own(got, "note"))) is (status != 413)
+    with proxied_upstream(answer, tmp_path, window=None) as (upstream, endpoint):
+        response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history[:3]})
+        assert "its window is not known" in (conspectus_header(response, "note") or "")
+        response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+        assert conspectus_header(response, "compacted") == "true"
+        assert ("window of this model counts as" in str(conspectus_header(response, "note"))) is (
+            status != 413
+        )
         tries = len(upstream.posts)
         for n in range(20):
             history += [*talk(1)[1:], {"role": "user", "content": f"Go on {n}."}]
-            got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
-            assert got.status_code == 200
+            response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+            assert response.status_code == 200
     assert len(upstream.posts) <= tries + (25 if status != 413 else 120)
 
 
@@ -293,7 +319,7 @@ AZURE = "/openai/deployments/gpt/chat/completions"
 
 
 @pytest.mark.parametrize(
-    ("base", "asked", "sent"),
+    ("base", "path", "sent_path"),
     [
         ("/api/coding/paas/v4", "/v1/chat/completions", "/api/coding/paas/v4/chat/completions"),
         ("/v1beta/openai", "/v1/chat/completions", "/v1beta/openai/chat/completions"),
@@ -311,56 +337,62 @@ AZURE = "/openai/deployments/gpt/chat/completions"
     ],
 )
 def test_histories_are_compacted_at_every_path_of_providers_and_clients(
-    tmp_path, base, asked, sent
+    tmp_path, base, path, sent_path
 ):
-    def answer(request: Asked) -> Any:
-        return message() if "messages" in request.path else chat()
+    def answer(request: UpstreamRequest) -> Any:
+        return message_reply() if "messages" in request.path else chat_reply()
 
-    with before(answer, tmp_path, base) as (upstream, endpoint):
-        if asked.endswith("models"):
-            httpx.get(endpoint.url + asked)
+    with proxied_upstream(answer, tmp_path, base) as (upstream, endpoint):
+        if path.endswith("models"):
+            httpx.get(endpoint.url + path)
         else:
-            field = "input" if "responses" in asked else "messages"
-            got = post(endpoint, asked, {"model": "m", field: talk(), "max_tokens": 9})
-            assert own(got, "compacted") == "true"
-            assert size(upstream.asked[-1]) < 4_000
-    assert upstream.asked[-1].path == sent
+            field = "input" if "responses" in path else "messages"
+            response = post(endpoint, path, {"model": "m", field: talk(), "max_tokens": 9})
+            assert conspectus_header(response, "compacted") == "true"
+            assert request_tokens(upstream.requests[-1]) < 4_000
+    assert upstream.requests[-1].path == sent_path
 
 
 def test_a_history_at_an_unknown_path_goes_on_and_that_is_said(tmp_path, caplog):
     caplog.set_level(logging.INFO, "conspectus.serve")
     paths = ("/v1beta/models/gemini:generateContent", "/v1/completions")
-    with before(lambda asked: chat(), tmp_path) as (_upstream, endpoint):
+    with proxied_upstream(lambda request: chat_reply(), tmp_path) as (_upstream, endpoint):
         for path in paths:
-            got = post(endpoint, path, {"contents": talk()})
-            assert "not read" in (own(got, "note") or "")
-        assert own(post(endpoint, "/v1/embeddings", {"input": "x"}), "note") is None
+            response = post(endpoint, path, {"contents": talk()})
+            assert "not read" in (conspectus_header(response, "note") or "")
+        assert conspectus_header(post(endpoint, "/v1/embeddings", {"input": "x"}), "note") is None
     lines = [line for line in caplog.messages if "not read" in line]
     assert [line.split()[1] for line in lines] == [*paths]
 
 
 def test_what_a_client_asks_to_have_counted_is_what_would_be_sent(tmp_path):
-    def answer(asked: Asked) -> Any:
-        if "tokens" in asked.path:
-            return 200, "application/json", json.dumps({"input_tokens": size(asked)}).encode()
-        return message()
+    def answer(request: UpstreamRequest) -> Any:
+        if "tokens" in request.path:
+            return (
+                200,
+                "application/json",
+                json.dumps({"input_tokens": request_tokens(request)}).encode(),
+            )
+        return message_reply()
 
     body = {"model": "m", "max_tokens": 9, "messages": talk()}
-    with before(answer, tmp_path) as (upstream, endpoint):
+    with proxied_upstream(answer, tmp_path) as (upstream, endpoint):
         post(endpoint, "/v1/messages", body)
-        sent = size(upstream.posts[-1])
+        sent_tokens = request_tokens(upstream.posts[-1])
         counted = post(endpoint, "/v1/messages/count_tokens?beta=true", body)
-        asked = post(endpoint, "/v1/responses/input_tokens", {"model": "m", "input": talk()})
-    assert counted.json() == {"input_tokens": sent}
-    assert asked.json()["input_tokens"] < 4_000
+        counted_input = post(
+            endpoint, "/v1/responses/input_tokens", {"model": "m", "input": talk()}
+        )
+    assert counted.json() == {"input_tokens": sent_tokens}
+    assert counted_input.json()["input_tokens"] < 4_000
 
 
 def test_a_websocket_is_refused_so_that_clients_fall_back(tmp_path):
     asking = {"upgrade": "websocket", "connection": "upgrade", "sec-websocket-key": "eA==",
               "sec-websocket-version": "13"}  # fmt: skip
-    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
-        got = httpx.get(endpoint.url + "/v1/responses", headers=asking)
-    assert (got.status_code, upstream.asked) == (426, [])
+    with proxied_upstream(lambda request: chat_reply(), tmp_path) as (upstream, endpoint):
+        response = httpx.get(endpoint.url + "/v1/responses", headers=asking)
+    assert (response.status_code, upstream.requests) == (426, [])
 
 
 @pytest.mark.parametrize(
@@ -378,14 +410,14 @@ def test_a_websocket_is_refused_so_that_clients_fall_back(tmp_path):
 )  # fmt: skip
 def test_a_compressed_body_is_read_and_sent_on_plainly(tmp_path, coding, pack):
     raw = json.dumps({"model": "m", "messages": talk()}).encode()
-    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
-        got = post(endpoint, "/v1/chat/completions", pack(raw), content_encoding=coding)
-    assert own(got, "compacted") == "true"
+    with proxied_upstream(lambda request: chat_reply(), tmp_path) as (upstream, endpoint):
+        response = post(endpoint, "/v1/chat/completions", pack(raw), content_encoding=coding)
+    assert conspectus_header(response, "compacted") == "true"
     assert "content-encoding" not in upstream.posts[-1].headers
     assert upstream.posts[-1].body["model"] == "m"
 
 
-def strict(messages: list[Any]) -> str:
+def strict_template_error(messages: list[Any]) -> str:
     """What a template of Mistral says of a history."""
     roles = [m["role"] for m in messages if m["role"] in ("user", "assistant")]
     if any(a == b == "user" for a, b in pairwise(roles)):
@@ -397,21 +429,21 @@ def strict(messages: list[Any]) -> str:
     ("setting", "model", "refused"), [("auto", "gpt-5", 1), ("auto", "own", 0), ("on", "gpt-5", 0)]
 )
 def test_user_messages_are_joined_where_an_upstream_asks_for_it(tmp_path, setting, model, refused):
-    def answer(asked: Asked) -> Any:
-        wrong = strict(asked.body["messages"])
-        return refusal(wrong) if wrong else chat()
+    def answer(request: UpstreamRequest) -> Any:
+        wrong = strict_template_error(request.body["messages"])
+        return error_reply(wrong) if wrong else chat_reply()
 
     history = talk()
-    with before(answer, tmp_path, alternate_roles=setting) as (upstream, endpoint):
+    with proxied_upstream(answer, tmp_path, alternate_roles=setting) as (upstream, endpoint):
         for n in range(3):
-            got = post(endpoint, "/v1/chat/completions", {"model": model, "messages": history})
-            assert (got.status_code, own(got, "compacted")) == (200, "true")
+            response = post(endpoint, "/v1/chat/completions", {"model": model, "messages": history})
+            assert (response.status_code, conspectus_header(response, "compacted")) == (200, "true")
             history += [*talk(1)[1:2], {"role": "user", "content": f"And {n}?"}]
     assert len(upstream.posts) == 3 + refused
 
 
 @pytest.mark.parametrize(
-    "said",
+    "listed",
     [
         {"data": [{"id": "m", "max_model_len": 3_000}]},
         {"data": [{"id": "x", "context_length": 9}, {"id": "m", "context_window": 3_000}]},
@@ -419,66 +451,69 @@ def test_user_messages_are_joined_where_an_upstream_asks_for_it(tmp_path, settin
         {"data": [{"id": "/a/path.gguf", "meta": {"n_ctx": 3_000}}]},
     ],
 )
-def test_a_window_is_learned_from_the_upstreams_list(tmp_path, said):
-    def answer(asked: Asked) -> Any:
-        if asked.method == "GET":
-            return 200, "application/json", json.dumps(said).encode()
-        return chat()
+def test_a_window_is_learned_from_the_upstreams_list(tmp_path, listed):
+    def answer(request: UpstreamRequest) -> Any:
+        if request.method == "GET":
+            return 200, "application/json", json.dumps(listed).encode()
+        return chat_reply()
 
-    with before(answer, tmp_path, window=None) as (upstream, endpoint):
-        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk()})
-    assert own(got, "compacted") == "true"
-    assert upstream.asked[0].headers["authorization"] == "Bearer k"
+    with proxied_upstream(answer, tmp_path, window=None) as (upstream, endpoint):
+        response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk()})
+    assert conspectus_header(response, "compacted") == "true"
+    assert upstream.requests[0].headers["authorization"] == "Bearer k"
 
 
 def test_a_window_is_learned_where_an_upstream_cuts_silently(tmp_path):
-    def answer(asked: Asked) -> Any:
-        return chat(usage={"prompt_tokens": min(size(asked), 4_090)})
+    def answer(request: UpstreamRequest) -> Any:
+        return chat_reply(usage={"prompt_tokens": min(request_tokens(request), 4_090)})
 
     history = talk()
-    seen = []
-    with before(answer, tmp_path, window=None) as (upstream, endpoint):
+    sent_tokens = []
+    with proxied_upstream(answer, tmp_path, window=None) as (upstream, endpoint):
         for _ in range(4):
             post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
-            seen.append(size(upstream.posts[-1]))
+            sent_tokens.append(request_tokens(upstream.posts[-1]))
             history += talk(20)[1:]
-    assert min(seen[:2]) > 20_000
-    assert max(seen[2:]) < 4_096
+    assert min(sent_tokens[:2]) > 20_000
+    assert max(sent_tokens[2:]) < 4_096
 
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_what_an_upstream_does_not_count_is_no_window(tmp_path, cached):
-    def answer(asked: Asked) -> Any:
-        said = (asked.body or {}).get("messages", [])
-        texts = [{**one, "reasoning_content": ""} for one in said]
-        counted = 1_500 if cached and len(said) > 9 else METER.messages(texts)
-        return chat(usage={"prompt_tokens": counted})
+    def answer(request: UpstreamRequest) -> Any:
+        messages = (request.body or {}).get("messages", [])
+        texts = [{**message, "reasoning_content": ""} for message in messages]
+        counted = 1_500 if cached and len(messages) > 9 else METER.messages(texts)
+        return chat_reply(usage={"prompt_tokens": counted})
 
     history = talk(1, 1_500)
-    more = {} if cached else {"reasoning_content": "So. " * 2_000}
-    with before(answer, tmp_path, window=None) as (_, endpoint):
+    uncounted = {} if cached else {"reasoning_content": "So. " * 2_000}
+    with proxied_upstream(answer, tmp_path, window=None) as (_, endpoint):
         for _ in range(8):
-            history += [{**talk(1, 5)[1], **more}, talk(1, 900 if cached else 5)[0]]
-            got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
-            assert own(got, "compacted") == "false"
+            history += [{**talk(1, 5)[1], **uncounted}, talk(1, 900 if cached else 5)[0]]
+            response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+            assert conspectus_header(response, "compacted") == "false"
 
 
 def test_a_client_that_asks_for_a_million_tokens_has_them(tmp_path):
     body = {"model": "claude-sonnet-4-5", "max_tokens": 99, "messages": talk(300, 120)}
-    with before(lambda asked: message(), tmp_path, window=None) as (_, endpoint):
+    with proxied_upstream(lambda request: message_reply(), tmp_path, window=None) as (_, endpoint):
         betas = [("anthropic-beta", "x"), ("anthropic-beta", "context-1m-2025-08-07")]
         wide = httpx.post(f"{endpoint.url}/v1/messages", json=body, headers=betas, timeout=600)
         narrow = post(endpoint, "/v1/messages", body)
-    assert [own(one, "compacted") for one in (wide, narrow)] == ["false", "true"]
+    assert [conspectus_header(response, "compacted") for response in (wide, narrow)] == [
+        "false",
+        "true",
+    ]
 
 
 def test_the_error_of_an_upstream_that_is_not_there_names_the_cause(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with serving(address, tmp_path / "b.db") as endpoint:
-        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
-    assert got.status_code == 502
-    assert "refused" in got.json()["error"]["message"]
+        response = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
+    assert response.status_code == 502
+    assert "refused" in response.json()["error"]["message"]
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl makes a certificate")
@@ -490,16 +525,16 @@ def test_a_private_authority_is_believed_where_it_is_named(tmp_path, monkeypatch
     line += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     subprocess.run(line, check=True, capture_output=True)
     body = {"model": "m", "messages": talk(1)}
-    upstream = serve_support.Upstream(lambda asked: chat())
-    with serve_support.running(upstream, ssl_certfile=cert, ssl_keyfile=key) as url:
+    upstream = serve_support.Upstream(lambda request: chat_reply())
+    with serve_support.served_app(upstream, ssl_certfile=cert, ssl_keyfile=key) as url:
         address = url.replace("http://127.0.0.1", "https://localhost")
         with serving(address, tmp_path / "a.db") as endpoint:
-            unknown = post(endpoint, "/v1/chat/completions", body)
+            not_named = post(endpoint, "/v1/chat/completions", body)
         with serving(address, tmp_path / "a.db", ca_file=cert) as endpoint:
-            named = post(endpoint, "/v1/chat/completions", body)
+            by_setting = post(endpoint, "/v1/chat/completions", body)
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
         with serving(address, tmp_path / "a.db") as endpoint:
-            known = post(endpoint, "/v1/chat/completions", body)
-    assert unknown.status_code == 502
-    assert "serve.ca_file" in unknown.json()["error"]["message"]
-    assert (named.status_code, known.status_code) == (200, 200)
+            from_environment = post(endpoint, "/v1/chat/completions", body)
+    assert not_named.status_code == 502
+    assert "serve.ca_file" in not_named.json()["error"]["message"]
+    assert (by_setting.status_code, from_environment.status_code) == (200, 200)

@@ -12,8 +12,8 @@ from langchain_core.tools import tool
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages.message import NOT_NEEDED
-from graph_support import Bench, is_summary, middleware, thread
-from histories import deed, user
+from graph_support import Bench, is_summary, new_middleware, thread_config
+from histories import call_and_result, user
 from scripted_models import ScriptedChatModel
 
 SCOPE = Scope("local", "t", "main")
@@ -103,7 +103,9 @@ def test_what_frees_less_than_the_set_amount_is_summarised_instead(least, clippe
         stale_results={"newest": 4, "over": 300, "least": least},
     )  # fmt: skip
     looked = [
-        one for n in range(9) for one in deed("look", {"n": n}, "a line of it " * 150, f"{n}")
+        one
+        for n in range(9)
+        for one in call_and_result("look", {"n": n}, "a line of it " * 150, f"{n}")
     ]
     result = compactor.compact([user("Look."), *looked, user("And?")], thread_id="t")
     assert (result.clipped, bool(result.evicted)) == (clipped, not clipped)
@@ -158,7 +160,7 @@ def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, way
     model = Binding(calls)
     events = list[str]()
     listen: Any = {"on_event": lambda event, data: events.append(event)}
-    own = middleware(history=history, alternate_roles="off", **listen)
+    own = new_middleware(history=history, alternate_roles="off", **listen)
     bench = Bench(model, own, *([ContextGuard(own, window=20_000)] if guarded else []))
     for n in range(24 // (calls + 1)):
         state = bench.say(f"Go on, {n}.", way)
@@ -172,8 +174,8 @@ def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, way
 
 def test_thoughts_behind_an_edit_are_left_out_before_the_first_compaction():
     model = Binding(0)
-    bench = Bench(model, middleware())
+    bench = Bench(model, new_middleware())
     first = bench.say("Go on.")[0]
-    bench.graph.update_state(thread(), {"messages": [HumanMessage("Wait.", id=first.id)]})
+    bench.graph.update_state(thread_config(), {"messages": [HumanMessage("Wait.", id=first.id)]})
     assert bench.say("And now?")[-1].text == "I look, 0."
     assert model.refused == 1

@@ -43,13 +43,17 @@ def test_what_left_a_stuck_history_is_archived_and_found():
 
 def test_a_stuck_history_is_not_compacted_again_without_growth():
     compactor = Compactor(summarizer=Scripted(lambda _: "- They talked."), window=4_000)
-    said: list[Any] = [RULES, *TALK]
+    messages: list[Any] = [RULES, *TALK]
     records = []
     for n in range(8):
-        result = compactor.compact(said, thread_id="t")
+        result = compactor.compact(messages, thread_id="t")
         assert result.outcome == "stuck"
         records.append(result.record_id)
-        said = [*said, AIMessage(f"{n} done", id=f"a{n}"), HumanMessage(f"next {n}", id=f"n{n}")]
+        messages = [
+            *messages,
+            AIMessage(f"{n} done", id=f"a{n}"),
+            HumanMessage(f"next {n}", id=f"n{n}"),
+        ]
     assert records[0] is not None
     assert records[1:] == [None] * 7
 
@@ -78,10 +82,10 @@ def test_a_view_that_fits_by_an_odd_counter_shows_part_of_the_request():
 
 def test_a_giant_that_may_leave_leaves_at_once():
     compactor = Compactor(window=4_000)
-    said = [*TALK, GIANT]
-    assert compactor.compact(said, thread_id="t").outcome == "stuck"
-    said += [AIMessage("I see.", id="a"), HumanMessage("Go on.", id="b")]
-    result = compactor.compact(said, thread_id="t")
+    messages = [*TALK, GIANT]
+    assert compactor.compact(messages, thread_id="t").outcome == "stuck"
+    messages += [AIMessage("I see.", id="a"), HumanMessage("Go on.", id="b")]
+    result = compactor.compact(messages, thread_id="t")
     assert result.outcome == "compacted"
     assert result.tokens_after <= 4_000
 
@@ -89,20 +93,20 @@ def test_a_giant_that_may_leave_leaves_at_once():
 @pytest.mark.parametrize("trigger", [3_000, 100_000])
 def test_the_guard_sends_the_smallest_view_that_is_legal(trigger):
     model = ScriptedChatModel(answers=["Here you are."])
-    own = SummarizationMiddleware(None, trigger=("tokens", trigger))
-    guard = ContextGuard(own, window=4_000, on_stuck="send")
-    agent = create_agent(model, middleware=[own, guard], checkpointer=InMemorySaver())
+    middleware = SummarizationMiddleware(None, trigger=("tokens", trigger))
+    guard = ContextGuard(middleware, window=4_000, on_stuck="send")
+    agent = create_agent(model, middleware=[middleware, guard], checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     agent.invoke({"messages": [*TALK, GIANT]}, config)
-    alone = count_tokens_approximately([GIANT])
-    sent = count_tokens_approximately(model.calls[-1].messages)
-    assert alone <= sent <= alone + 600
+    giant_tokens = count_tokens_approximately([GIANT])
+    sent_tokens = count_tokens_approximately(model.calls[-1].messages)
+    assert giant_tokens <= sent_tokens <= giant_tokens + 600
 
 
 def test_the_guard_raises_where_it_is_not_to_send():
     model = ScriptedChatModel(answers=["never"])
-    own = SummarizationMiddleware(None, trigger=("tokens", 3_000))
-    agent = create_agent(model, middleware=[own, ContextGuard(own, window=4_000)])
+    middleware = SummarizationMiddleware(None, trigger=("tokens", 3_000))
+    agent = create_agent(model, middleware=[middleware, ContextGuard(middleware, window=4_000)])
     with pytest.raises(StuckError) as raised:
         agent.invoke({"messages": [*TALK, GIANT]})
     assert raised.value.needed > raised.value.budget == 4_000

@@ -20,7 +20,7 @@ from conspectus.messages import read_message, read_messages
 from conspectus.tokens import FAMILIES, MAY_BE_LOW, TokenMeter, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from conspectus_sdk import Fitter
-from graph_support import torn, worked
+from graph_support import pairing_faults, tool_turns
 from histories import user
 from short_term_support import summarise
 
@@ -288,7 +288,7 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path):
 Messages = list[AnyMessage]
 
 
-HISTORY = [SystemMessage("Be careful.", id="s"), *worked(8, 2)]
+HISTORY = [SystemMessage("Be careful.", id="s"), *tool_turns(8, 2)]
 
 
 def size(messages: Messages) -> int:
@@ -296,7 +296,7 @@ def size(messages: Messages) -> int:
 
 
 def strict(messages: Messages) -> int:
-    if torn(messages):
+    if pairing_faults(messages):
         raise ValueError("400: no valid request")
     return size(messages)
 

@@ -19,7 +19,14 @@ from conspectus import Compactor, HostMessages, PolicyError, SummarizationMiddle
 from conspectus.messages import hosts
 from conspectus.messages.alternation import alternating
 from conspectus.messages.hosts import is_host_message
-from graph_support import agent, calls, middleware, said, steps, thread
+from graph_support import (
+    look_calls,
+    new_agent,
+    new_middleware,
+    thread_config,
+    tool_steps,
+    user_input,
+)
 
 REQUEST = "Compare the tax rates of all modules, and change nothing."
 HIDDEN = {"hide_from_ui": True}
@@ -78,7 +85,7 @@ def worked_on(reminder: HumanMessage, at: int = 1) -> list[BaseMessage]:
     for n in range(8):
         if n == at:
             messages.append(reminder.model_copy(update={"id": "reminder"}))
-        asked = calls(f"m{n}").model_copy(update={"id": f"a{n}"})
+        asked = look_calls(f"m{n}").model_copy(update={"id": f"a{n}"})
         found = ToolMessage("a line of code " * 60, tool_call_id=f"call_m{n}", id=f"t{n}")
         messages += [asked, found]
     return messages
@@ -92,8 +99,8 @@ def compacted(messages: list[Any]) -> Any:
 
 @pytest.mark.parametrize("reminder", HOSTS.values(), ids=HOSTS)
 def test_each_request_of_a_long_turn_shows_the_users_request(reminder):
-    graph, model = agent(steps(24), middleware(), Reminding(reminder, 3, 9, 15))
-    graph.invoke(said(REQUEST), thread())
+    graph, model = new_agent(tool_steps(24), new_middleware(), Reminding(reminder, 3, 9, 15))
+    graph.invoke(user_input(REQUEST), thread_config())
 
     assert len(model.calls) == 25
     assert all(shows(call, REQUEST) for call in model.calls)
@@ -240,8 +247,10 @@ def test_a_user_adds_a_host_to_the_table(reminder, a_host_of_ones_own):
     assert not is_host_message(reminder)
     add_host(mine)
     add_host(mine)
-    graph, model = agent(steps(16), middleware(), Reminding(lambda: reminder.model_copy(), 3))
-    graph.invoke(said(REQUEST), thread())
+    graph, model = new_agent(
+        tool_steps(16), new_middleware(), Reminding(lambda: reminder.model_copy(), 3)
+    )
+    graph.invoke(user_input(REQUEST), thread_config())
 
     assert all(shows(call, REQUEST) for call in model.calls)
     assert hosts.CONVENTIONS.count(mine) == 1
@@ -301,12 +310,12 @@ def dates_in(call: Any) -> list[str]:
 
 def test_the_newest_date_and_the_memory_stay_and_the_old_date_leaves():
     host = GivingDates()
-    answers = [*steps(12), *steps(12, prefix="n"), *steps(6, prefix="p")]
-    graph, model = agent(answers, middleware(), host)
-    graph.invoke(said(REQUEST), thread())
+    answers = [*tool_steps(12), *tool_steps(12, prefix="n"), *tool_steps(6, prefix="p")]
+    graph, model = new_agent(answers, new_middleware(), host)
+    graph.invoke(user_input(REQUEST), thread_config())
     host.day = 9
-    graph.invoke(said("And the other half."), thread())
-    graph.invoke(said("Is that all?"), thread())
+    graph.invoke(user_input("And the other half."), thread_config())
+    graph.invoke(user_input("Is that all?"), thread_config())
 
     assert all(dates_in(call)[-1:] == ["2026-05-08"] for call in model.calls[:13])
     assert all(dates_in(call)[-1:] == ["2026-05-09"] for call in model.calls[13:])
