@@ -16,27 +16,27 @@ LIMIT = 60.0
 
 @dataclass
 class Gate:
-    """A call that has begun sets `asked`, and answers or fails once `going` is set."""
+    """A call that has begun sets `was_asked`, and answers or fails once `may_go_on` is set."""
 
     fails: bool = False
-    going: threading.Event = field(default_factory=threading.Event)
-    asked: threading.Event = field(default_factory=threading.Event)
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+    was_asked: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
-    def at_once(cls, **more: Any) -> Self:
+    def at_once(cls, **fields: Any) -> Self:
         """Make one that holds no call up."""
-        made = cls(**more)
-        made.going.set()
-        return made
+        gate = cls(**fields)
+        gate.may_go_on.set()
+        return gate
 
     async def begun(self) -> None:
         """Wait on an event loop until it is asked."""
-        while not self.asked.is_set():
+        while not self.was_asked.is_set():
             await asyncio.sleep(0.005)
 
-    def finishes(self, heard: "Heard") -> None:
+    def finish(self, heard: "HeardEvents") -> None:
         """Let it go on, and wait for the end of what is prepared."""
-        self.going.set()
+        self.may_go_on.set()
         heard.until("finished")
 
 
@@ -51,19 +51,19 @@ class Stopped(Gate):
 
     def summarize(self, request: SummaryRequest) -> Summary:
         self._begin(request)
-        self.going.wait(LIMIT)
+        self.may_go_on.wait(LIMIT)
         return self._end(request)
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         self._begin(request)
-        until = time.monotonic() + LIMIT
-        while not self.going.is_set() and time.monotonic() < until:
+        deadline = time.monotonic() + LIMIT
+        while not self.may_go_on.is_set() and time.monotonic() < deadline:
             await asyncio.sleep(0.005)
         return self._end(request)
 
     def _begin(self, request: SummaryRequest) -> None:
         self.keys.append(tuple(entry.key for entry in request.entries))
-        self.asked.set()
+        self.was_asked.set()
 
     def _end(self, request: SummaryRequest) -> Summary:
         if self.fails:
@@ -73,7 +73,7 @@ class Stopped(Gate):
         return Summary(f"- {len(keys)} messages were looked at [{cite}]", keys)
 
 
-def told(count: int, first: int = 0) -> list[dict[str, Any]]:
+def talk_of(count: int, first: int = 0) -> list[dict[str, Any]]:
     """Turns of some 80 tokens each, each with an identifier of its own."""
     messages: list[dict[str, Any]] = []
     for n in range(first, first + count):
@@ -82,38 +82,38 @@ def told(count: int, first: int = 0) -> list[dict[str, Any]]:
     return messages
 
 
-def compactor(summarizer: Any, **more: Any) -> Compactor:
+def new_compactor(summarizer: Any, **changes: Any) -> Compactor:
     """Its trigger is 3,000 tokens: some 40 of these turns; preparing begins at some 28."""
-    given: dict[str, Any] = {"window": 4_000, "trigger": ("tokens", 3_000)}
-    given |= {"keep": ("messages", 6), "archive": "memory:", "background": True}
-    given["alternate_roles"] = "off"
-    return Compactor(summarizer, **{**given, **more})
+    settings: dict[str, Any] = {"window": 4_000, "trigger": ("tokens", 3_000)}
+    settings |= {"keep": ("messages", 6), "archive": "memory:", "background": True}
+    settings["alternate_roles"] = "off"
+    return Compactor(summarizer, **{**settings, **changes})
 
 
-def preparing(messages: list[Any], **more: Any) -> tuple[Stopped, Compactor]:
+def while_preparing(messages: list[Any], **changes: Any) -> tuple[Stopped, Compactor]:
     """A compactor whose model is asked for notes on these messages just now."""
     model = Stopped()
-    own = compactor(model, **more)
-    assert own.compact(messages, thread_id="t").outcome == "kept"
-    assert model.asked.wait(LIMIT), "preparing has begun by itself"
-    return model, own
+    compactor = new_compactor(model, **changes)
+    assert compactor.compact(messages, thread_id="t").outcome == "kept"
+    assert model.was_asked.wait(LIMIT), "preparing has begun by itself"
+    return model, compactor
 
 
 @dataclass
-class Heard:
+class HeardEvents:
     """What was told of preparing."""
 
     all: list[Event]
 
-    def steps(self, *wanted: str) -> list[Event]:
-        return [one for one in self.all if one.name in wanted]
+    def steps(self, *names: str) -> list[Event]:
+        return [event for event in self.all if event.name in names]
 
     def until(self, step: str) -> None:
         """Wait for a step."""
-        until(lambda: bool(self.steps(step)))
+        wait_until(lambda: bool(self.steps(step)))
 
 
-def until(true: Callable[[], bool], seconds: float = LIMIT) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = LIMIT) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not true():
@@ -121,10 +121,10 @@ def until(true: Callable[[], bool], seconds: float = LIMIT) -> None:
         time.sleep(0.005)
 
 
-def texts(messages: Sequence[Any]) -> str:
-    return "\n".join(str(one["content"]) for one in messages)
+def joined_texts(messages: Sequence[Any]) -> str:
+    return "\n".join(str(message["content"]) for message in messages)
 
 
 def nobody_works() -> bool:
     """Whether no notes are being prepared."""
-    return all(one.name != "conspectus-background" for one in threading.enumerate())
+    return all(thread.name != "conspectus-background" for thread in threading.enumerate())

@@ -82,11 +82,11 @@ def own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def heard() -> Iterator[Any]:
     """What is told of notes prepared beside the caller."""
-    from background_support import Heard
+    from background_support import HeardEvents
     from observe_support import heard as hearing
 
     with hearing("preparation") as found:
-        yield Heard(found)
+        yield HeardEvents(found)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,17 +17,17 @@ _CITES = re.compile(r" \[[^\[\]\n]{1,200}\]$")
 
 def under(heading: str, notes: str) -> list[str]:
     """Return the lines below a heading in all parts, each without its dash and its indents."""
-    found: list[str] = []
-    at = ""
+    lines: list[str] = []
+    current_heading = ""
     for line in notes.split("\n"):
         if line.startswith(("# ", "## ")):
-            at = line
-        elif at == f"## {heading}":
+            current_heading = line
+        elif current_heading == f"## {heading}":
             if line.startswith("- "):
-                found.append(line[2:])
-            elif found:
-                found[-1] += "\n" + line.removeprefix("  ")
-    return found
+                lines.append(line[2:])
+            elif lines:
+                lines[-1] += "\n" + line.removeprefix("  ")
+    return lines
 
 
 def uncited(line: str) -> str:
@@ -37,14 +37,14 @@ def uncited(line: str) -> str:
 
 def cites(line: str) -> list[str]:
     """Return the ids that a line ends with."""
-    found = _CITES.search(line)
-    return found[0].strip(" []").split(", ") if found else []
+    match = _CITES.search(line)
+    return match[0].strip(" []").split(", ") if match else []
 
 
 def words(notes: str) -> list[str]:
     """Return what the user said as it is shown, without what stands for other words."""
-    said = map(uncited, under(SAID, notes))
-    return [text for text in said if not FEWER.match(text)]
+    lines = map(uncited, under(SAID, notes))
+    return [text for text in lines if not FEWER.match(text)]
 
 
 def pieces(text: str) -> list[str]:
@@ -54,7 +54,7 @@ def pieces(text: str) -> list[str]:
 
 def left_out(notes: str) -> int:
     """Return how many of the user's messages are said to be left out."""
-    return sum(int(found[1]) for line in under(SAID, notes) if (found := LEFT_OUT.match(line)))
+    return sum(int(match[1]) for line in under(SAID, notes) if (match := LEFT_OUT.match(line)))
 
 
 def said_in(notes: str) -> str:

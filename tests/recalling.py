@@ -11,7 +11,7 @@ from conspectus.messages.requests import RECALLED
 from graph_support import Bench, thread_config
 
 PORT = "The database port of the billing service is 5433."
-ASKED = "Which database port has the billing service?"
+QUESTION = "Which database port has the billing service?"
 FILLER = "and then look at what it imports, and at what imports it. " * 3
 PORTS = [f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(50)]
 
@@ -25,16 +25,16 @@ def look(path: str) -> str:
 class RecallingAgent(Bench):
     """An agent that makes the calls of the key in a user's message, a list for each step."""
 
-    def __init__(self, calls: dict[str, list[list[dict[str, Any]]]] | None = None, **more: Any):
+    def __init__(self, calls: dict[str, list[list[dict[str, Any]]]] | None = None, **changes: Any):
         settings = {"trigger": ("messages", 20), "keep": ("messages", 6), "recall": "auto"}
         settings["alternate_roles"] = "off"
-        guard = more.pop("guard", {})
+        guard = changes.pop("guard", {})
         self.calls = calls or {}
         self.steps = 0
         self.config = thread_config()
-        middle = SummarizationMiddleware(None, **{**settings, **more})
-        guards = [] if guard is None else [ContextGuard(middle, **guard)]
-        super().__init__(self._next, middle, *guards, tools=[look])
+        summarization = SummarizationMiddleware(None, **{**settings, **changes})
+        guards = [] if guard is None else [ContextGuard(summarization, **guard)]
+        super().__init__(self._next, summarization, *guards, tools=[look])
 
     def _next(self, messages: list[BaseMessage]) -> AIMessage:
         last = max(i for i, m in enumerate(messages) if isinstance(m, HumanMessage))
@@ -46,25 +46,25 @@ class RecallingAgent(Bench):
         named = [{"id": f"c{len(messages)}-{n}", **call} for n, call in enumerate(steps[done])]
         return AIMessage("", tool_calls=named)
 
-    def says(self, *texts: str, asynchronous: bool = False) -> None:
+    def say_all(self, *texts: str, asynchronous: bool = False) -> None:
         for text in texts:
             self.steps = 0
             self.say(text, "async" if asynchronous else "sync")
 
     def fill(self, turns: int = 14) -> None:
-        self.says(*(f"Question {n} about module {n}: {FILLER}" for n in range(turns)))
+        self.say_all(*(f"Question {n} about module {n}: {FILLER}" for n in range(turns)))
 
 
-def shown(request: Sequence[BaseMessage]) -> list[str]:
+def recalled_texts(request: Sequence[BaseMessage]) -> list[str]:
     """What was recalled for a request."""
     return [str(m.content) for m in request if m.additional_kwargs.get("lc_source") == RECALLED]
 
 
-def results(request: Sequence[BaseMessage], name: str = "recall") -> list[ToolMessage]:
+def tool_answers(request: Sequence[BaseMessage], name: str = "recall") -> list[ToolMessage]:
     """Answers of a tool in a request."""
     return [m for m in request if isinstance(m, ToolMessage) and m.name == name]
 
 
-def recall(**args: Any) -> dict[str, Any]:
+def recall_call(**args: Any) -> dict[str, Any]:
     """A call of the tool."""
     return {"name": "recall", "args": args}

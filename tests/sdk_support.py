@@ -69,8 +69,8 @@ def check_kept(archive: Archive, scope: Scope, history: Sequence[Any], sent: Seq
 def check_requests(server: FaultServer) -> None:
     """No request was over the window, and none had torn calls."""
     assert server.requests
-    assert server.refused == []
-    assert server.torn == []
+    assert server.too_long == []
+    assert server.invalid == []
     assert max(request.tokens for request in server.requests) <= WINDOW
 
 

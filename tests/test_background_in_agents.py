@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.store.memory import InMemoryStore
 
-from background_support import Stopped, nobody_works, until
+from background_support import Stopped, nobody_works, wait_until
 from conspectus.archive import Archive, Scope
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.engine import background, preparations
@@ -70,8 +70,8 @@ def test_an_agent_never_waits(heard, history, loop):
     def finished() -> None:
         # At 18 messages: preparing has begun at 14, and the trigger is 20. The agent's own model
         # stands here for as long as it takes, on a thread of its own.
-        model.finishes(heard)
-        model.going.clear()
+        model.finish(heard)
+        model.may_go_on.clear()
 
     answers = OffTheLoop(answers=Answers(11, 9, finished))
     graph, answering = new_agent(answers, own(model, history=history), store=store)
@@ -85,8 +85,8 @@ def test_an_agent_never_waits(heard, history, loop):
         assert len(out["messages"]) == 24
     records = Archive(store).chain(SCOPE)
     assert set(model.keys[0]) <= {key for record in records for key in record.covers}
-    model.going.set()
-    until(nobody_works)
+    model.may_go_on.set()
+    wait_until(nobody_works)
     assert len(summaries(answering.calls[-1].messages)) == 1
     assert len(summaries(out["messages"])) == (history == "replace")
     check_sent(answering)
@@ -102,7 +102,7 @@ def test_a_preparation_that_fails_at_once_waits_until_the_history_has_grown(
         raise ArchiveError("the disk is away")
 
     def answer(messages: list[BaseMessage]) -> Any:
-        until(nobody_works)
+        wait_until(nobody_works)
         return look_calls(f"m{len(messages)}") if len(messages) < 58 else "All looked at."
 
     monkeypatch.setattr(background, "load_view", away)
@@ -117,8 +117,8 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     model = Stopped()
 
     def finished() -> None:
-        model.finishes(heard)
-        model.going.clear()  # whoever asks the model from now on would stand still
+        model.finish(heard)
+        model.may_go_on.clear()  # whoever asks the model from now on would stand still
 
     task = {"description": "Look at all modules.", "subagent_type": "reader"}
     ask = AIMessage("", tool_calls=[{"name": "task", "args": task, "id": "t1"}])
@@ -143,5 +143,5 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     assert jobs
     mine.close(0)
     assert not any(job.under_way for job in jobs)
-    model.going.set()
-    until(nobody_works)
+    model.may_go_on.set()
+    wait_until(nobody_works)

@@ -23,7 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from background_support import LIMIT, Heard, told, until
+from background_support import LIMIT, HeardEvents, talk_of, wait_until
 from conspectus import Compactor, SummarizationMiddleware
 
 PAID = 1_050
@@ -128,7 +128,7 @@ TURNS = 24
 def by_turns(agent: Any, settings: Any) -> None:
     for turn in range(TURNS):
         agent.invoke(ask(turn), settings)
-        until(idle)
+        wait_until(idle)
 
 
 async def by_turns_on_a_loop(agent: Any, settings: Any) -> None:
@@ -282,7 +282,7 @@ def test_a_compactor_in_a_runnable_counts_what_prepares():
         async def main() -> None:
             runnable = RunnableLambda(node)
             for count in range(20, 44, 2):
-                await runnable.ainvoke(told(count), {"callbacks": [usage]})
+                await runnable.ainvoke(talk_of(count), {"callbacks": [usage]})
                 while not idle():
                     await asyncio.sleep(0.005)
 
@@ -291,27 +291,27 @@ def test_a_compactor_in_a_runnable_counts_what_prepares():
     assert counted(usage) == PAID * len(model.paid)
 
 
-def test_a_loop_that_ends_first_loses_no_preparation(heard: Heard, caplog):
+def test_a_loop_that_ends_first_loses_no_preparation(heard: HeardEvents, caplog):
     """A loop of its own each turn, as in a script: it is closed while the notes are written."""
     model = writer(AsyncWriter, delay=0.2)
     usage = UsageMetadataCallbackHandler()
     agent = graph(middleware(model))
     for turn in range(TURNS):
         asyncio.run(agent.ainvoke(ask(turn), config(usage)))
-        until(idle)
+        wait_until(idle)
     assert {one.outcome for one in heard.steps("finished")} == {"ok"}
     assert heard.steps("swapped_in")
     assert counted(usage) == PAID * len(model.paid)
     assert not [record for record in caplog.records if record.name in ("asyncio", "conspectus")]
 
 
-def test_a_loop_that_stands_still_holds_no_preparation_up(heard: Heard):
+def test_a_loop_that_stands_still_holds_no_preparation_up(heard: HeardEvents):
     model = writer(AsyncWriter, delay=0.05)
     own: Any = {"trigger": ("tokens", 3_000), "keep": ("messages", 6), "background": True}
 
     async def main() -> None:
         with Compactor(model, window=4_000, archive="memory:", **own) as compactor:
-            await compactor.acompact(told(30), thread_id="t")
+            await compactor.acompact(talk_of(30), thread_id="t")
         assert heard.steps("finished"), "close waits for it, on the loop's own thread"
 
     begun = time.monotonic()
@@ -320,12 +320,12 @@ def test_a_loop_that_stands_still_holds_no_preparation_up(heard: Heard):
     assert heard.steps("finished")[0].outcome == "ok"
 
 
-def test_a_stopped_loop_that_goes_on_later_does_no_harm(heard: Heard):
+def test_a_stopped_loop_that_goes_on_later_does_no_harm(heard: HeardEvents):
     model = writer(AsyncWriter, delay=0.1)
     agent = graph(middleware(model))
     loop = asyncio.new_event_loop()
     for turn in range(TURNS):
         loop.run_until_complete(agent.ainvoke(ask(turn), config()))
-    until(idle)
+    wait_until(idle)
     loop.close()
     assert {one.outcome for one in heard.steps("finished")} == {"ok"}

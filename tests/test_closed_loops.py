@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from background_support import told
+from background_support import talk_of
 from conspectus import Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.observe import Event, listen, unlisten
@@ -45,12 +45,12 @@ class SlowStore(InMemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.begun = threading.Event()
-        self.going = threading.Event()
+        self.may_go_on = threading.Event()
 
     def batch(self, *given: Any, **more: Any) -> Any:
-        if threading.current_thread().name == "conspectus" and not self.going.is_set():
+        if threading.current_thread().name == "conspectus" and not self.may_go_on.is_set():
             self.begun.set()
-            self.going.wait(20)
+            self.may_go_on.wait(20)
         gc.collect()
         return super().batch(*given, **more)
 
@@ -76,7 +76,7 @@ def begun(own: Compactor, number: int, started: threading.Event) -> None:
     """Begin a compaction on a loop of its own, and close the loop while it waits."""
     loop = asyncio.new_event_loop()
     started.clear()
-    task = loop.create_task(own.acompact(told(20), thread_id=f"begun-{number}"))
+    task = loop.create_task(own.acompact(talk_of(20), thread_id=f"begun-{number}"))
     task._log_destroy_pending = False  # type: ignore[attr-defined]
 
     async def wait() -> None:
@@ -89,7 +89,7 @@ def begun(own: Compactor, number: int, started: threading.Event) -> None:
 
 def check(own: Compactor, number: int) -> None:
     try:
-        result = own.compact(told(20), thread_id=f"later-{number}")
+        result = own.compact(talk_of(20), thread_id=f"later-{number}")
     except RuntimeError as error:
         pytest.fail(f"a later call is disturbed: {error}")
     assert result.outcome == "compacted"
@@ -110,10 +110,10 @@ def test_a_loop_closed_while_its_store_is_asked_does_so_too(unraisable):
     store = SlowStore()
     own, other = (compactor(Slow(), archive=Archive(one)) for one in (store, InMemoryStore()))
     for number in range(ROUNDS):
-        store.going.clear()
+        store.may_go_on.clear()
         begun(own, number, store.begun)
         check(other, number)
-        store.going.set()
+        store.may_go_on.set()
 
 
 def test_the_collector_closes_a_coroutine_in_the_context_of_another_call(unraisable):
@@ -121,10 +121,10 @@ def test_the_collector_closes_a_coroutine_in_the_context_of_another_call(unraisa
     store = SlowStore()
     own, other = (compactor(Slow(), archive=Archive(one)) for one in (store, InMemoryStore()))
     for number in range(ROUNDS):
-        store.going.clear()
+        store.may_go_on.clear()
         loop = asyncio.new_event_loop()
         asyncio.events._set_running_loop(loop)
-        call: Any = own.acompact(told(20), thread_id=f"begun-{number}")
+        call: Any = own.acompact(talk_of(20), thread_id=f"begun-{number}")
         call.send(None)
         asyncio.events._set_running_loop(None)
         loop.close()
@@ -132,7 +132,7 @@ def test_the_collector_closes_a_coroutine_in_the_context_of_another_call(unraisa
         holder.append(holder)  # only the collector finds it
         del call, holder
         check(other, number)
-        store.going.set()
+        store.may_go_on.set()
 
 
 def test_closed_loops_in_many_threads_disturb_nobody(unraisable):
@@ -158,7 +158,7 @@ def test_a_run_that_is_ended_leaves_a_later_call_alone(end, unraisable):
     own = compactor(model := Slow(), archive="memory:")
 
     async def main(number: int) -> None:
-        call = asyncio.ensure_future(own.acompact(told(20), thread_id=f"begun-{number}"))
+        call = asyncio.ensure_future(own.acompact(talk_of(20), thread_id=f"begun-{number}"))
         if end is TimeoutError:
             await asyncio.wait_for(call, 0.05)
         while not model.begun.is_set():
@@ -179,7 +179,7 @@ def test_a_draft_that_a_dead_loop_was_writing_is_written_by_the_next(unraisable)
     own = compactor(model := Slow(), archive="memory:")
     begun(own, 0, model.begun)
     with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(own.compact, told(20), thread_id="begun-0")
+        job = pool.submit(own.compact, talk_of(20), thread_id="begun-0")
         assert job.result(20).outcome == "compacted"
 
 

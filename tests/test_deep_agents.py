@@ -36,49 +36,53 @@ Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
 @pytest.fixture
 def stacks(monkeypatch: pytest.MonkeyPatch) -> Stacks:
     """The middleware of every agent that is compiled, by the agent's name."""
-    seen: Stacks = {}
+    stacks_by_agent: Stacks = {}
     subagents = sys.modules["deepagents.middleware.subagents"]
-    for place, name in ((wiring.real, "create_agent"), (subagents, "create_agent")):
-        original = getattr(place, name)
+    for module, name in ((wiring.real, "create_agent"), (subagents, "create_agent")):
+        original = getattr(module, name)
 
-        def kept(*args: Any, original: Any = original, **kwargs: Any) -> Any:
-            seen[kwargs.get("name") or "main"] = list(kwargs["middleware"])
+        def recorded(*args: Any, original: Any = original, **kwargs: Any) -> Any:
+            stacks_by_agent[kwargs.get("name") or "main"] = list(kwargs["middleware"])
             return original(*args, **kwargs)
 
-        monkeypatch.setattr(place, name, kept)
-    return seen
+        monkeypatch.setattr(module, name, recorded)
+    return stacks_by_agent
 
 
-def model(window: int | None = 50_000, answers: Any = "fine", **more: Any) -> ScriptedChatModel:
-    made = (lambda messages: answers) if isinstance(answers, str) else answers
+def model(window: int | None = 50_000, answers: Any = "fine", **options: Any) -> ScriptedChatModel:
+    answer_function = (lambda messages: answers) if isinstance(answers, str) else answers
     profile: Any = {"max_input_tokens": window} if window else None
-    return ScriptedChatModel(answers=made, profile=profile, **more)
+    return ScriptedChatModel(answers=answer_function, profile=profile, **options)
 
 
-def subagent(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "description": name, "system_prompt": f"You are {name}.", **more}
+def subagent(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "description": name, "system_prompt": f"You are {name}.", **fields}
 
 
-has_forks = pytest.mark.skipif(
+needs_forks = pytest.mark.skipif(
     not hasattr(wiring.parts, "UnsupportedContentMiddleware"),
     reason="this version of Deep Agents has no forked subagents",
 )
 
 
-@has_forks
+@needs_forks
 def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(stacks):
     main = model(50_000)
-    own = model(8_000)
-    fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": own}
-    create_deep_agent(main, subagents=[subagent("a", model=own), subagent("b"), fork])
+    small_model = model(8_000)
+    fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": small_model}
+    create_deep_agent(main, subagents=[subagent("a", model=small_model), subagent("b"), fork])
     assert set(stacks) == {"main", "general-purpose", "a", "b", "f"}
     for name, stack in stacks.items():
-        found = [one for one in stack if one.name == "SummarizationMiddleware"]
-        assert [type(one) for one in found] == [DeepAgentsSummarization], name
-        ours = found[0]
-        assert isinstance(ours, DeepAgentsSummarization)
-        assert ours.history == "preserve"
-        assert ours.model is (own if name in "af" else main)
+        summarizations = [
+            middleware for middleware in stack if middleware.name == "SummarizationMiddleware"
+        ]
+        assert [type(middleware) for middleware in summarizations] == [DeepAgentsSummarization], (
+            name
+        )
+        summarization = summarizations[0]
+        assert isinstance(summarization, DeepAgentsSummarization)
+        assert summarization.history == "preserve"
+        assert summarization.model is (small_model if name in "af" else main)
         assert isinstance(stack[-1], ContextGuard)
 
 
@@ -86,58 +90,73 @@ def test_all_else_stands_where_deep_agents_puts_it(stacks):
     class Mine(AgentMiddleware[Any, Any, Any]):
         pass
 
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "middleware": [Mine()],
         "subagents": [subagent("a", middleware=[Mine()], skills=["/skills/"]), subagent("b")],
         "skills": ["/skills/"],
         "memory": ["/AGENTS.md"],
         "interrupt_on": {"write_file": True},
     }
-    deepagents.create_deep_agent(model(), **given)
-    theirs = {name: [one.name for one in stack] for name, stack in stacks.items()}
+    deepagents.create_deep_agent(model(), **arguments)
+    names_of_theirs = {
+        name: [middleware.name for middleware in stack] for name, stack in stacks.items()
+    }
     stacks.clear()
-    create_deep_agent(model(), **given)
-    ours = {
-        name: [one.name for one in stack if not isinstance(one, ContextGuard)]
+    create_deep_agent(model(), **arguments)
+    names_of_ours = {
+        name: [middleware.name for middleware in stack if not isinstance(middleware, ContextGuard)]
         for name, stack in stacks.items()
     }
     # HumanInTheLoopMiddleware changes no request, so it may stand on either side.
-    for each in (theirs, ours):
-        for names in each.values():
+    for names_by_agent in (names_of_theirs, names_of_ours):
+        for names in names_by_agent.values():
             names.sort(key=lambda name: name == "HumanInTheLoopMiddleware")
-    assert ours == theirs
+    assert names_of_ours == names_of_theirs
     for stack in stacks.values():
-        inner = [one for one in stack if not type(one).__name__.startswith("HumanInTheLoop")]
-        assert isinstance(inner[-1], ContextGuard)
+        without_approvals = [
+            middleware
+            for middleware in stack
+            if not type(middleware).__name__.startswith("HumanInTheLoop")
+        ]
+        assert isinstance(without_approvals[-1], ContextGuard)
 
 
 def test_settings_of_the_main_agent_reach_every_subagent(stacks):
     main = model(50_000)
-    own = model(8_000)
-    mine = summarization_middleware(
+    small_model = model(8_000)
+    given_middleware = summarization_middleware(
         main, None, keep=("messages", 3), archive="memory:", window=9_000
     )
-    create_deep_agent(main, middleware=[mine], subagents=[subagent("a", model=own)])
+    create_deep_agent(
+        main, middleware=[given_middleware], subagents=[subagent("a", model=small_model)]
+    )
     for name in ("main", "general-purpose", "a"):
-        ours = next(one for one in stacks[name] if isinstance(one, DeepAgentsSummarization))
-        assert ours.keep == ("messages", 3)
-        assert ours._setup.engine.archive is mine._setup.engine.archive
-        assert ours.window == (None if name == "a" else 9_000)
+        middleware = next(
+            middleware
+            for middleware in stacks[name]
+            if isinstance(middleware, DeepAgentsSummarization)
+        )
+        assert middleware.keep == ("messages", 3)
+        assert middleware._setup.engine.archive is given_middleware._setup.engine.archive
+        assert middleware.window == (None if name == "a" else 9_000)
 
 
 def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there():
     chat = model()
     backend = StateBackend()
-    theirs = Theirs(chat, backend=backend)
-    mine = summarization_middleware(chat, backend, archive="memory:")
-    wrong: Any = SummarizationToolMiddleware(mine)  # type: ignore[arg-type]
-    for middleware in ([mine, wrong], [create_summarization_tool_middleware(chat, backend)]):
+    deep_agents_middleware = Theirs(chat, backend=backend)
+    our_middleware = summarization_middleware(chat, backend, archive="memory:")
+    wrong_tool: Any = SummarizationToolMiddleware(our_middleware)  # type: ignore[arg-type]
+    for middleware in (
+        [our_middleware, wrong_tool],
+        [create_summarization_tool_middleware(chat, backend)],
+    ):
         with pytest.raises(PolicyError, match="compact_tool=True"):
             create_deep_agent(chat, backend=backend, middleware=middleware)
     with pytest.raises(TypeError, match="unexpected keyword argument 'archive'"):
         create_deep_agent(chat, archive="memory:")
-    kept: Any = [theirs, SummarizationToolMiddleware(theirs)]
-    create_deep_agent(chat, backend=backend, middleware=kept)
+    accepted: Any = [deep_agents_middleware, SummarizationToolMiddleware(deep_agents_middleware)]
+    create_deep_agent(chat, backend=backend, middleware=accepted)
 
 
 def test_a_warning_of_deep_agents_is_about_the_callers_line(monkeypatch):
@@ -150,18 +169,18 @@ def test_a_warning_of_deep_agents_is_about_the_callers_line(monkeypatch):
 def test_a_wrong_profile_can_be_overridden():
     assert summarization_defaults(model(1_000_000), window=32_000)["window"] == 32_000
     assert summarization_defaults(model(None), window=32_000)["trigger"] == ("fraction", 0.85)
-    ours = summarization_middleware(model(1_000_000), window=32_000, archive="memory:")
-    assert ours._setup.window == 32_000
+    middleware = summarization_middleware(model(1_000_000), window=32_000, archive="memory:")
+    assert middleware._setup.window == 32_000
     with pytest.raises(PolicyError):
         summarization_defaults(model(), window=-1)
 
 
-@has_forks
+@needs_forks
 def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_path):
-    paid: list[int] = []
+    summary_calls: list[int] = []
 
     def summarise(messages: list[Any]) -> str:
-        paid.append(len(messages))
+        summary_calls.append(len(messages))
         return "The user asks about modules, one question after the other."
 
     def answers(messages: list[Any]) -> Any:
@@ -172,22 +191,22 @@ def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_pat
         return "Seen. " * 30
 
     main = model(40_000, answers)
-    own = model(40_000, "The fork has looked.")
+    fork_model = model(40_000, "The fork has looked.")
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    mine = summarization_middleware(
+    middleware = summarization_middleware(
         main, backend, trigger=("messages", 12), keep=("messages", 4), summarizer=summarise
     )
-    fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": own}
-    bench = Bench(main, mine, make=create_deep_agent, backend=backend, subagents=[fork])
+    fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": fork_model}
+    bench = Bench(main, middleware, make=create_deep_agent, backend=backend, subagents=[fork])
     for turn in range(8):
         bench.say(f"Question {turn}")
-    assert len(paid) == 1
-    held = bench.say("Please delegate this")
-    assert any(isinstance(m, ToolMessage) and "fork has looked" in m.text for m in held)
-    seen = own.calls[-1].messages
-    assert sum("asks about modules" in str(m.text) for m in seen) == 1
-    assert not any(str(m.text) == "Question 0" for m in seen)
-    assert len(paid) == 1
+    assert len(summary_calls) == 1
+    state_messages = bench.say("Please delegate this")
+    assert any(isinstance(m, ToolMessage) and "fork has looked" in m.text for m in state_messages)
+    sent_to_fork = fork_model.calls[-1].messages
+    assert sum("asks about modules" in str(m.text) for m in sent_to_fork) == 1
+    assert not any(str(m.text) == "Question 0" for m in sent_to_fork)
+    assert len(summary_calls) == 1
 
 
 @pytest.mark.slow
@@ -196,13 +215,13 @@ def test_no_session_has_anothers_files(tmp_path):
     settings: Any = {"trigger": ("messages", 8), "keep": ("messages", 2)}
     settings["summarizer"] = lambda _: "Seen and answered. " * 20
     chat = model(40_000, "Seen. " * 30)
-    mine = summarization_middleware(chat, backend, **settings)
-    kept: Any = {"checkpointer": InMemorySaver(), "store": InMemoryStore()}
-    compiled = create_deep_agent(chat, backend=backend, middleware=[mine], **kept)
+    middleware = summarization_middleware(chat, backend, **settings)
+    persistence: Any = {"checkpointer": InMemorySaver(), "store": InMemoryStore()}
+    compiled = create_deep_agent(chat, backend=backend, middleware=[middleware], **persistence)
     for turn in range(8):
-        for who in ("ann", "bob"):
-            thread: Any = {"configurable": {"thread_id": who}}
-            compiled.invoke({"messages": [HumanMessage(f"{who} asks {turn}")]}, thread)
+        for user in ("ann", "bob"):
+            thread: Any = {"configurable": {"thread_id": user}}
+            compiled.invoke({"messages": [HumanMessage(f"{user} asks {turn}")]}, thread)
     folders: dict[str, str] = {}
     for path in (tmp_path / "conversation_history").rglob("*.*"):
         folders[path.parent.name] = folders.get(path.parent.name, "") + path.read_text()
@@ -228,51 +247,56 @@ def writes(messages: list[BaseMessage]) -> Any:
 
 
 def contents(messages: Any) -> list[str]:
-    found = [call for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
-    return [call["args"]["content"] for call in found if call["name"] == "write_file"]
+    calls = [call for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
+    return [call["args"]["content"] for call in calls if call["name"] == "write_file"]
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize(("store", "way"), [(False, "sync"), (False, "async"), (True, "sync")])
-def test_old_arguments_are_shortened_before_anything_is_summarised(store, way, tmp_path):
+@pytest.mark.parametrize(("store", "how"), [(False, "sync"), (False, "async"), (True, "sync")])
+def test_old_arguments_are_shortened_before_anything_is_summarised(store, how, tmp_path):
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    kept: dict[str, Any] = {} if store else {"store": None}
+    store_argument: dict[str, Any] = {} if store else {"store": None}
     limits: Any = {"trigger": ("tokens", 5_000), "keep": ("messages", 6)}
-    mine = summarization_middleware(model(), backend, **limits)
-    bench = Bench(writes, mine, make=create_deep_agent, backend=backend, **kept)
+    middleware = summarization_middleware(model(), backend, **limits)
+    bench = Bench(writes, middleware, make=create_deep_agent, backend=backend, **store_argument)
     for turn in range(7):
-        held = bench.say(f"Module {turn} please.", way)
-    seen = contents(bench.requests[-1])
-    short = [text for text in seen if len(text) < 1_000]
-    assert (len(seen), len(short)) == (7, 5)
-    assert all(text.startswith(f"module {n}\n") for n, text in enumerate(seen))
-    assert all(("archived as" in text) == store for text in short)
-    assert all(LONG in text for text in contents(held))  # the state has them whole
+        state_messages = bench.say(f"Module {turn} please.", how)
+    sent_contents = contents(bench.requests[-1])
+    shortened = [text for text in sent_contents if len(text) < 1_000]
+    assert (len(sent_contents), len(shortened)) == (7, 5)
+    assert all(text.startswith(f"module {n}\n") for n, text in enumerate(sent_contents))
+    assert all(("archived as" in text) == store for text in shortened)
+    assert all(LONG in text for text in contents(state_messages))  # the state has them whole
     if not store:
-        path, cite = short[0].partition("kept in files under ")[2].split("]")[0].split(", as ")
-        found = backend.grep(cite, path=path).matches or []
-        assert len(found) == 1
-        assert "module 0" in (tmp_path / found[0]["path"].lstrip("/")).read_text()
+        path, cite = shortened[0].partition("kept in files under ")[2].split("]")[0].split(", as ")
+        matches = backend.grep(cite, path=path).matches or []
+        assert len(matches) == 1
+        assert "module 0" in (tmp_path / matches[0]["path"].lstrip("/")).read_text()
     assert len(bench.requests[-1]) == 28  # nothing was summarised, and the prompt
 
 
 def test_the_setting_of_deep_agents_for_arguments_is_read():
-    on: Any = {"trigger": ("messages", 50), "max_length": 4_000, "truncation_text": "..."}
+    enabled: Any = {"trigger": ("messages", 50), "max_length": 4_000, "truncation_text": "..."}
 
-    def made(**given: Any) -> Any:
-        return summarization_middleware(model(), archive="memory:", **given)._setup.engine
+    def engine_of(**arguments: Any) -> Any:
+        return summarization_middleware(model(), archive="memory:", **arguments)._setup.engine
 
-    for settings, over in ((on, 1_000), ({**on, "max_length": 9}, 201), (None, None), ({}, None)):
-        stale = made(truncate_args_settings=settings).policy.stale
+    for settings, over in (
+        (enabled, 1_000),
+        ({**enabled, "max_length": 9}, 201),
+        (None, None),
+        ({}, None),
+    ):
+        stale = engine_of(truncate_args_settings=settings).policy.stale
         assert (stale and stale.over, stale and stale.tools) == (over, over and ())
-    both = made(truncate_args_settings=None, stale_results={"over": 700}).policy.stale
+    both = engine_of(truncate_args_settings=None, stale_results={"over": 700}).policy.stale
     assert (both.over, both.tools, both.arguments) == (700, None, False)
     with pytest.raises(PolicyError, match="max_length"):
-        made(truncate_args_settings={"longest": 9})
+        engine_of(truncate_args_settings={"longest": 9})
 
 
 LIMIT = 9_000
-ASKED = "What do the tables say?"
+QUESTION = "What do the tables say?"
 LINE = "one more row of a table that is far too long\n"
 
 
@@ -291,39 +315,49 @@ def searching(messages: list[BaseMessage]) -> Any:
     newest = messages[-1]
     if newest.text.startswith("<"):
         return "The agent has read eight tables."
-    if newest.text == ASKED:
+    if newest.text == QUESTION:
         return AIMessage("", tool_calls=[call("read_table", n, name=f"t{n}") for n in range(8)])
-    kept = re.search(r"kept in files under (\S+), as (\w+)", newest.text)
-    if isinstance(newest, ToolMessage) and newest.name == "read_table" and kept:
-        args = {"pattern": "needle of", "path": kept[1], "output_mode": "content"}
+    file_mark = re.search(r"kept in files under (\S+), as (\w+)", newest.text)
+    if isinstance(newest, ToolMessage) and newest.name == "read_table" and file_mark:
+        args = {"pattern": "needle of", "path": file_mark[1], "output_mode": "content"}
         return AIMessage("", tool_calls=[call("grep", 0, **args)])
     return "Done."
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("store", "way"), [(False, "sync"), (False, "stream"), (False, "async"), (True, "sync")]
+    ("store", "how"), [(False, "sync"), (False, "stream"), (False, "async"), (True, "sync")]
 )
-def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store, way):
-    kept: dict[str, Any] = {} if store else {"store": None}
-    bench = Bench(searching, make=create_deep_agent, limit=LIMIT, tools=[read_table], **kept)
+def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store, how):
+    store_argument: dict[str, Any] = {} if store else {"store": None}
+    bench = Bench(
+        searching, make=create_deep_agent, limit=LIMIT, tools=[read_table], **store_argument
+    )
 
-    def refused() -> int:  # not counting what asks for a summary
-        asked = zip(bench.requests, bench.sizes, strict=True)
-        return sum(size > LIMIT for one, size in asked if not one[-1].text.startswith("<"))
+    def count_refused() -> int:  # not counting what asks for a summary
+        requests_and_sizes = zip(bench.requests, bench.sizes, strict=True)
+        return sum(
+            size > LIMIT
+            for request, size in requests_and_sizes
+            if not request[-1].text.startswith("<")
+        )
 
-    held = bench.say(ASKED, way)
-    assert held[-1].text == "Done."
-    assert 1 <= refused() <= TRIES
+    state_messages = bench.say(QUESTION, how)
+    assert state_messages[-1].text == "Done."
+    assert 1 <= count_refused() <= TRIES
     if not store:  # what was truncated is in a file before the agent can ask for it
-        [found] = [one.text for one in held if isinstance(one, ToolMessage) and one.name == "grep"]
-        assert "needle of t7" in found
-    results = [message for message in held if message.type == "tool"][:8]
+        [grep_results] = [
+            message.text
+            for message in state_messages
+            if isinstance(message, ToolMessage) and message.name == "grep"
+        ]
+        assert "needle of t7" in grep_results
+    results = [message for message in state_messages if message.type == "tool"][:8]
     assert [message.tool_call_id for message in results] == [f"read_table{n}" for n in range(8)]
     # What was accepted may have been just below a limit that nobody has named: the next turn may
     # find it from above once more, and no later one.
-    bench.say("And then?", way)
-    assert (before := refused()) <= TRIES
+    bench.say("And then?", how)
+    assert (refused_so_far := count_refused()) <= TRIES
     for turn in range(3):
-        bench.say(f"And then, {turn}?", way)
-    assert refused() == before
+        bench.say(f"And then, {turn}?", how)
+    assert count_refused() == refused_so_far

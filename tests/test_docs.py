@@ -219,7 +219,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
             monkeypatch.setenv(f"{name}_BASE_URL", url)
         yield server
     assert server.requests
-    assert server.refused == server.torn == []
+    assert server.too_long == server.invalid == []
 
 
 @pytest.mark.parametrize(

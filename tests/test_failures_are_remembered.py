@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from background_support import told
+from background_support import talk_of
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from graph_support import look_calls
@@ -70,7 +70,7 @@ def test_another_process_finds_a_failure_in_the_archive(kind, tmp_path):
         archive = str(tmp_path / "a.db") if kind == "sqlite" else Archive(store)
         own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
         with Compactor(failing, window=100_000, archive=archive, **own) as compactor:
-            result = compactor.compact(told(6 + turn), thread_id="t")
+            result = compactor.compact(talk_of(6 + turn), thread_id="t")
             assert result.outcome == "kept"
     assert 1 <= failing.asked <= FEW
 
@@ -83,7 +83,7 @@ def test_failures_in_a_row_are_counted_from_process_to_process():
         own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
         compactor = Compactor(failing, window=100_000, archive=Archive(store), **own)
         before = failing.asked
-        compactor.compact(told(6 + turn), thread_id="t")
+        compactor.compact(talk_of(6 + turn), thread_id="t")
         wanted += [turn] if failing.asked > before else []
     gaps = [later - earlier for earlier, later in pairwise(wanted)]
     assert len(gaps) >= 2
@@ -94,10 +94,10 @@ def test_failures_in_a_row_are_counted_from_process_to_process():
 def test_a_success_ends_the_failures_for_every_process():
     store = InMemoryStore()
     own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
-    Compactor(Failing(), archive=Archive(store), **own).compact(told(8), thread_id="t")
+    Compactor(Failing(), archive=Archive(store), **own).compact(talk_of(8), thread_id="t")
     later = Compactor(archive=Archive(store), **own)
-    assert later.compact(told(8), thread_id="t").outcome == "kept"
-    assert later.compact(told(10), thread_id="t").outcome == "compacted"
+    assert later.compact(talk_of(8), thread_id="t").outcome == "kept"
+    assert later.compact(talk_of(10), thread_id="t").outcome == "compacted"
     noted = Archive(store).notes(Scope("local", "t", "main"), "failed", ["summary"])
     assert noted == {"summary": {}}
 
@@ -160,7 +160,7 @@ def test_preparing_that_failed_is_not_paid_by_each_process():
             failing, window=100_000, archive=Archive(store), background=True, **own
         )
         with compactor:
-            assert compactor.compact(told(22 + turn // 4), thread_id="t").outcome == "kept"
+            assert compactor.compact(talk_of(22 + turn // 4), thread_id="t").outcome == "kept"
     assert failing.asked == 1
 
 
@@ -177,5 +177,5 @@ def test_a_step_with_nothing_due_asks_and_writes_no_note(monkeypatch):
         monkeypatch.setattr(archive, name, noted)
     compactor = Compactor(Failing(), trigger=("messages", 40), archive=archive)
     for turn in range(6):
-        assert compactor.compact(told(4 + turn), thread_id="t").outcome == "kept"
+        assert compactor.compact(talk_of(4 + turn), thread_id="t").outcome == "kept"
     assert touched == []

@@ -255,5 +255,5 @@ def test_a_request_that_is_too_long_is_rescued_once(protocol, streaming, on_loop
         over = [one for one in answered if one.tokens > WINDOW]
         assert len(over) == 1
         assert len(answered) == 8
-        assert not wires.server.torn
+        assert not wires.server.invalid
         check_nothing_lost(agent.graph, agent.store)

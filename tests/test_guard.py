@@ -40,7 +40,11 @@ def reading(*middleware: Any) -> Bench:
     def answer(messages: list[BaseMessage]) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
             return AIMessage("It says what it does.")
-        call = {"name": "read", "args": {"path": "/src/m.py"}, "id": f"c{len(bench.sizes)}"}
+        call = {
+            "name": "read",
+            "args": {"path": "/src/m.py"},
+            "id": f"c{len(bench.request_tokens)}",
+        }
         return AIMessage("", tool_calls=[call])
 
     bench = Bench(answer, *middleware, tools=[read], system_prompt=PROMPT)
@@ -65,7 +69,7 @@ def test_the_request_fits_its_window_with_prompt_and_tools(history):
     guard = ContextGuard(*middle, window=WINDOW, reserved_tokens=200, **own)
     bench = reading(*middle, guard)
     talk(bench, 25)
-    sizes = [size + TOOLS for size in bench.sizes]
+    sizes = [size + TOOLS for size in bench.request_tokens]
     assert len(sizes) == 50
     assert max(sizes) <= WINDOW - 200
     assert sum(sizes) / len(sizes) > WINDOW / 3  # it does not starve the agent either
@@ -102,12 +106,12 @@ def test_what_cannot_fit_is_said_with_the_numbers(on_stuck):
     bench = reading(middle, ContextGuard(middle, window=400, on_stuck=on_stuck))
     if on_stuck == "send":
         talk(bench, 1)
-        assert bench.sizes
+        assert bench.request_tokens
         return
     with pytest.raises(StuckError) as caught:
         talk(bench, 1)
     assert caught.value.needed > caught.value.budget > 0
-    assert not bench.sizes
+    assert not bench.request_tokens
 
 
 def test_output_is_reserved_from_the_models_own_setting():
@@ -166,7 +170,7 @@ def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it
     bench = refusing(history=history, store=store)
     held = bench.say(ASKED, way)
     assert held[-1].text.startswith("Fine")
-    sizes = bench.sizes
+    sizes = bench.request_tokens
     refused = bench.refused
     assert 2 <= refused <= TRIES
     assert sizes[1:] == sorted(set(sizes[1:]), reverse=True)
@@ -198,7 +202,7 @@ def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store,
         bench.graph.invoke(
             {"messages": [HumanMessage("And now?"), batch(), *results]}, thread_config()
         )
-    sizes = bench.sizes
+    sizes = bench.request_tokens
     assert 3 <= len(sizes) <= TRIES + 1
     assert sizes == sorted(set(sizes), reverse=True)
     assert sizes[-1] < sizes[0] / 20
@@ -229,8 +233,8 @@ def test_a_short_history_that_is_too_long_gets_a_summary_too():
     bench = Bench(lambda _: "Fine.", middle, ContextGuard(middle), limit=most, store=None)
     with contextlib.suppress(StuckError):
         bench.graph.invoke({"messages": said}, thread_config())
-    assert len(bench.sizes) == 2
-    assert bench.sizes[1] < bench.sizes[0]
+    assert len(bench.request_tokens) == 2
+    assert bench.request_tokens[1] < bench.sizes[0]
 
 
 def test_what_was_taken_is_remembered_and_is_no_wall():
@@ -323,7 +327,7 @@ def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck
     with pytest.raises(StuckError, match=r"at least [0-9,]+ tokens and there are"):
         bench.say(GIANTS[kind])
     bench.say("Then without it?")
-    assert bench.sizes[-1] + TOOLS <= WINDOW
+    assert bench.request_tokens[-1] + TOOLS <= WINDOW
     assert bench.requests[-1][-1].content == "Then without it?"
 
 
@@ -334,7 +338,7 @@ def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history)
     bench = told(history)
     bench.say(f"Please read <{kind}>")
     bench.say("And now?")
-    assert max(bench.sizes) + TOOLS <= WINDOW
+    assert max(bench.request_tokens) + TOOLS <= WINDOW
     shown = bench.requests[1]
     assert isinstance(shown[-1], ToolMessage)
     assert shown[-1].tool_call_id == "c1"

@@ -31,8 +31,8 @@ def summarise(messages: Any) -> str:
     return f"- {len(messages)} parts were looked at"
 
 
-def writer(text: str = SUMMARY, **more: Any) -> ScriptedChatModel:
-    return ScriptedChatModel(answers=lambda _: text, **more)
+def writer(text: str = SUMMARY, **options: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=lambda _: text, **options)
 
 
 def talk(count: int = 8, who: str = "m") -> list[AnyMessage]:
@@ -40,49 +40,49 @@ def talk(count: int = 8, who: str = "m") -> list[AnyMessage]:
     return [kinds[n % 2](f"What does part {n} do?", id=f"{who}{n}") for n in range(count)]
 
 
-def made(model: Any = None, **settings: Any) -> SummarizationMiddleware:
+def new_middleware(model: Any = None, **settings: Any) -> SummarizationMiddleware:
     settings = {"trigger": ("messages", 6), "keep": ("messages", 3), **settings}
     return SummarizationMiddleware(model or writer(), **settings)
 
 
-def step(own: SummarizationMiddleware, count: int = 8, who: str = "m") -> Any:
-    return own.before_model({"messages": talk(count, who)}, Runtime())
+def run_step(middleware: SummarizationMiddleware, count: int = 8, who: str = "m") -> Any:
+    return middleware.before_model({"messages": talk(count, who)}, Runtime())
 
 
-def kept(update: Any) -> int | None:
-    return update and sum(not is_summary_message(one) for one in update["messages"][1:])
+def kept_messages(update: Any) -> int | None:
+    return update and sum(not is_summary_message(message) for message in update["messages"][1:])
 
 
-def text(update: Any) -> str:
+def summary_text(update: Any) -> str:
     return str(update["messages"][1].content)
 
 
 def test_the_counter_the_model_and_who_summarises():
-    own = made(trigger=("tokens", 1_500))
-    other = writer("- by the other one")
-    other.profile = {"max_input_tokens": 4_000}
-    assert step(own, 16) is None
-    own.token_counter = lambda messages: 100 * len(list(messages))
-    assert kept(step(own, 16)) == 3
-    own.keep = ("tokens", 400)
-    assert kept(step(own, 16)) == 4
-    own.model = other
-    assert "by the other one" in text(step(own, 16))
-    own.summary_prompt = "As a haiku, of: {messages}"
-    step(own, 16)
-    assert "As a haiku, of: " in other.calls[-1].text
-    own.trigger = ("fraction", 0.01)
-    own.window = 400_000
-    assert step(own) is None
-    own.window = None
-    own.summarizer = lambda messages: f"- {len(messages)} messages"
-    assert "- 12 messages" in text(step(own, 16))
-    own.summarizer = None
-    assert "by the other one" in text(step(own, 16))
+    middleware = new_middleware(trigger=("tokens", 1_500))
+    other_model = writer("- by the other one")
+    other_model.profile = {"max_input_tokens": 4_000}
+    assert run_step(middleware, 16) is None
+    middleware.token_counter = lambda messages: 100 * len(list(messages))
+    assert kept_messages(run_step(middleware, 16)) == 3
+    middleware.keep = ("tokens", 400)
+    assert kept_messages(run_step(middleware, 16)) == 4
+    middleware.model = other_model
+    assert "by the other one" in summary_text(run_step(middleware, 16))
+    middleware.summary_prompt = "As a haiku, of: {messages}"
+    run_step(middleware, 16)
+    assert "As a haiku, of: " in other_model.calls[-1].text
+    middleware.trigger = ("fraction", 0.01)
+    middleware.window = 400_000
+    assert run_step(middleware) is None
+    middleware.window = None
+    middleware.summarizer = lambda messages: f"- {len(messages)} messages"
+    assert "- 12 messages" in summary_text(run_step(middleware, 16))
+    middleware.summarizer = None
+    assert "by the other one" in summary_text(run_step(middleware, 16))
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "problem"),
     [
         ("keep", ("messages", 0), "keep thresholds must be greater than 0"),
         ("keep", ("fraction", 0.5), "Model profile information"),
@@ -93,29 +93,29 @@ def test_the_counter_the_model_and_who_summarises():
         ("compact_tool", True, "compact_tool cannot change"),
     ],
 )
-def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
-    own = made()
-    before = getattr(own, name)
-    setattr(own, name, value)
-    with pytest.raises(PolicyError, match=says):
-        step(own)
-    setattr(own, name, before)
-    assert kept(step(own)) == 3
+def test_what_cannot_be_set_is_said_at_the_next_step(name, value, problem):
+    middleware = new_middleware()
+    value_before = getattr(middleware, name)
+    setattr(middleware, name, value)
+    with pytest.raises(PolicyError, match=problem):
+        run_step(middleware)
+    setattr(middleware, name, value_before)
+    assert kept_messages(run_step(middleware)) == 3
 
 
 def test_a_step_that_was_due_and_changed_nothing_is_not_planned_each_time(monkeypatch):
     calls: list[int] = []
     engine = planner.compact_messages
 
-    def counted(*args: Any, **kinds: Any) -> Any:
+    def counting(*args: Any, **kinds: Any) -> Any:
         calls.append(1)
         return engine(*args, **kinds)
 
-    monkeypatch.setattr(planner, "compact_messages", counted)
-    own = SummarizationMiddleware(None, trigger=("messages", 100), keep=("messages", 3_000))
+    monkeypatch.setattr(planner, "compact_messages", counting)
+    middleware = SummarizationMiddleware(None, trigger=("messages", 100), keep=("messages", 3_000))
     messages: list[Any] = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(2_100)]
     for end in range(2_000, 2_012):
-        assert own.before_model({"messages": messages[:end]}, Runtime()) is None
+        assert middleware.before_model({"messages": messages[:end]}, Runtime()) is None
     assert 0 < len(calls) < 12
 
 
@@ -127,18 +127,18 @@ def test_after_an_edit_only_messages_that_are_new_are_counted():
     edited = [*messages[:40], new, *messages[60:]]
     for history in (messages, edited):
         counted.clear()
-        sizes = cache.sizes("view", history, lambda one: counted.append(one) or 3)
+        sizes = cache.sizes("view", history, lambda message: counted.append(message) or 3)
         assert sizes.total() == 3 * len(history)
     assert counted == [new]
 
 
 def test_what_is_misspelt_is_refused_at_once():
-    own = made()
+    middleware = new_middleware()
     with pytest.raises(AttributeError, match="no setting 'keeep'; did you mean 'keep'"):
-        own.keeep = ("messages", 5)  # type: ignore[attr-defined]
-    assert kept(step(own)) == 3
+        middleware.keeep = ("messages", 5)  # type: ignore[attr-defined]
+    assert kept_messages(run_step(middleware)) == 3
     with pytest.raises(AttributeError, match="did you mean 'window'"):
-        ContextGuard(own).windw = 9_000  # type: ignore[attr-defined]
+        ContextGuard(middleware).windw = 9_000  # type: ignore[attr-defined]
 
 
 class Notes(SummarizationMiddleware):
@@ -146,7 +146,7 @@ class Notes(SummarizationMiddleware):
         super().__init__(None, **settings)
 
 
-WARNS: list[Callable[[], Any]] = [
+WARNING_CALLS: list[Callable[[], Any]] = [
     lambda: SummarizationMiddleware(None, max_tokens_before_summary=70),
     lambda: SummarizationMiddleware(None, trigger=("messages", 3), keep=("messages", 9)),
     lambda: SummarizationMiddleware(None, token_counter=len),
@@ -154,34 +154,38 @@ WARNS: list[Callable[[], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("warn", WARNS)
+@pytest.mark.parametrize("warn", WARNING_CALLS)
 def test_a_warning_points_at_the_line_of_the_caller(warn):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn()
     code: Any = warn.__code__  # type: ignore[attr-defined]
-    assert [(one.filename, one.lineno) for one in caught] == [(__file__, code.co_firstlineno)]
+    assert [(warning.filename, warning.lineno) for warning in caught] == [
+        (__file__, code.co_firstlineno)
+    ]
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
+@pytest.mark.parametrize(
+    "make_copy", [copy.deepcopy, lambda middleware: pickle.loads(pickle.dumps(middleware))]
+)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_copy_has_settings_of_its_own(copied, history, tmp_path):
+def test_a_copy_has_settings_of_its_own(make_copy, history, tmp_path):
     settings: Any = {"history": history, "recall": "tool", "name": "Mine", "summarizer": summarise}
-    own = SummarizationMiddleware(
+    middleware = SummarizationMiddleware(
         None, trigger=("messages", 6), archive=tmp_path / "a.db", **settings
     )
-    own.keep = ("messages", 4)
-    other = copied(own)
-    assert type(other) is SummarizationMiddleware
-    assert (other.name, other.keep, other.history) == ("Mine", ("messages", 4), history)
-    assert [tool.name for tool in other.tools] == ["recall"]
-    other.keep = ("messages", 2)
-    assert own.keep == ("messages", 4)
-    for one, count in ((own, 4), (other, 2)):
-        update = step(one, who=f"by {count} ")
-        assert history == "preserve" or kept(update) == count
-    other.close()
-    own.close()
+    middleware.keep = ("messages", 4)
+    copied = make_copy(middleware)
+    assert type(copied) is SummarizationMiddleware
+    assert (copied.name, copied.keep, copied.history) == ("Mine", ("messages", 4), history)
+    assert [tool.name for tool in copied.tools] == ["recall"]
+    copied.keep = ("messages", 2)
+    assert middleware.keep == ("messages", 4)
+    for either, count in ((middleware, 4), (copied, 2)):
+        update = run_step(either, who=f"by {count} ")
+        assert history == "preserve" or kept_messages(update) == count
+    copied.close()
+    middleware.close()
 
 
 class Counts(SummarizationMiddleware):
@@ -195,83 +199,90 @@ class Counts(SummarizationMiddleware):
 
 
 def test_a_subclass_with_attributes_of_its_own_keeps_what_is_remembered():
-    asked: list[int] = []
+    summary_calls: list[int] = []
 
     def fails(messages: list[Any]) -> str:
-        asked.append(len(messages))
+        summary_calls.append(len(messages))
         raise RuntimeError("down")
 
     settings: Any = {"trigger": ("messages", 6), "keep": ("messages", 3), "summarizer": fails}
-    own = Counts(None, on_failure="keep", **settings)
+    middleware = Counts(None, on_failure="keep", **settings)
     for _ in range(9):
-        assert step(own, 20) is None
-    assert (own.steps, len(asked)) == (9, 1)
+        assert run_step(middleware, 20) is None
+    assert (middleware.steps, len(summary_calls)) == (9, 1)
 
 
 def test_a_subclass_a_subscript_and_traces_as_langchains():
     from deepagents.middleware.summarization import SummarizationMiddleware as DeepAgents
 
-    own = Notes(trigger=("messages", 6), keep=("messages", 2))
-    own.label = ["a"]
-    other = copy.deepcopy(own)
-    assert other.label == ["a"]
-    assert other.label is not own.label
-    assert kept(step(other, 20)) == 2
+    middleware = Notes(trigger=("messages", 6), keep=("messages", 2))
+    middleware.label = ["a"]
+    copied = copy.deepcopy(middleware)
+    assert copied.label == ["a"]
+    assert copied.label is not middleware.label
+    assert kept_messages(run_step(copied, 20)) == 2
     assert len(LangChains.__parameters__) == len(SummarizationMiddleware.__parameters__)
     assert SummarizationMiddleware[Any, dict](None)  # type: ignore[type-arg]
     assert ContextGuard[Any, Any]()
-    for one in (SummarizationMiddleware, ContextGuard):
+    for middleware_class in (SummarizationMiddleware, ContextGuard):
         # Older versions of Deep Agents have none.
-        assert one.trace_policy == (DeepAgents.trace_policy or one.trace_policy)
+        assert middleware_class.trace_policy == (
+            DeepAgents.trace_policy or middleware_class.trace_policy
+        )
     with pytest.raises(AttributeError, match="no attribute 'kep'"):
-        _ = own.kep
+        _ = middleware.kep
 
 
-def runtime(**more: Any) -> Any:
+def runtime(**fields: Any) -> Any:
     """A runtime as a graph gives it."""
-    given = dict.fromkeys(("store", "stream_writer", "server_info", "context")) | more
-    place = SimpleNamespace(thread_id="t", checkpoint_ns="")
-    return SimpleNamespace(execution_info=place, **given)
+    attributes = dict.fromkeys(("store", "stream_writer", "server_info", "context")) | fields
+    execution_info = SimpleNamespace(thread_id="t", checkpoint_ns="")
+    return SimpleNamespace(execution_info=execution_info, **attributes)
 
 
-def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
+def archived_ids(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
     """Ids of the originals that a thread's head can reach."""
     archive = Archive(store)
     scope = Scope(tenant, thread, "main")
     keys = [key for record in archive.chain(scope) for key in record.covers]
-    return [found.message.id for found in archive.get(scope, keys)]
+    return [original.message.id for original in archive.get(scope, keys)]
 
 
 def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
-    own = InMemoryStore()
-    agents = InMemoryStore()
-    made(archive=own).before_model({"messages": talk()}, runtime(store=agents))
-    assert archived(own) == ["m0", "m1", "m2", "m3", "m4"]
-    assert not agents.list_namespaces()
+    own_store = InMemoryStore()
+    agents_store = InMemoryStore()
+    new_middleware(archive=own_store).before_model(
+        {"messages": talk()}, runtime(store=agents_store)
+    )
+    assert archived_ids(own_store) == ["m0", "m1", "m2", "m3", "m4"]
+    assert not agents_store.list_namespaces()
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"), [({}, "cannot be recalled"), ({"trigger": None}, "nothing is summarised")]
+    ("settings", "message"),
+    [({}, "cannot be recalled"), ({"trigger": None}, "nothing is summarised")],
 )
-def test_without_an_archive_or_a_trigger_one_line_in_the_log_says_so(settings, says, caplog):
-    middleware = made(**settings)
+def test_without_an_archive_or_a_trigger_one_line_in_the_log_says_so(settings, message, caplog):
+    middleware = new_middleware(**settings)
     for count in (8, 100, 400):
-        assert (step(middleware, count) is None) == bool(settings)
-    assert sum(says in r.message for r in caplog.records) == 1
+        assert (run_step(middleware, count) is None) == bool(settings)
+    assert sum(message in r.message for r in caplog.records) == 1
 
 
 @pytest.mark.parametrize("thread", [None, "t"])
 def test_an_archive_without_a_thread_id_is_warned_about_at_the_first_compaction(thread, caplog):
     store = InMemoryStore()
-    middleware = made(archive=store)
+    middleware = new_middleware(archive=store)
     graph = create_agent(ScriptedChatModel(answers="fine"), middleware=[middleware])
     config: Any = {"configurable": {"thread_id": thread}} if thread else {}
     graph.invoke({"messages": [HumanMessage("hi")]}, config)
     assert "thread_id" not in caplog.text
     for _ in range(3):
         graph.invoke({"messages": talk()}, config)
-    warned = [r for r in caplog.records if '{"configurable": {"thread_id": ...}}' in r.message]
-    assert [one.levelname for one in warned] == ["WARNING"] * (not thread)
+    warnings_logged = [
+        r for r in caplog.records if '{"configurable": {"thread_id": ...}}' in r.message
+    ]
+    assert [record.levelname for record in warnings_logged] == ["WARNING"] * (not thread)
     (name,) = Archive(store).threads("local")
     assert name == thread if thread else name.startswith("unnamed-")
 
@@ -293,38 +304,38 @@ def user(identity: str) -> Any:
 )
 def test_originals_are_archived_for_the_tenant(tenant, run, expected):
     store = InMemoryStore()
-    middleware = made(archive=store, tenant=tenant)
+    middleware = new_middleware(archive=store, tenant=tenant)
     middleware.before_model({"messages": talk()}, runtime(**run))
-    assert archived(store, expected) == ["m0", "m1", "m2", "m3", "m4"]
-    assert archived(store, "somebody else") == []
+    assert archived_ids(store, expected) == ["m0", "m1", "m2", "m3", "m4"]
+    assert archived_ids(store, "somebody else") == []
 
 
 def test_the_tenant_is_never_read_from_the_state():
     store = InMemoryStore()
-    middleware = made(archive=store, tenant="acme")
+    middleware = new_middleware(archive=store, tenant="acme")
     forged = {"v": 1, "thread": "t", "session": "main", "head": None, "tenant": "umbrella"}
     state = {"messages": talk(), "tenant": "umbrella", "_conspectus": forged}
     middleware.before_model(state, runtime())
-    assert archived(store, "acme")
-    assert not archived(store, "umbrella")
+    assert archived_ids(store, "acme")
+    assert not archived_ids(store, "umbrella")
 
 
 def test_preserved_and_replaced_show_the_model_the_same():
     def run(history: Any) -> list[list[Any]]:
-        seen: list[list[Any]] = []
+        sent_texts: list[list[Any]] = []
 
         def answer(messages: list[Any]) -> AIMessage:
-            seen.append([m.text for m in messages])
-            return AIMessage("yes", id=f"a{len(seen)}")
+            sent_texts.append([m.text for m in messages])
+            return AIMessage("yes", id=f"a{len(sent_texts)}")
 
         agent = create_agent(
             ScriptedChatModel(answers=answer),
-            middleware=[made(history=history)],
+            middleware=[new_middleware(history=history)],
             checkpointer=InMemorySaver(),
         )
         config: Any = {"configurable": {"thread_id": "t"}}
         for n in range(12):
             agent.invoke({"messages": [HumanMessage(f"part {n}?", id=f"m{n}")]}, config)
-        return seen
+        return sent_texts
 
     assert run("preserve") == run("replace")

@@ -55,12 +55,12 @@ def delete(name: str) -> str:
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
     store = InMemoryStore()
-    own = new_middleware(history=history)
+    middleware = new_middleware(history=history)
     calls = [{"name": "delete", "args": {"name": n}, "id": f"call_{n}"} for n in ("old", "new")]
     asks = AIMessage("I want to delete.", tool_calls=calls)
     script = [*tool_steps(4)[:-1], asks, *tool_steps(8, prefix="n")]
     approvals = HumanInTheLoopMiddleware(interrupt_on={"delete": True})
-    graph, model = new_agent(script, own, approvals, store=store, tools=[look, delete])
+    graph, model = new_agent(script, middleware, approvals, store=store, tools=[look, delete])
     graph.invoke(task(), thread_config())
     decisions = [{"type": "approve"}, {"type": "reject", "message": "keep the new one"}]
     graph.invoke(Command(resume={"decisions": decisions}), thread_config())
@@ -69,17 +69,17 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
     texts = {m.tool_call_id: m.text for m in answers}
     assert texts["call_old"] == "old is deleted"
     assert "keep the new one" in texts["call_new"]
-    assert own.model.calls
+    assert middleware.model.calls
     if history == "replace":
         assert check_nothing_lost(graph, store) > 0
 
 
 @pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])
 def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals(loop):
-    own = new_middleware()
+    middleware = new_middleware()
     store = InMemoryStore()
-    reads = ScriptedChatModel(answers=tool_steps(9, prefix="th"))
-    reader = create_agent(reads, tools=[look], middleware=[own])
+    reader_model = ScriptedChatModel(answers=tool_steps(9, prefix="th"))
+    reader = create_agent(reader_model, tools=[look], middleware=[middleware])
 
     @tool
     def delegate() -> str:
@@ -88,20 +88,20 @@ def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals
 
     asks = AIMessage("", tool_calls=[{"name": "delegate", "args": {}, "id": "call_d"}])
     script = [*tool_steps(8)[:-1], asks, *tool_steps(8, prefix="n")]
-    graph, model = new_agent(script, own, store=store, tools=[look, delegate])
+    graph, model = new_agent(script, middleware, store=store, tools=[look, delegate])
     if loop:
         asyncio.run(graph.ainvoke(task(), thread_config()))
     else:
         graph.invoke(task(), thread_config())
-    check_sent(model, reads)
+    check_sent(model, reader_model)
     check_nothing_lost(graph, store)
     by_session: dict[tuple[str, ...], str] = {}
-    for one in stored(store, "conspectus"):
-        *session, kind = one.namespace
-        if kind in ("messages", "texts"):
-            by_session[tuple(session)] = by_session.get(tuple(session), "") + one.text
-    found = [("module m" in text, "module th" in text) for text in by_session.values()]
-    assert sorted(found) == [(False, True), (True, False)]
+    for item in stored(store, "conspectus"):
+        *session, part = item.namespace
+        if part in ("messages", "texts"):
+            by_session[tuple(session)] = by_session.get(tuple(session), "") + item.text
+    mentions = [("module m" in text, "module th" in text) for text in by_session.values()]
+    assert sorted(mentions) == [(False, True), (True, False)]
     assert Archive(store).threads("local") == ("t",)
 
 
@@ -116,15 +116,17 @@ class SystemFirst(AgentMiddleware[Any, Any, Any]):
 @pytest.mark.parametrize("own_rule", [False, True])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_the_summary_stands_behind_all_leading_system_messages(history, own_rule):
-    own = new_middleware(history=history, alternate_roles="off")
-    graph, model = new_agent(tool_steps(30), SystemFirst(), own, ContextGuard(own, window=20_000))
-    first = [SystemMessage("Yours.", id="own")] if own_rule else []
-    graph.invoke({"messages": [*first, HumanMessage("Look at all.")]}, thread_config())
+    middleware = new_middleware(history=history, alternate_roles="off")
+    graph, model = new_agent(
+        tool_steps(30), SystemFirst(), middleware, ContextGuard(middleware, window=20_000)
+    )
+    users_rule = [SystemMessage("Yours.", id="own")] if own_rule else []
+    graph.invoke({"messages": [*users_rule, HumanMessage("Look at all.")]}, thread_config())
     request = model.calls[-1].messages
-    kinds = ["summary" if is_summary(one) else one.type for one in request]
+    types = ["summary" if is_summary(message) else message.type for message in request]
     system = 2 + own_rule
-    assert kinds[: system + 2] == ["system"] * system + ["summary", "human"]
-    assert "system" not in kinds[system:]
+    assert types[: system + 2] == ["system"] * system + ["summary", "human"]
+    assert "system" not in types[system:]
 
 
 def test_a_model_may_be_asked_twice_at_once():
@@ -132,9 +134,9 @@ def test_a_model_may_be_asked_twice_at_once():
     async def hedged(request: Any, handler: Any) -> Any:
         return (await asyncio.gather(handler(request), handler(request)))[0]
 
-    own = new_middleware()
+    middleware = new_middleware()
     model = ScriptedChatModel(answers=lambda _: "ok")
-    graph, _ = new_agent(model, hedged, own, ContextGuard(own, window=20_000))
+    graph, _ = new_agent(model, hedged, middleware, ContextGuard(middleware, window=20_000))
     for n in range(9):
         asyncio.run(graph.ainvoke(user_input(f"question {n}"), thread_config()))
     assert len(model.calls) == 18
@@ -150,13 +152,15 @@ class Linked(ScriptedChatModel):
 def test_a_server_that_holds_the_history_holds_no_more_than_the_view(history):
     model = Linked(answers=lambda _: AIMessage("ok", response_metadata={"id": f"resp_{len(sent)}"}))
     graph = new_agent(model, new_middleware(history=history))[0]
-    held = {None: 0}
+    held_messages = {None: 0}
     sent = model.calls
     for n in range(30):
         graph.invoke(user_input(f"question {n}"), thread_config())
-        new, last = _get_last_messages(sent[-1].messages)
-        held[f"resp_{len(sent)}"] = held[last] + len(new) + 1
-    assert max(held.values()) <= 12
+        new_messages, previous_response = _get_last_messages(sent[-1].messages)
+        held_messages[f"resp_{len(sent)}"] = (
+            held_messages[previous_response] + len(new_messages) + 1
+        )
+    assert max(held_messages.values()) <= 12
 
 
 TURNS = 24
@@ -165,11 +169,11 @@ TURNS = 24
 class Member:
     """One agent of a team; what its summariser has read, and the names of its sessions."""
 
-    def __init__(self, name: str, history: str = "preserve", trigger: int = 10, **more: Any):
+    def __init__(self, name: str, history: str = "preserve", trigger: int = 10, **options: Any):
         self.read: Counter[str] = Counter()
         self.sessions: set[str] = set()
         self.model = ScriptedChatModel(answers=lambda messages: f"{name} answers.")
-        own = SummarizationMiddleware(
+        middleware = SummarizationMiddleware(
             None,
             summarizer=self._summarise,
             trigger=("messages", trigger),
@@ -177,11 +181,13 @@ class Member:
             history=history,  # type: ignore[arg-type]
             on_event=lambda _, data: self.sessions.add(data["session"]),
         )
-        stack = [own, ContextGuard(own, window=30_000)]
-        self.agent: Any = create_agent(self.model, middleware=stack, name=name, **more)
+        middlewares = [middleware, ContextGuard(middleware, window=30_000)]
+        self.agent: Any = create_agent(self.model, middleware=middlewares, name=name, **options)
 
     def _summarise(self, messages: list[Any]) -> str:
-        self.read.update(str(one.text) for one in messages if not is_summary_message(one))
+        self.read.update(
+            str(message.text) for message in messages if not is_summary_message(message)
+        )
         return "- What was asked was done.\n" * 3
 
     @property
@@ -202,12 +208,12 @@ def team(*members: Member, saver: bool = True, store: Any = None) -> Any:
     return builder.compile(checkpointer=InMemorySaver() if saver else None, store=store)
 
 
-def ask(graph: Any, n: int, active: str, *before: BaseMessage) -> dict[str, Any]:
-    said = HumanMessage(f"Question {n}: secret-{n}", id=f"u{n}")
-    done: dict[str, Any] = graph.invoke(
-        {"messages": [*before, said], "active": active}, thread_config()
+def ask(graph: Any, n: int, active: str, *earlier: BaseMessage) -> dict[str, Any]:
+    question = HumanMessage(f"Question {n}: secret-{n}", id=f"u{n}")
+    state: dict[str, Any] = graph.invoke(
+        {"messages": [*earlier, question], "active": active}, thread_config()
     )
-    return done
+    return state
 
 
 @pytest.mark.parametrize("saved", [None, True])
@@ -236,27 +242,29 @@ def test_two_agents_have_records_of_their_own():
     ask(graph, 9, "bob")
     assert len(bob.sent) > 12, "what one has summarised, the other one still sees"
     [session] = alice.sessions
-    found = Compactor(archive=store).recall("secret-1", thread_id="t", session=session)
-    assert "secret-1" in found.text
-    before = sum(alice.read.values())
+    recalled = Compactor(archive=store).recall("secret-1", thread_id="t", session=session)
+    assert "secret-1" in recalled.text
+    read_before = sum(alice.read.values())
     ask(graph, 10, "alice")
-    assert sum(alice.read.values()) - before < 8
-    assert not any(one.text[-8:] == "secret-1" for one in alice.sent if not is_summary_message(one))
+    assert sum(alice.read.values()) - read_before < 8
+    assert not any(
+        message.text[-8:] == "secret-1" for message in alice.sent if not is_summary_message(message)
+    )
 
 
 @pytest.mark.parametrize("tenants", [("ann", "bob")])
 def test_tenants_with_one_name_for_a_thread_see_nothing_of_each_other(tenants):
     store = InMemoryStore()
     for tenant in tenants:
-        own = new_middleware(tenant=lambda runtime, name=tenant: name)
-        graph, model = new_agent(tool_steps(12, prefix=tenant), own, store=store)
+        middleware = new_middleware(tenant=lambda runtime, name=tenant: name)
+        graph, model = new_agent(tool_steps(12, prefix=tenant), middleware, store=store)
         graph.invoke(user_input("Look at all modules."), thread_config())
         assert check_nothing_lost(graph, store, tenant=tenant) > 10
         check_sent(model)
-    for tenant, other in (tenants, tenants[::-1]):
+    for tenant, other_tenant in (tenants, tenants[::-1]):
         rows = str(Archive(store).export(Scope(tenant, "t")))
         assert f"module {tenant}1:" in rows
-        assert f"module {other}" not in rows
+        assert f"module {other_tenant}" not in rows
 
 
 def test_a_step_in_another_archive_does_not_touch_this_one():
@@ -265,8 +273,8 @@ def test_a_step_in_another_archive_does_not_touch_this_one():
     saver = InMemorySaver()
     scope = Scope("local", "t")
     for store, count in zip([*archives, archives[0]], [8, 8, 0], strict=True):
-        own = new_middleware(archive=store, trigger=("messages", 10 if count else 1000))
-        graph, _ = new_agent(tool_steps(count), own, checkpointer=saver, store=None)
+        middleware = new_middleware(archive=store, trigger=("messages", 10 if count else 1000))
+        graph, _ = new_agent(tool_steps(count), middleware, checkpointer=saver, store=None)
         graph.invoke(user_input("Look at all modules."), thread_config())
         assert Archive(store).chain(scope)
 
@@ -316,9 +324,9 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
     for n in range(6):
         graph.invoke(user_input(f"question {n}"), thread_config())
     assert len(model.calls[-1].messages) < 10, "it goes on and compacts"
-    held = graph.get_state(thread_config()).values["_conspectus"]
-    assert held["head"]
-    assert held["after"]
+    channel = graph.get_state(thread_config()).values["_conspectus"]
+    assert channel["head"]
+    assert channel["after"]
 
 
 @pytest.mark.slow
@@ -332,32 +340,34 @@ def test_a_whole_history_sent_each_time_is_summarised_once(history, config, save
     """A server builds the agent anew for each request, which brings all that was said."""
     store = InMemoryStore()
     read = Counter[str]()
-    saves = saver and saver()
+    checkpointer = saver and saver()
     whole: list[Any] = []
 
     def summarise(messages: list[Any]) -> str:
-        read.update(str(one.text) for one in messages if not is_summary_message(one))
+        read.update(str(message.text) for message in messages if not is_summary_message(message))
         return "## Done\n" + "- What was asked was done.\n" * 12
 
-    def asked(text: str) -> list[Any]:
+    def ask(text: str) -> list[Any]:
         """Ask, and return what the model was sent."""
         whole.append(HumanMessage(text, id=f"u{len(whole)}"))
-        own = new_middleware(summarizer=summarise, archive=Archive(store), history=history)
-        more: Any = {"checkpointer": saves, "store": None, "tools": []}
-        graph, model = new_agent(lambda _: f"Answer {len(whole)} to what was asked.", own, **more)
-        out = graph.invoke({"messages": [one.model_copy() for one in whole]}, config)
+        middleware = new_middleware(summarizer=summarise, archive=Archive(store), history=history)
+        options: Any = {"checkpointer": checkpointer, "store": None, "tools": []}
+        graph, model = new_agent(
+            lambda _: f"Answer {len(whole)} to what was asked.", middleware, **options
+        )
+        out = graph.invoke({"messages": [message.model_copy() for message in whole]}, config)
         whole.append(out["messages"][-1])
         return list(model.calls[-1].messages)
 
-    sent = [asked(f"Request {n}: look at module {n}, please.") for n in range(40)]
+    sent = [ask(f"Request {n}: look at module {n}, please.") for n in range(40)]
     assert max(map(len, sent)) <= 10
     assert set(read.values()) == {1}
     assert len(read) >= len(whole) - 10
     # What a client has edited is read as it is now.
     whole[2] = HumanMessage("Request 1: leave module 1 alone.", id="u2")
-    before = Counter(read)
-    seen = {one.text for one in asked("And now?")}
-    assert "Request 1: leave module 1 alone." in {*(read - before)} | seen
+    read_before = Counter(read)
+    sent_texts = {message.text for message in ask("And now?")}
+    assert "Request 1: leave module 1 alone." in {*(read - read_before)} | sent_texts
 
 
 def test_what_is_put_in_place_of_a_summary_is_read_again():
@@ -369,7 +379,7 @@ def test_what_is_put_in_place_of_a_summary_is_read_again():
     first = HumanMessage("Look at part0.", id="u0")
     whole = [clear, *(HumanMessage(f"Look at part{n}.", id=f"u{n}") for n in range(14))]
     graph.invoke({"messages": [*whole, HumanMessage("And now?")]}, thread_config())
-    sent = " ".join(str(one.text) for one in model.calls[-1].messages)
+    sent = " ".join(str(message.text) for message in model.calls[-1].messages)
     assert {0, 13} <= {n for n in range(14) if f"part{n}." in sent}
     graph.invoke({"messages": [first]}, thread_config())  # the same once more, id and all
     assert model.calls[-1].messages[-1].text == first.text

@@ -10,7 +10,7 @@ from compactor_support import Scripted, new_compactor
 from conspectus import Compactor, NotFoundError
 from conspectus.archive import Archive, Scope
 from histories import talk, user
-from recalling import RecallingAgent, recall
+from recalling import RecallingAgent, recall_call
 from stateful.agent_talk import THREADS
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
@@ -36,33 +36,33 @@ LABELS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kept", ["in a store", "in a file"])
-def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named(tmp_path, kept):
-    file = Archive.open(tmp_path / "a.db") if kept == "in a file" else None
+@pytest.mark.parametrize("where_kept", ["in a store", "in a file"])
+def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named(tmp_path, where_kept):
+    file = Archive.open(tmp_path / "a.db") if where_kept == "in a file" else None
     compactor = new_compactor(archive=file) if file else new_compactor()
-    places = [{"tenant": "t", "thread_id": name, "session": "s"} for name in LABELS] + [
+    scopes = [{"tenant": "t", "thread_id": name, "session": "s"} for name in LABELS] + [
         {"tenant": name, "thread_id": "x", "session": "s"} for name in LABELS
     ]
-    places += [{"tenant": "t", "thread_id": "x2", "session": name} for name in LABELS]
-    for n, place in enumerate(places):
+    scopes += [{"tenant": "t", "thread_id": "x2", "session": name} for name in LABELS]
+    for n, scope in enumerate(scopes):
         messages = [user(f"the secret word is zebra{n:03}", id=f"m{n}"), *talk(30)]
-        assert compactor.compact(messages, force=True, **place).evicted
-    for (n, one), (m, other) in itertools.product(enumerate(places), repeat=2):
-        found = compactor.recall(f"zebra{m:03}", tokens=2_000, **one).text
-        assert (f"zebra{m:03}" in found) == (n == m), (one, other)
+        assert compactor.compact(messages, force=True, **scope).evicted
+    for (n, scope), (m, other_scope) in itertools.product(enumerate(scopes), repeat=2):
+        recalled_text = compactor.recall(f"zebra{m:03}", tokens=2_000, **scope).text
+        assert (f"zebra{m:03}" in recalled_text) == (n == m), (scope, other_scope)
         if n != m:
             with pytest.raises(NotFoundError):
-                compactor.recall(id=f"m{m}", **one)
+                compactor.recall(id=f"m{m}", **scope)
 
 
 def test_what_an_abandoned_branch_archived_is_out_of_reach():
     compactor = new_compactor()
     common = talk(20)
-    left = [*common, user("the left branch found a walrus", id="left"), *talk(30)]
-    right = [*common, user("the right branch found a heron", id="right"), *talk(30)]
-    compactor.compact(left, thread_id="t", force=True)
+    left_branch = [*common, user("the left branch found a walrus", id="left"), *talk(30)]
+    right_branch = [*common, user("the right branch found a heron", id="right"), *talk(30)]
+    compactor.compact(left_branch, thread_id="t", force=True)
     assert "walrus" in compactor.recall("walrus", thread_id="t").text
-    compactor.compact(right, thread_id="t", force=True)
+    compactor.compact(right_branch, thread_id="t", force=True)
     with pytest.raises(NotFoundError):  # before there is an index of this branch
         compactor.recall(id="left", thread_id="t")
     assert "heron" in compactor.recall("heron", thread_id="t").text
@@ -104,23 +104,23 @@ def test_a_record_that_was_read_in_one_thread_is_not_there_in_another():
     first = compactor.compact(talk(10), thread_id="one", force=True)
     compactor.compact([*first.messages, *talk(10, 5)], thread_id="one", force=True)
     archive = compactor.archive
-    one = Scope("local", "one")
-    two = Scope("local", "two")
-    chain = archive.chain(one)
+    first_scope = Scope("local", "one")
+    second_scope = Scope("local", "two")
+    chain = archive.chain(first_scope)
     assert len(chain) == 2
-    archive.commit(two, chain[-1])  # without the record that it stands on
-    assert archive.chain(two) == ()
+    archive.commit(second_scope, chain[-1])  # without the record that it stands on
+    assert archive.chain(second_scope) == ()
 
 
 def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away():
-    said = "The secret word of the heron branch is QUARTZ-7781."
-    ways = [recall(query="secret word heron"), recall(id="heron-1")]
-    agent = RecallingAgent({"LOOK": [ways]}, history="preserve")
-    agent.graph.invoke({"messages": [HumanMessage(said, id="heron-1")]}, agent.config)
+    secret = "The secret word of the heron branch is QUARTZ-7781."
+    lookups = [recall_call(query="secret word heron"), recall_call(id="heron-1")]
+    agent = RecallingAgent({"LOOK": [lookups]}, history="preserve")
+    agent.graph.invoke({"messages": [HumanMessage(secret, id="heron-1")]}, agent.config)
     agent.fill()
     agent.calls = {}
-    stopped: Any = {"messages": [HumanMessage("What is the secret word, LOOK", id="ask")]}
-    for _ in agent.graph.stream(stopped, agent.config, interrupt_before=["model"]):
+    question: Any = {"messages": [HumanMessage("What is the secret word, LOOK", id="ask")]}
+    for _ in agent.graph.stream(question, agent.config, interrupt_before=["model"]):
         pass
     state = agent.graph.get_state(agent.config)
     assert "QUARTZ" in state.values["_conspectus_recalled"]["text"]
@@ -132,10 +132,10 @@ def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away():
     assert "QUARTZ" not in str(agent.requests[start:])
 
 
-def recalled(compactor: Compactor, query: str, **where: Any) -> str:
+def recalled_text(compactor: Compactor, query: str, **scope: Any) -> str:
     """What is recalled; nothing in a thread of which nothing is archived yet."""
     try:
-        return compactor.recall(query, **where).text
+        return compactor.recall(query, **scope).text
     except NotFoundError as error:
         if "the archive keeps no " not in str(error):
             raise
@@ -144,51 +144,60 @@ def recalled(compactor: Compactor, query: str, **where: Any) -> str:
 
 class Walls:
     def judge(self, look: Look) -> None:
-        own = words_in("\n".join(map(plain, look.whole)))
+        own_words = words_in("\n".join(map(plain, look.whole)))
         shown = words_in("\n".join(map(plain, look.shown)))
-        assert shown <= own, f"from elsewhere: {shown - own}"
+        assert shown <= own_words, f"from elsewhere: {shown - own_words}"
         if look.error is not None or look.trouble:
             return  # the head could not follow the history; it does at the next look
-        reach = words_in("\n".join(map(plain, look.reach or [])))
-        assert reach <= own, f"reached from elsewhere: {reach - own}"
-        self.nothing_foreign_is_recalled(look, own)
+        reachable = words_in("\n".join(map(plain, look.reach or [])))
+        assert reachable <= own_words, f"reached from elsewhere: {reachable - own_words}"
+        self.nothing_foreign_is_recalled(look, own_words)
 
-    def nothing_foreign_is_recalled(self, look: Look, own: set[str]) -> None:
+    def nothing_foreign_is_recalled(self, look: Look, own_words: set[str]) -> None:
         raise NotImplementedError
 
 
 class WallsCompactor(Walls, CompactorWorld):
     archives = False
 
-    def nothing_foreign_is_recalled(self, look: Look, own: set[str]) -> None:
+    def nothing_foreign_is_recalled(self, look: Look, own_words: set[str]) -> None:
         fresh = words_in("\n".join(reading.text for reading in look.fresh))
-        assert fresh <= own, "a summariser read what was said elsewhere"
+        assert fresh <= own_words, "a summariser read what was said elsewhere"
         if look.error is not None or not (look.committed or look.back):
             return
-        self.others_do_not_find_it(sorted(own)[-3:])
-        foreign = [w for n in range(self.planted) if (w := f"zq{n}0z") not in own][-3:]
-        query = " ".join([*foreign, *sorted(own)[:2], "module done because"])
-        found = words_in(recalled(self.compactor, query, tokens=4_000, **self.at.where))
-        assert found <= own | set(foreign)
-        assert not found & set(foreign)
+        self.others_do_not_find_it(sorted(own_words)[-3:])
+        foreign = [w for n in range(self.planted) if (w := f"zq{n}0z") not in own_words][-3:]
+        query = " ".join([*foreign, *sorted(own_words)[:2], "module done because"])
+        recalled_words = words_in(
+            recalled_text(self.compactor, query, tokens=4_000, **self.at.where)
+        )
+        assert recalled_words <= own_words | set(foreign)
+        assert not recalled_words & set(foreign)
         if self.named and foreign:
             name = f"m{foreign[-1][2:-2]}"
             try:
                 answer = self.compactor.recall(id=name, tokens=4_000, **self.at.where)
             except NotFoundError:
                 return
-            assert words_in(answer.text) <= own
+            assert words_in(answer.text) <= own_words
 
     def others_do_not_find_it(self, words: list[str]) -> None:
         """What was said here is not found in another conversation, whether it began or not."""
         if not words:
             return
         name = next(name for name in NAMES if name != self.at.name)
-        other = self.conversation(name)
-        said = [other.whole, *(moment.whole for moment in other.moments)]
-        known = words_in("\n".join(plain(message) for whole in said for message in whole))
-        found = recalled(self.compactor, " ".join(words), tokens=1_000, **other.where)
-        assert words_in(found) <= known, "found in another conversation"
+        other_conversation = self.conversation(name)
+        histories = [
+            other_conversation.whole,
+            *(moment.whole for moment in other_conversation.moments),
+        ]
+        words_of_other = words_in(
+            "\n".join(plain(message) for whole in histories for message in whole)
+        )
+        recalled_words = recalled_text(
+            self.compactor, " ".join(words), tokens=1_000, **other_conversation.where
+        )
+        assert words_in(recalled_words) <= words_of_other, "found in another conversation"
 
 
 TestWallsThroughCompactor = budgeted(WallsCompactor, short=7, long=600)
@@ -202,23 +211,27 @@ class WallsAgent(Walls, AgentWorld):
             look.reach = []
         super().judge(look)
 
-    def nothing_foreign_is_recalled(self, look: Look, own: set[str]) -> None:
+    def nothing_foreign_is_recalled(self, look: Look, own_words: set[str]) -> None:
         sent = words_in("\n".join(look.came))
-        assert sent <= own, f"sent from elsewhere: {sent - own}"
+        assert sent <= own_words, f"sent from elsewhere: {sent - own_words}"
         fresh = words_in("\n".join(look.prompts))
         assert fresh <= words_in("\n".join(map(plain, self.at.whole)))
 
     def ends(self, channel: list[Any], reach: list[Any]) -> None:
         """What was said here is not found in another thread, whether it began or not."""
-        own = sorted(words_in("\n".join(map(plain, self.at.whole))))[:3]
+        own_words = sorted(words_in("\n".join(map(plain, self.at.whole))))[:3]
         tenant, thread = next(name for name in THREADS if name != self.at.name)
-        other = self.talk((tenant, thread))
-        said = [other.whole, *(tip.whole for tip in other.tips)]
-        known = words_in("\n".join(plain(message) for whole in said for message in whole))
+        other_talk = self.talk((tenant, thread))
+        histories = [other_talk.whole, *(tip.whole for tip in other_talk.tips)]
+        words_of_other = words_in(
+            "\n".join(plain(message) for whole in histories for message in whole)
+        )
         compactor = Compactor(archive=self.store)
-        where = {"tenant": tenant, "thread_id": f"{tenant}/{thread}"}
-        found = recalled(compactor, " ".join([*own, "module"]), tokens=1_000, **where)
-        assert words_in(found) <= known, "found in another thread"
+        scope = {"tenant": tenant, "thread_id": f"{tenant}/{thread}"}
+        found_text = recalled_text(
+            compactor, " ".join([*own_words, "module"]), tokens=1_000, **scope
+        )
+        assert words_in(found_text) <= words_of_other, "found in another thread"
 
 
 TestWallsThroughAgents = budgeted(WallsAgent, short=2, long=100)

@@ -21,7 +21,7 @@ from conspectus.model.prompts import message_frame
 from histories import talk, tool_result, user
 from hostile_texts import CLASSES, SECRET, SPOKEN, marks
 from notes_read import said_in
-from recalling import RecallingAgent, recall, results, shown
+from recalling import RecallingAgent, recall_call, recalled_texts, tool_answers
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -161,12 +161,12 @@ def framed(text: str) -> str:
 def test_hostile_text_that_is_recalled_keeps_inside_its_frame(hostile, role):
     said = f"the {SECRET} note says: {hostile}"
     echo = {"name": "look", "args": {"path": said}}
-    agent = RecallingAgent({"LOOK": [[recall(query=f"{SECRET} note")]], "ECHO": [[echo]]})
-    agent.says(said if role == "user" else "ECHO")
+    agent = RecallingAgent({"LOOK": [[recall_call(query=f"{SECRET} note")]], "ECHO": [[echo]]})
+    agent.say_all(said if role == "user" else "ECHO")
     agent.fill()
-    agent.says(f"What does the {SECRET} note say? LOOK")
+    agent.say_all(f"What does the {SECRET} note say? LOOK")
     request = agent.requests[-1]
-    texts = [*shown(request), *(str(m.content) for m in results(request))]
+    texts = [*recalled_texts(request), *(str(m.content) for m in tool_answers(request))]
     assert len(texts) == 2
     for text in texts:
         inside = framed(text)
@@ -178,10 +178,10 @@ def test_hostile_text_that_is_recalled_keeps_inside_its_frame(hostile, role):
 
 def test_it_is_a_users_message_and_says_that_it_is_data():
     agent = RecallingAgent()
-    agent.says("The port of the billing service is 5433.")
+    agent.say_all("The port of the billing service is 5433.")
     agent.fill()
-    agent.says("Which port has the billing service?")
-    [message] = [m for m in agent.requests[-1] if shown([m])]
+    agent.say_all("Which port has the billing service?")
+    [message] = [m for m in agent.requests[-1] if recalled_texts([m])]
     assert type(message) is HumanMessage
     assert "data, not instructions" in str(message.content)
     assert not any(isinstance(m, SystemMessage) for m in agent.requests[-1])

@@ -13,7 +13,7 @@ from compactor_support import new_compactor
 from conspectus import ContextGuard, SummarizationMiddleware
 from graph_support import Bench
 from histories import agent_history, histories
-from recalling import ASKED, FILLER, PORT, RecallingAgent, shown
+from recalling import FILLER, PORT, QUESTION, RecallingAgent, recalled_texts
 from stateful.budgets import budgeted
 from stateful.twins import TwinAgents, TwinWorld
 
@@ -40,8 +40,8 @@ def test_agents_show_their_models_the_same():
     def sent(asynchronous: bool) -> list[list[tuple[str, Any]]]:
         one = RecallingAgent(history="preserve")
         fill = [f"Question {n} about module {n}: {FILLER}" for n in range(14)]
-        one.says(PORT, *fill, ASKED, asynchronous=asynchronous)
-        assert any(map(shown, one.requests))
+        one.say_all(PORT, *fill, QUESTION, asynchronous=asynchronous)
+        assert any(map(recalled_texts, one.requests))
         return [[(m.type, m.additional_kwargs.get("lc_source")) for m in r] for r in one.requests]
 
     assert sent(True) == sent(False)
@@ -51,10 +51,10 @@ def test_agents_show_their_models_the_same():
 def test_the_guard_sends_the_same():
     def sent(way: str) -> list[int]:
         guard = ContextGuard(window=3_000, keep=("messages", 6))
-        bench = Bench(lambda messages: f"Fine, {len(bench.sizes)}.", guard)
+        bench = Bench(lambda messages: f"Fine, {len(bench.request_tokens)}.", guard)
         for turn in range(24):
             bench.say(f"Question {turn}: {'look at what it imports. ' * 20}", way)
-        assert max(bench.sizes) <= 3_000
+        assert max(bench.request_tokens) <= 3_000
         return [len(request) for request in bench.requests]
 
     without = sent("sync")

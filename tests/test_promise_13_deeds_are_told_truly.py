@@ -29,16 +29,16 @@ Message = dict[str, Any]
 PRINTED = "a line\n" * 90
 
 
-def lines_of(history: list[Message], **more: Any) -> list[str]:
+def lines_of(history: list[Message], **settings: Any) -> list[str]:
     """The lines on what was done, as a compaction leaves them, with much that gives way."""
-    compactor = new_compactor(window=40_000, keep=("messages", 1), **more)
-    talked = [user("Go."), assistant("I go. " * 4_000), *history, user("And now?")]
-    result = compacted(talked, compactor, force=True)
+    compactor = new_compactor(window=40_000, keep=("messages", 1), **settings)
+    conversation = [user("Go."), assistant("I go. " * 4_000), *history, user("And now?")]
+    result = compacted(conversation, compactor, force=True)
     assert result.outcome == "compacted", result.reason
     return under(DONE, result.summary)
 
 
-def shown(history: list[Message]) -> list[str]:
+def done_lines(history: list[Message]) -> list[str]:
     """The lines of the history alone."""
     return under(DONE, notes_of(*history, room=10**6))
 
@@ -61,19 +61,19 @@ def test_what_was_done_stands_in_order_with_what_came_of_it():
     ]
     lines = lines_of(history)
     assert len(lines) == len(DEEDS)
-    for line, (tool, args, _, came) in zip(lines, DEEDS, strict=True):
+    for line, (tool, args, _, words_of_result) in zip(lines, DEEDS, strict=True):
         call, arrow, outcome = line.partition(" → ")
         assert arrow
         assert call.startswith(f"{tool}(")
-        assert came in outcome
+        assert words_of_result in outcome
         assert not outcome.startswith("failed")
         assert str(next(iter(args.values())))[:12] in call
 
 
 def test_a_call_that_was_never_answered_takes_no_later_result():
-    asked, _ = call_and_result("bash", {"command": "make release"}, "", "call_0")
+    unanswered_call, _ = call_and_result("bash", {"command": "make release"}, "", "call_0")
     later = call_and_result("bash", {"command": "make test"}, "3 failed", "call_0")
-    lines = shown([asked, user("Stop that. Run the tests."), *later])
+    lines = done_lines([unanswered_call, user("Stop that. Run the tests."), *later])
     assert [line for line in lines if "make test" in line and "3 failed" in line]
     assert not [line for line in lines if "make release" in line and "3 failed" in line]
 
@@ -108,7 +108,7 @@ FAILURES = [
 
 @pytest.mark.parametrize("result", FAILURES)
 def test_what_says_by_its_fields_that_it_failed_is_told_as_failed(result):
-    [line] = shown(call_and_result("book_flight", {"id": "TP9"}, result, "1"))
+    [line] = done_lines(call_and_result("book_flight", {"id": "TP9"}, result, "1"))
     assert " → failed: " in line
 
 
@@ -125,35 +125,37 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
         {"type": "tool_use", "id": f"t{n}", "name": "book", "input": {"seat": f"S{n}"}}
         for n in range(3)
     ]
-    said = ["booked as A", "Error: sold out", "booked as C"]
+    result_texts = ["booked as A", "Error: sold out", "booked as C"]
     results = [
         {"type": "tool_result", "tool_use_id": f"t{n}", "content": text}
-        for n, text in enumerate(said)
+        for n, text in enumerate(result_texts)
     ]
     history = [{"role": "assistant", "content": calls}, {"role": "user", "content": results[::-1]}]
     lines = lines_of(history)
-    told = [said[0], f"failed: {said[1]}", said[2]]
+    outcomes = [result_texts[0], f"failed: {result_texts[1]}", result_texts[2]]
     assert [line.partition(" [")[0] for line in lines] == [
-        f"book(S{n}) → {text}" for n, text in enumerate(told)
+        f"book(S{n}) → {text}" for n, text in enumerate(outcomes)
     ]
 
 
 def test_a_call_without_an_answer_is_not_told_as_done():
-    asked, _ = call_and_result("wire_money", {"eur": 900}, "", "c1")
+    unanswered_call, _ = call_and_result("wire_money", {"eur": 900}, "", "c1")
     compactor = new_compactor(window=20_000, keep=("messages", 1))
-    result = compacted([user("Go."), asked, user("Well?"), *talk(4)], compactor, force=True)
-    told = [line for line in under(DONE, result.summary) if "wire_money" in line]
-    assert all("(no result)" in line for line in told)
-    [line] = shown([asked])
+    result = compacted(
+        [user("Go."), unanswered_call, user("Well?"), *talk(4)], compactor, force=True
+    )
+    lines = [line for line in under(DONE, result.summary) if "wire_money" in line]
+    assert all("(no result)" in line for line in lines)
+    [line] = done_lines([unanswered_call])
     assert line.startswith("wire_money(900) → (no result)")
 
 
 def test_an_empty_result_says_so():
-    [line] = shown(call_and_result("press", {"key": "go"}, "", "1"))
+    [line] = done_lines(call_and_result("press", {"key": "go"}, "", "1"))
     assert line.startswith("press(go) → (empty) [")
 
 
-def many() -> list[Message]:
+def forty_looks_and_mails() -> list[Message]:
     history: list[Message] = []
     for n in range(40):
         look = "\n".join(f"line {n}-{k} of a file" for k in range(30))
@@ -164,7 +166,7 @@ def many() -> list[Message]:
 
 
 def test_what_does_not_fit_is_counted_by_tool_and_looks_give_way_before_deeds():
-    history = many()
+    history = forty_looks_and_mails()
     compactor = new_compactor(window=4_000, keep=("messages", 1))
     view: list[Message] = []
     for n in range(0, len(history), 16):
@@ -172,25 +174,29 @@ def test_what_does_not_fit_is_counted_by_tool_and_looks_give_way_before_deeds():
             [*view, *history[n : n + 16], user(f"Go on {n}.")], compactor, force=True
         )
         view = [*result.messages, assistant("Yes.")]
-        gone = history[: n + 16]
+        evicted = history[: n + 16]
         lines = under(DONE, result.summary)
-        stand = [line for line in lines if not COUNTED.match(line)]
+        shown_lines = [line for line in lines if not COUNTED.match(line)]
         counted = [line for line in lines if COUNTED.match(line)]
-        told = sum(int(found[1]) for line in counted if (found := COUNTED.match(line)))
-        assert len(stand) + told == len(gone) // 2, "each call stands or is counted"
+        calls_counted = sum(int(match[1]) for line in counted if (match := COUNTED.match(line)))
+        assert len(shown_lines) + calls_counted == len(evicted) // 2, (
+            "each call stands or is counted"
+        )
         for tool in ("read_file", "send_mail"):
-            number = sum(line.startswith(f"{tool}(") for line in stand)
+            number = sum(line.startswith(f"{tool}(") for line in shown_lines)
             number += sum(map(int, re.findall(rf"\b{tool} (\d+)", "\n".join(counted))))
-            assert number == len(gone) // 4
-        failed = sum(" → failed: " in line for line in stand)
+            assert number == len(evicted) // 4
+        failed = sum(" → failed: " in line for line in shown_lines)
         failed += sum(map(int, re.findall(r"; (\d+) of them failed", "\n".join(counted))))
-        assert failed == sum('"error"' in m["content"] for m in gone), "failures are counted too"
-        for line in stand:
-            if found := re.match(r"send_mail\(person-(\d+)@example\.org\) → (failed: )?", line):
-                assert f"S{int(found[1]):03}" in line
-                assert bool(found[2]) == (int(found[1]) % 5 == 0)
-    sent = [int(found[1]) for line in stand if (found := re.search(r"person-(\d+)@", line))]
-    looked = [int(found[1]) for line in stand if (found := re.search(r"part_(\d+)\.py", line))]
+        assert failed == sum('"error"' in m["content"] for m in evicted), "failures are counted too"
+        for line in shown_lines:
+            if match := re.match(r"send_mail\(person-(\d+)@example\.org\) → (failed: )?", line):
+                assert f"S{int(match[1]):03}" in line
+                assert bool(match[2]) == (int(match[1]) % 5 == 0)
+    sent = [int(match[1]) for line in shown_lines if (match := re.search(r"person-(\d+)@", line))]
+    looked = [
+        int(match[1]) for line in shown_lines if (match := re.search(r"part_(\d+)\.py", line))
+    ]
     assert sent == sorted(sent)
     assert looked == sorted(looked)
     assert counted, "not all of them fit"
@@ -260,9 +266,9 @@ def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
     assert lines
     assert any(GAP in line for line in lines)
     for line in lines:
-        found = re.match(r"edit_file\(path=/app/part_(\d+)\.py, file=", line)
-        assert found, line
-        assert f"→ edited at line {found[1]} [" in line
+        match = re.match(r"edit_file\(path=/app/part_(\d+)\.py, file=", line)
+        assert match, line
+        assert f"→ edited at line {match[1]} [" in line
 
 
 @pytest.mark.parametrize(
@@ -302,43 +308,43 @@ def test_a_refused_to_do_list_is_not_the_one_in_force():
     second = {"todos": [{"content": "ship", "status": "completed"}]}
     refused = call_and_result("write_todos", second, "refused", "a2")
     refused[1]["status"] = "error"
-    shown = notes_of(
+    notes = notes_of(
         *call_and_result("write_todos", first, "ok", "a1"),
         *refused,
         *call_and_result("write_todos", {}, "?", "a3"),
     )
-    assert "## Open\n- ship | pending" in shown
-    assert "→ failed: refused" in shown
-    rows = [{"id": "1", "content": "ship"}, {"id": "2", "content": "test"}]
-    part = {"merge": True, "todos": [{"id": "1", "content": "shipped"}]}
-    shown = notes_of(
-        *call_and_result("todo_write", {"todos": rows}, "ok", "a1"),
-        *call_and_result("todo_write", part, "ok", "a2"),
+    assert "## Open\n- ship | pending" in notes
+    assert "→ failed: refused" in notes
+    two_items = [{"id": "1", "content": "ship"}, {"id": "2", "content": "test"}]
+    merged = {"merge": True, "todos": [{"id": "1", "content": "shipped"}]}
+    notes = notes_of(
+        *call_and_result("todo_write", {"todos": two_items}, "ok", "a1"),
+        *call_and_result("todo_write", merged, "ok", "a2"),
     )
-    assert "## Open\n- 2 | test\n- 1 | shipped" in shown
+    assert "## Open\n- 2 | test\n- 1 | shipped" in notes
 
 
 def test_what_the_user_answers_to_a_question_of_a_tool_is_said_by_the_user():
-    shown = notes_of(
+    notes = notes_of(
         *call_and_result("AskUserQuestion", {"question": "Which?"}, "The blue one,\nplease.", "a1")
     )
-    assert "## Said by the user\n- AskUserQuestion: The blue one,\n  please. [" in shown
-    again = notes_of(
+    assert "## Said by the user\n- AskUserQuestion: The blue one,\n  please. [" in notes
+    notes_on_exit_code = notes_of(
         *call_and_result("ask_user", {}, "I got:\nCommand exited with code 1\nMend it.", "a1")
     )
-    assert "Mend it. [" in again
-    assert "failed" not in again
+    assert "Mend it. [" in notes_on_exit_code
+    assert "failed" not in notes_on_exit_code
 
 
 def test_two_calls_under_one_id_keep_their_own_results():
-    one = call_and_result("pay", {"to": "x"}, "paid x", "a1")
-    two = call_and_result("pay", {"to": "y"}, "refused y", "a2")
-    for message in two:
+    first = call_and_result("pay", {"to": "x"}, "paid x", "a1")
+    second = call_and_result("pay", {"to": "y"}, "refused y", "a2")
+    for message in second:
         message.update({"tool_call_id": "c-a1"} if message["role"] == "tool" else {})
-    two[0]["tool_calls"][0]["id"] = "c-a1"
-    shown = notes_of(one[0], two[0], one[1], two[1])
-    assert "pay(x) → paid x" in shown
-    assert "pay(y) → refused y" in shown
+    second[0]["tool_calls"][0]["id"] = "c-a1"
+    notes = notes_of(first[0], second[0], first[1], second[1])
+    assert "pay(x) → paid x" in notes
+    assert "pay(y) → refused y" in notes
 
 
 def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
@@ -346,14 +352,17 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
         compactor = Compactor(window=3_000, archive=archive, alternate_roles="off")
         view: list[Any] = []
         for turn in range(200):
-            said = f"What does part {turn} of the project do, and who calls it?"
+            question = f"What does part {turn} of the project do, and who calls it?"
             answer = f"Part {turn} adds up the rows of table {turn % 37} and prints them. " * 3
-            view += [{"role": "user", "content": said}, {"role": "assistant", "content": answer}]
+            view += [
+                {"role": "user", "content": question},
+                {"role": "assistant", "content": answer},
+            ]
             result = compactor.compact(view, thread_id="t")
             view = list(result.messages)
         shown = result.summary.count("- What does part ")
-        there = sum(one["role"] == "user" for one in view[1:])
-        assert left_out(result.summary) + shown + there == 200
+        in_view = sum(message["role"] == "user" for message in view[1:])
+        assert left_out(result.summary) + shown + in_view == 200
         chain = archive.chain(Scope("local", "t", "main"))
     segment = Segment.from_json(chain[-1].segment)
     assert len(segment.lines) < 300, "of four hundred lines those that are shown, and those since"
@@ -374,11 +383,13 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
 def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
     messages = [user("Make it pass.", id="u0")]
     for n in range(40):
-        said = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9
-        messages += call_and_result("bash", {"command": f"pytest tests/test_{n}.py"}, said, f"s{n}")
-    text = notes_of(*messages, room=1_200)
-    assert "bash(pytest tests/test_5.py) → failed: " in text
-    assert "pytest tests/test_6.py" not in text
+        output = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9
+        messages += call_and_result(
+            "bash", {"command": f"pytest tests/test_{n}.py"}, output, f"s{n}"
+        )
+    notes = notes_of(*messages, room=1_200)
+    assert "bash(pytest tests/test_5.py) → failed: " in notes
+    assert "pytest tests/test_6.py" not in notes
 
 
 DEED = re.compile(r"deed-(\d+)-(well|badly)")
@@ -390,18 +401,18 @@ class DeedsAreTold:
     @rule(well=st.lists(st.booleans(), min_size=1, max_size=3), at_once=st.booleans())
     def the_agent_does_something(self, well: list[bool], at_once: bool) -> None:
         """Deeds that go well or badly, each by a number of its own; side by side or in turn."""
-        made = []
-        for done in well:
+        deeds = []
+        for goes_well in well:
             self.planted += 1  # type: ignore[attr-defined]
-            made.append(f"deed-{self.planted}-{'well' if done else 'badly'}")  # type: ignore[attr-defined]
-        for group in [made] if at_once else [[one] for one in made]:
-            calls = [(f"do-{one}", one) for one in group]
+            deeds.append(f"deed-{self.planted}-{'well' if goes_well else 'badly'}")  # type: ignore[attr-defined]
+        for group in [deeds] if at_once else [[deed] for deed in deeds]:
+            calls = [(f"do-{deed}", deed) for deed in group]
             self.say(calling(self.form, "", calls, self.name(), tool="send_parcel"))  # type: ignore[attr-defined]
-            for call, one in calls:
+            for call, deed in calls:
                 result = (
-                    f"sent {one}"
-                    if one.endswith("well")
-                    else json.dumps({"error": f"refused by the clerk, {one}"})
+                    f"sent {deed}"
+                    if deed.endswith("well")
+                    else json.dumps({"error": f"refused by the clerk, {deed}"})
                 )
                 self.say(answering(self.form, call, result, self.name()))  # type: ignore[attr-defined]
         self.say(speaking(self.form, "assistant", "done", name=self.name()))  # type: ignore[attr-defined]
@@ -409,23 +420,27 @@ class DeedsAreTold:
     def judge(self, look: Look) -> None:
         if not look.left:
             return
-        did = {int(n): how for message in look.whole for n, how in DEED.findall(text_of(message))}
-        gone = {int(n) for message in look.left for n, _ in DEED.findall(text_of(message))}
+        did = {
+            int(n): outcome_word
+            for message in look.whole
+            for n, outcome_word in DEED.findall(text_of(message))
+        }
+        evicted = {int(n) for message in look.left for n, _ in DEED.findall(text_of(message))}
         lines = under(DONE, look.summary)
-        told: list[int] = []
+        told_deeds: list[int] = []
         counts = "\n".join(line for line in lines if COUNTED.match(line))
         dropped = sum(map(int, re.findall(r"\b(?:send_parcel|others) (\d+)", counts)))
         for line in lines:
             call, arrow, outcome = line.partition(" → ")
-            for n, how in dict.fromkeys(DEED.findall(call)):
+            for n, outcome_word in dict.fromkeys(DEED.findall(call)):
                 assert arrow, line
                 assert int(n) in did, f"deed {n} was not done"
-                assert how == did[int(n)]
+                assert outcome_word == did[int(n)]
                 failed = outcome.startswith("failed: ")
-                assert failed == (how == "badly"), f"told otherwise: {line}"
-                told.append(int(n))
-        assert told == sorted(told), "deeds stand in another order"
-        missing = len(gone - set(told))
+                assert failed == (outcome_word == "badly"), f"told otherwise: {line}"
+                told_deeds.append(int(n))
+        assert told_deeds == sorted(told_deeds), "deeds stand in another order"
+        missing = len(evicted - set(told_deeds))
         assert missing <= dropped, f"{missing} deeds are gone and {dropped} are said to be"
 
 

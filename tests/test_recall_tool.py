@@ -15,7 +15,16 @@ from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.messages.requests import RECALLED, without_recalled
 from conspectus.tokens import TokenMeter
-from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, recall, results, shown
+from recalling import (
+    FILLER,
+    PORT,
+    PORTS,
+    QUESTION,
+    RecallingAgent,
+    recall_call,
+    recalled_texts,
+    tool_answers,
+)
 
 METER = TokenMeter()
 
@@ -24,10 +33,10 @@ def asked(*calls: dict[str, Any], asynchronous: bool = False, **more: Any) -> li
     """What the tool answers to calls made at once, after a talk of which most has left the view."""
     more.setdefault("recall", "tool")
     agent = RecallingAgent({"LOOK": [list(calls)]}, **more)
-    agent.says(PORT, "The owner of the cellar key is Ms Okonkwo.")
+    agent.say_all(PORT, "The owner of the cellar key is Ms Okonkwo.")
     agent.fill()
-    agent.says("LOOK", asynchronous=asynchronous)
-    return [str(message.content) for message in results(agent.requests[-1])]
+    agent.say_all("LOOK", asynchronous=asynchronous)
+    return [str(message.content) for message in tool_answers(agent.requests[-1])]
 
 
 def ids(agent: RecallingAgent) -> list[str]:
@@ -40,7 +49,7 @@ def ids(agent: RecallingAgent) -> list[str]:
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_it_finds_by_query(history, asynchronous):
-    [text] = asked(recall(query="cellar key"), asynchronous=asynchronous, history=history)
+    [text] = asked(recall_call(query="cellar key"), asynchronous=asynchronous, history=history)
     assert "Ms Okonkwo" in text
     assert text.startswith("<recalled>")
     assert text.endswith("</recalled>")
@@ -48,7 +57,7 @@ def test_it_finds_by_query(history, asynchronous):
 
 def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
     agent = RecallingAgent(recall="tool")
-    agent.says(PORT)
+    agent.say_all(PORT)
     agent.fill()
     summary = str(agent.requests[-1][0].content)
     line = next(row for row in summary.split("\n") if PORT in row)
@@ -56,10 +65,12 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
     first = ids(agent)[0]
     last = ids(agent)[3]
     agent.calls = {
-        "LOOK": [[recall(id=cited), recall(id=f"[{cited}]"), recall(id=first, until=last)]]
+        "LOOK": [
+            [recall_call(id=cited), recall_call(id=f"[{cited}]"), recall_call(id=first, until=last)]
+        ]
     }
-    agent.says("LOOK")
-    by_id, as_shown, by_range = [str(m.content) for m in results(agent.requests[-1])]
+    agent.say_all("LOOK")
+    by_id, as_shown, by_range = [str(m.content) for m in tool_answers(agent.requests[-1])]
     assert PORT in by_id
     assert as_shown == by_id
     assert PORT in by_range
@@ -71,14 +82,14 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (recall(), "Give query, or id, or both; until may go with them"),
-        (recall(query="key", id="m1"), "no archived message of this branch has the id 'm1'"),
-        (recall(id="m1, m2"), "Give one id at a time"),
-        (recall(id="nowhere"), "no archived message of this branch has the id 'nowhere'"),
-        (recall(until="m2"), "Give id together with until"),
-        (recall(query="?!"), "no word to look for"),
-        (recall(query="zebra"), "Nothing was found. Try other words"),
-        (recall(query="key", at=5), "and at with id alone"),
+        (recall_call(), "Give query, or id, or both; until may go with them"),
+        (recall_call(query="key", id="m1"), "no archived message of this branch has the id 'm1'"),
+        (recall_call(id="m1, m2"), "Give one id at a time"),
+        (recall_call(id="nowhere"), "no archived message of this branch has the id 'nowhere'"),
+        (recall_call(until="m2"), "Give id together with until"),
+        (recall_call(query="?!"), "no word to look for"),
+        (recall_call(query="zebra"), "Nothing was found. Try other words"),
+        (recall_call(query="key", at=5), "and at with id alone"),
     ],
 )
 def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(call, said):
@@ -88,11 +99,13 @@ def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(call, said):
 
 def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn():
     agent = RecallingAgent(recall="tool", recall_tokens=150)
-    agent.says(*PORTS[:30])
+    agent.say_all(*PORTS[:30])
     names = ids(agent)
-    agent.calls = {"LOOK": [[recall(query="billing port"), recall(id=names[0], until=names[-1])]]}
-    agent.says("LOOK")
-    for answer in results(agent.requests[-1]):
+    agent.calls = {
+        "LOOK": [[recall_call(query="billing port"), recall_call(id=names[0], until=names[-1])]]
+    }
+    agent.say_all("LOOK")
+    for answer in tool_answers(agent.requests[-1]):
         assert 150 < METER.text(str(answer.content)) <= 300
 
 
@@ -100,15 +113,15 @@ def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn():
 def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
     agent = RecallingAgent(recall="tool", recall_tokens=150)
     long = " ".join(f"row-{n:04d}" for n in range(900))
-    agent.says(long)
+    agent.say_all(long)
     agent.fill()
     name = ids(agent)[0]
     read = ""
     start = 0
     for turn in range(200):
-        agent.calls = {"LOOK": [[recall(id=name, at=start)]]}
-        agent.says("LOOK", asynchronous=turn % 2 == 1)
-        text = str(results(agent.requests[-1])[-1].content)
+        agent.calls = {"LOOK": [[recall_call(id=name, at=start)]]}
+        agent.say_all("LOOK", asynchronous=turn % 2 == 1)
+        text = str(tool_answers(agent.requests[-1])[-1].content)
         assert METER.text(text) <= 300
         line = text.split("\n")[2]
         shown = line.split(") ", 1)[1] if "(characters" in line else line.split("] ", 1)[1]
@@ -119,9 +132,12 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
         if start == len(long):
             break
     assert read.replace(" ", "") == long.replace(" ", "")
-    agent.calls = {"LOOK": [[recall(id=name, at=len(long) + 7)]]}
-    agent.says("LOOK")
-    assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
+    agent.calls = {"LOOK": [[recall_call(id=name, at=len(long) + 7)]]}
+    agent.say_all("LOOK")
+    assert (
+        f"(the message ends at character {len(long):,})"
+        in tool_answers(agent.requests[-1])[-1].text
+    )
 
 
 def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
@@ -131,12 +147,12 @@ def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
         call = {"name": "compact_conversation", "args": {"focus": "the ports"}}
         agent = RecallingAgent({"COMPACT": [[call]]}, recall="off", **more)
         agent.fill(8)
-        agent.says("COMPACT", asynchronous=asynchronous)
+        agent.say_all("COMPACT", asynchronous=asynchronous)
         assert [request.focus for request in scripted.requests] == ["the ports"]
         assert is_summary_message(agent.requests[-1][0])
         assert isinstance(agent.requests[-1][-1], ToolMessage)
         assert not agent.values["_conspectus_asked"]
-        agent.says("And now?")
+        agent.say_all("And now?")
         assert len(scripted.requests) == 1
 
 
@@ -163,7 +179,7 @@ LOOKS = [[{"name": "look", "args": {"path": f"/src/m{n}.py"}}] for n in range(3)
 
 def told(**more: Any) -> RecallingAgent:
     agent = RecallingAgent(**more)
-    agent.says(PORT)
+    agent.say_all(PORT)
     agent.fill()
     return agent
 
@@ -173,31 +189,31 @@ def told(**more: Any) -> RecallingAgent:
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_originals_that_a_turn_needs_are_directly_before_its_message(history, asynchronous):
     agent = told(history=history)
-    agent.says(ASKED, asynchronous=asynchronous)
+    agent.say_all(QUESTION, asynchronous=asynchronous)
     request = agent.requests[-1]
-    [text] = shown(request)
+    [text] = recalled_texts(request)
     assert PORT in text
-    assert request[-1].content == ASKED
+    assert request[-1].content == QUESTION
     assert str(request[-2].content) == text
     assert METER.message(request[-2]) <= 512
 
 
 def test_it_is_the_same_bytes_through_all_calls_of_a_turn_and_the_prefix_only_grows():
-    agent = told(calls={ASKED: LOOKS}, trigger=("messages", 28))
+    agent = told(calls={QUESTION: LOOKS}, trigger=("messages", 28))
     start = len(agent.requests)
-    agent.says(ASKED)
+    agent.say_all(QUESTION)
     turn = agent.requests[start:]
     assert len(turn) == 4
     for before, after in itertools.pairwise(turn):
         assert list(after[: len(before)]) == list(before)
-    assert all(shown(request) == shown(turn[0]) != [] for request in turn)
+    assert all(recalled_texts(request) == recalled_texts(turn[0]) != [] for request in turn)
 
 
 @pytest.mark.slow
 def test_the_middleware_leaves_room_for_it_where_there_is_no_guard():
     agent = RecallingAgent(window=2_500, guard=None, trigger=("messages", 500))
-    agent.says(*PORTS)
-    assert sum(map(bool, map(shown, agent.requests))) > 5
+    agent.say_all(*PORTS)
+    assert sum(map(bool, map(recalled_texts, agent.requests))) > 5
     assert max(METER.messages(request) for request in agent.requests) <= 2_500
 
 
@@ -208,9 +224,9 @@ def test_an_archive_that_cannot_be_read_fails_no_step(monkeypatch):
         raise ArchiveError("the disk is gone")
 
     monkeypatch.setattr("conspectus.recall.for_agents.recall_flow", down)
-    agent.says(ASKED)
-    assert agent.requests[-1][-1].content == ASKED
-    assert shown(agent.requests[-1]) == []
+    agent.say_all(QUESTION)
+    assert agent.requests[-1][-1].content == QUESTION
+    assert recalled_texts(agent.requests[-1]) == []
 
 
 def test_a_rescued_call_is_sent_again_with_it():
@@ -219,17 +235,17 @@ def test_a_rescued_call_is_sent_again_with_it():
     refused: list[int] = []
 
     def refuse_once(messages: list[BaseMessage]) -> Any:
-        if shown(messages) and not refused:
+        if recalled_texts(messages) and not refused:
             refused.append(len(messages))
             return ContextOverflowError("too long")
         return answer(messages)
 
     agent.model.answers = refuse_once
-    agent.says(*(f"Next is module {n}: {FILLER}" for n in range(4)), ASKED)
+    agent.say_all(*(f"Next is module {n}: {FILLER}" for n in range(4)), QUESTION)
     assert refused
     request = agent.requests[-1]
-    assert PORT in shown(request)[0]
-    assert request[-1].content == ASKED
+    assert PORT in recalled_texts(request)[0]
+    assert request[-1].content == QUESTION
     assert is_summary_message(agent.values["messages"][0])
 
 

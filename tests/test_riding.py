@@ -36,7 +36,7 @@ def is_summary_call(messages: Sequence[BaseMessage]) -> bool:
     return is_ride(messages) or "<messages>" in str(messages[-1].content)
 
 
-class Both:
+class AgentAndSummariser:
     """An agent that looks at modules, and writes its own summaries."""
 
     def __init__(self, steps: int, notes: Any = FINDINGS) -> None:
@@ -51,42 +51,48 @@ class Both:
         return "All looked at." if self.done > self.steps else look_calls(f"m{self.done}")
 
 
-def model_of(steps: int = 12, notes: Any = FINDINGS, **more: Any) -> ScriptedChatModel:
-    more.setdefault("profile", {"max_input_tokens": 50_000})
-    return ScriptedChatModel(answers=Both(steps, notes), **more)
+def model_of(steps: int = 12, notes: Any = FINDINGS, **options: Any) -> ScriptedChatModel:
+    options.setdefault("profile", {"max_input_tokens": 50_000})
+    return ScriptedChatModel(answers=AgentAndSummariser(steps, notes), **options)
 
 
-def ours(model: Any, **more: Any) -> SummarizationMiddleware:
-    more.setdefault("trigger", ("messages", 12))
-    more.setdefault("keep", ("messages", 4))
-    more.setdefault("summary_request", "cached")
-    return SummarizationMiddleware(model, **more)
+def riding_middleware(model: Any, **settings: Any) -> SummarizationMiddleware:
+    settings.setdefault("trigger", ("messages", 12))
+    settings.setdefault("keep", ("messages", 4))
+    settings.setdefault("summary_request", "cached")
+    return SummarizationMiddleware(model, **settings)
 
 
-def run_agent(model: ScriptedChatModel, *own: Any, way: str = "sync") -> tuple[Bench, list[Record]]:
+def run_agent(
+    model: ScriptedChatModel, *middlewares: Any, how: str = "sync"
+) -> tuple[Bench, list[Record]]:
     """A run of a real agent, and the records in force."""
-    bench = Bench(model, *own, system_prompt="You look at modules, one at a time.")
-    bench.say("Look at all modules.", way)
+    bench = Bench(model, *middlewares, system_prompt="You look at modules, one at a time.")
+    bench.say("Look at all modules.", how)
     return bench, list(Archive(bench.store).chain(SCOPE))
 
 
-def rides(model: ScriptedChatModel) -> list[int]:
+def ride_numbers_of(model: ScriptedChatModel) -> list[int]:
     """Places of the calls that asked for a summary after a request of the agent."""
-    return [place for place, call in enumerate(model.calls) if is_ride(call.messages)]
+    return [number for number, call in enumerate(model.calls) if is_ride(call.messages)]
 
 
-def check_rides(model: ScriptedChatModel, equal: Callable[[Any], Any] = lambda one: one) -> None:
+def check_rides(
+    model: ScriptedChatModel, equal: Callable[[Any], Any] = lambda message: message
+) -> None:
     """The model was asked for summaries, each in a request that begins as the agent's last one."""
-    places = rides(model)
-    assert places
-    for place in places:
-        before = model.calls[place - 1]
-        asked = model.calls[place]
-        assert [equal(m) for m in asked.messages[:-1]] == [equal(m) for m in before.messages]
-        assert asked.options == before.options
+    ride_numbers = ride_numbers_of(model)
+    assert ride_numbers
+    for number in ride_numbers:
+        agents_call = model.calls[number - 1]
+        summary_call = model.calls[number]
+        assert [equal(m) for m in summary_call.messages[:-1]] == [
+            equal(m) for m in agents_call.messages
+        ]
+        assert summary_call.options == agents_call.options
 
 
-def kinds(records: Sequence[Record]) -> set[str]:
+def request_kinds(records: Sequence[Record]) -> set[str]:
     return {record.request for record in records}
 
 
@@ -96,21 +102,21 @@ def kinds(records: Sequence[Record]) -> set[str]:
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_the_request_is_the_agents_last_one_and_one_instruction(guarded, on_loop, history):
     model = model_of()
-    own = ours(model, history=history)
-    guard = [ContextGuard(own)] if guarded else []
-    bench, records = run_agent(model, own, *guard, way="async" if on_loop else "sync")
-    found = rides(model)
-    assert len(found) == len(records) >= 2
-    assert kinds(records) == {"cached"}
+    middleware = riding_middleware(model, history=history)
+    guard = [ContextGuard(middleware)] if guarded else []
+    bench, records = run_agent(model, middleware, *guard, how="async" if on_loop else "sync")
+    ride_numbers = ride_numbers_of(model)
+    assert len(ride_numbers) == len(records) >= 2
+    assert request_kinds(records) == {"cached"}
     check_rides(model)
-    for place in found:
-        before = model.calls[place - 1]
-        asked = model.calls[place]
-        assert isinstance(before.messages[0], SystemMessage)
-        assert isinstance(asked.messages[-1], HumanMessage)
-        assert asked.options["tools"] == [look]
-        assert "nostream" in asked.tags
-        assert "nostream" not in before.tags
+    for number in ride_numbers:
+        agents_call = model.calls[number - 1]
+        summary_call = model.calls[number]
+        assert isinstance(agents_call.messages[0], SystemMessage)
+        assert isinstance(summary_call.messages[-1], HumanMessage)
+        assert summary_call.options["tools"] == [look]
+        assert "nostream" in summary_call.tags
+        assert "nostream" not in agents_call.tags
     if history == "replace":
         check_nothing_lost(bench.graph, bench.store)
     assert "every module so far is sound" in records[-1].summary
@@ -135,28 +141,30 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("why", REFUSED)
-def test_elsewhere_the_smallest_request_is_sent(why, monkeypatch, caplog):
+@pytest.mark.parametrize("case", REFUSED)
+def test_elsewhere_the_smallest_request_is_sent(case, monkeypatch, caplog):
     caplog.set_level("DEBUG", "conspectus")
-    reason, settings = REFUSED[why]
+    reason, settings = REFUSED[case]
     if not settings:
-        monkeypatch.setattr(cached_request, why, -1.0)
+        monkeypatch.setattr(cached_request, case, -1.0)
     model = model_of()
-    bench, records = run_agent(model, ours(model, **settings))
+    bench, records = run_agent(model, riding_middleware(model, **settings))
     assert records
-    assert rides(model) == []
-    assert "cached" not in kinds(records)
+    assert ride_numbers_of(model) == []
+    assert "cached" not in request_kinds(records)
     assert reason in caplog.text
     check_nothing_lost(bench.graph, bench.store)
 
 
-def loop_of(model: ScriptedChatModel, **more: Any) -> tuple[Compactor, Archive]:
+def loop_of(model: ScriptedChatModel, **settings: Any) -> tuple[Compactor, Archive]:
     archive = Archive.open("memory:")
-    more = {"trigger": ("tokens", 1_500), "summary_request": "cached", **more}
-    return Compactor(model, window=6_000, keep=("messages", 6), archive=archive, **more), archive
+    settings = {"trigger": ("tokens", 1_500), "summary_request": "cached", **settings}
+    return Compactor(
+        model, window=6_000, keep=("messages", 6), archive=archive, **settings
+    ), archive
 
 
-def loop(model: ScriptedChatModel, bound: Any, compactor: Compactor) -> None:
+def run_loop(model: ScriptedChatModel, bound: Any, compactor: Compactor) -> None:
     messages: list[Any] = [SystemMessage("You look at modules."), HumanMessage("Look at all.")]
     for step in range(30):
         result = compactor.compact(messages, thread_id="t")
@@ -172,11 +180,11 @@ def loop(model: ScriptedChatModel, bound: Any, compactor: Compactor) -> None:
 def test_a_loop_of_ones_own_rides(with_tools):
     model = model_of(steps=100)
     bound = model.bind_tools([look]) if with_tools else model
-    kind: Any = bound if with_tools else "cached"
-    compactor, archive = loop_of(model, summary_request=kind)
-    loop(model, bound, compactor)
+    request: Any = bound if with_tools else "cached"
+    compactor, archive = loop_of(model, summary_request=request)
+    run_loop(model, bound, compactor)
     check_rides(model)
-    assert "cached" in kinds(archive.chain(SCOPE))
+    assert "cached" in request_kinds(archive.chain(SCOPE))
 
 
 def test_a_request_that_langchain_cannot_read_is_not_sent_again(caplog):
@@ -187,11 +195,11 @@ def test_a_request_that_langchain_cannot_read_is_not_sent_again(caplog):
     for step in range(12):  # as OpenAI's Responses has a call and its result
         messages = list(compactor.compact(messages, thread_id="t").messages)
         call = {"type": "function_call", "call_id": f"c{step}", "name": "look", "arguments": "{}"}
-        found = {"type": "function_call_output", "call_id": f"c{step}", "output": "sound " * 200}
-        messages += [call, found]
+        result = {"type": "function_call_output", "call_id": f"c{step}", "output": "sound " * 200}
+        messages += [call, result]
     assert "LangChain cannot send a message of it" in caplog.text
-    assert rides(model) == []
-    assert set(kinds(archive.chain(SCOPE))) == {"smallest"}
+    assert ride_numbers_of(model) == []
+    assert set(request_kinds(archive.chain(SCOPE))) == {"smallest"}
 
 
 def test_only_a_loop_takes_a_runnable_and_it_needs_a_model_to_ride_on():
@@ -207,7 +215,7 @@ def write(name: str, text: str) -> str:
     return "written"
 
 
-class Recorded(BaseChatModel):
+class RecordedClient(BaseChatModel):
     """Keeps the payload that a client would send, and answers by itself."""
 
     _payloads: list[dict[str, Any]] = PrivateAttr(default_factory=list)
@@ -229,48 +237,56 @@ class Recorded(BaseChatModel):
         return AIMessage("All looked at.") if self._done > 12 else look_calls(f"m{self._done}")
 
 
-class Claude(Recorded, ChatAnthropic):
+class Claude(RecordedClient, ChatAnthropic):
     """Anthropic's client, without its server."""
 
 
-class Gpt(Recorded, ChatOpenAI):
+class Gpt(RecordedClient, ChatOpenAI):
     """OpenAI's client, without its server."""
 
 
 CLIENT: Any = {"api_key": "none", "profile": {"max_input_tokens": 50_000}}
 
 
-def claude(**more: Any) -> Claude:
-    return Claude(model="claude-sonnet-4-5", **CLIENT, **more)
+def claude(**options: Any) -> Claude:
+    return Claude(model="claude-sonnet-4-5", **CLIENT, **options)
 
 
-def gpt(**more: Any) -> Gpt:
-    return Gpt(model="gpt-5.4", **CLIENT, **more)
+def gpt(**options: Any) -> Gpt:
+    return Gpt(model="gpt-5.4", **CLIENT, **options)
 
 
-def payloads(model: Any, *between: Any) -> tuple[list[dict[str, Any]], list[int], set[str]]:
+def sent_payloads(
+    model: Any, *middlewares: Any
+) -> tuple[list[dict[str, Any]], list[int], set[str]]:
     """What was sent, which of it asked for a summary after a request, and what records say."""
-    ours = SummarizationMiddleware(
+    summarization = SummarizationMiddleware(
         model, trigger=("messages", 12), keep=("messages", 4), summary_request="cached"
     )
-    bench = Bench(model, ours, *between, ContextGuard(ours), tools=[write, look])
+    bench = Bench(
+        model, summarization, *middlewares, ContextGuard(summarization), tools=[write, look]
+    )
     bench.say("Look at all modules.")
     sent = model._payloads
-    said_last = [(one.get("messages") or one["input"])[-1] for one in sent]
-    asked = [n for n, one in enumerate(said_last) if PAUSE in json.dumps(one)]
-    return sent, asked, {record.request for record in Archive(bench.store).chain(SCOPE)}
+    last_messages = [(payload.get("messages") or payload["input"])[-1] for payload in sent]
+    ride_numbers = [
+        number
+        for number, last_message in enumerate(last_messages)
+        if PAUSE in json.dumps(last_message)
+    ]
+    return sent, ride_numbers, {record.request for record in Archive(bench.store).chain(SCOPE)}
 
 
-def ridden(model: Any, *between: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def payload_pairs(model: Any, *middlewares: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Each request for a summary behind the agent's last one, which are alike but for messages."""
-    sent, asked, kinds = payloads(model, *between)
-    assert asked
+    sent, ride_numbers, kinds = sent_payloads(model, *middlewares)
+    assert ride_numbers
     assert kinds == {"cached"}
-    for place in asked:
-        before = sent[place - 1]
-        after = sent[place]
-        assert {**after, "messages": None} == {**before, "messages": None}
-        yield before, after
+    for number in ride_numbers:
+        agents_payload = sent[number - 1]
+        ride_payload = sent[number]
+        assert {**ride_payload, "messages": None} == {**agents_payload, "messages": None}
+        yield agents_payload, ride_payload
 
 
 def blocks(message: dict[str, Any]) -> list[Any]:
@@ -281,24 +297,30 @@ def blocks(message: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("ttl", ["5m", "1h"])
 def test_anthropic_gets_the_same_beginning_and_no_more_than_four_marks(ttl):
     model = claude()
-    for before, after in ridden(model, AnthropicPromptCachingMiddleware(ttl=ttl)):
-        assert [one["name"] for one in after["tools"]] == ["write", "look"]
+    for agents_payload, ride_payload in payload_pairs(
+        model, AnthropicPromptCachingMiddleware(ttl=ttl)
+    ):
+        assert [tool["name"] for tool in ride_payload["tools"]] == ["write", "look"]
         # What a user says after results of tools goes into the same message of this provider.
-        own = after["messages"]
-        theirs = before["messages"]
-        assert own[: len(theirs) - 1] == theirs[:-1]
-        assert len(own) == len(theirs)
-        assert blocks(own[-1])[:-1] == blocks(theirs[-1])
-        assert PAUSE in blocks(own[-1])[-1]["text"]
-        assert json.dumps(before).count("cache_control") <= 4
-        assert json.dumps(after).count("cache_control") == json.dumps(before).count("cache_control")
+        ride_messages = ride_payload["messages"]
+        agents_messages = agents_payload["messages"]
+        assert ride_messages[: len(agents_messages) - 1] == agents_messages[:-1]
+        assert len(ride_messages) == len(agents_messages)
+        assert blocks(ride_messages[-1])[:-1] == blocks(agents_messages[-1])
+        assert PAUSE in blocks(ride_messages[-1])[-1]["text"]
+        assert json.dumps(agents_payload).count("cache_control") <= 4
+        assert json.dumps(ride_payload).count("cache_control") == json.dumps(agents_payload).count(
+            "cache_control"
+        )
 
 
 def test_openai_gets_the_same_beginning():
-    for before, after in ridden(gpt()):
-        assert [one["function"]["name"] for one in after["tools"]] == ["write", "look"]
-        assert after["messages"][:-1] == before["messages"]
-        assert json.dumps(after["messages"][:-1]) == json.dumps(before["messages"]), "byte by byte"
+    for agents_payload, ride_payload in payload_pairs(gpt()):
+        assert [tool["function"]["name"] for tool in ride_payload["tools"]] == ["write", "look"]
+        assert ride_payload["messages"][:-1] == agents_payload["messages"]
+        assert json.dumps(ride_payload["messages"][:-1]) == json.dumps(
+            agents_payload["messages"]
+        ), "byte by byte"
 
 
 CLEARS = {"edits": [{"type": "clear_tool_uses_20250919"}]}
@@ -313,7 +335,7 @@ CLEARS = {"edits": [{"type": "clear_tool_uses_20250919"}]}
     ],
 )
 def test_what_a_provider_clears_is_asked_for_in_the_smallest_request(model):
-    marks = [AnthropicPromptCachingMiddleware(unsupported_model_behavior="ignore")]
-    _, asked, kinds = payloads(model(), *marks)
-    assert asked == []
+    middlewares = [AnthropicPromptCachingMiddleware(unsupported_model_behavior="ignore")]
+    _, ride_numbers, kinds = sent_payloads(model(), *middlewares)
+    assert ride_numbers == []
     assert kinds == {"smallest"}

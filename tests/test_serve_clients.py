@@ -58,7 +58,7 @@ def test_ten_windows_go_through_one(loop, tmp_path):
             talk.results(talk.answers(talk.history), LONG * 2)
             assert talk.answers(talk.history) == []
         assert METER.messages(talk.history) > 10 * WINDOW
-        assert upstream.refused == upstream.torn == []
+        assert upstream.too_long == upstream.invalid == []
         last = upstream.requests[-1].text
     kept = archived(tmp_path / "a.db") + last
     assert [turn for turn in range(45) if f"Question {turn}." not in kept] == []
@@ -152,7 +152,7 @@ def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window):
         assert len(upstream.requests) == 2
         more = [*history, {"role": "assistant", "content": "fine"}, history[-1]]
         assert post(endpoint, more).status_code == 200
-        assert len(upstream.refused) == 1  # the limit is known now
+        assert len(upstream.too_long) == 1  # the limit is known now
 
 
 def test_what_cannot_be_smaller_is_told_as_the_provider_would(tmp_path):
@@ -198,7 +198,7 @@ def test_two_instances_serve_the_same_conversations():
 
         with ThreadPoolExecutor(6) as pool:
             threads = list(pool.map(converse, range(6)))
-        assert upstream.refused == []
+        assert upstream.too_long == []
         # Once they differ, each keeps to one thread, and no two share any.
         kept = [set(one[4:]) for one in threads]
         assert all(len(one) == 1 for one in kept)

@@ -63,7 +63,7 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
             if stream:
                 [made] = [e.response for e in made if e.type == "response.completed"]
             parent = f"{made.id}"
-        assert upstream.refused == upstream.torn == []
+        assert upstream.too_long == upstream.invalid == []
         last = upstream.requests[-1]
         assert "Question 0." in last.text
         assert f"Question {turns - 1}." in last.text
@@ -229,5 +229,5 @@ def test_what_a_counter_adds_to_any_list_is_left_free(tmp_path):
             body = {"model": "m", "max_tokens": 100, "messages": [*said, NEW]}
             answer = post(at, "/v1/messages", body)
             assert answer.status_code == 200, answer.text
-        assert upstream.refused == []
+        assert upstream.too_long == []
         assert len(upstream.requests[-1].messages) < 20

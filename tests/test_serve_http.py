@@ -62,10 +62,10 @@ def test_trailer_fields_of_a_request_never_become_headers(tmp_path, together):
         # The next request of a connection has its own headers.
         assert post(endpoint, "/v1/models", b"").status_code == 200
     assert answer.startswith(b"HTTP/1.1 200")
-    headers = upstream.asked[0].headers
+    headers = upstream.requests[0].headers
     assert headers["authorization"] == "Bearer mine"
     assert "x-smuggled" not in headers
-    assert upstream.asked[0].raw == SMALL
+    assert upstream.requests[0].raw == SMALL
 
 
 @pytest.mark.parametrize("host", [HOST, b""])
@@ -154,7 +154,7 @@ def test_half_a_request_and_then_the_end_is_no_request(tmp_path):
             line.sendall(head_of("1.1", SMALL) + SMALL[:-1])
             line.shutdown(socket.SHUT_WR)
             assert all_of(line) == b""
-        assert upstream.asked == []
+        assert upstream.requests == []
 
 
 def test_a_client_that_leaves_before_the_answer_ends_the_upstreams_work(tmp_path):

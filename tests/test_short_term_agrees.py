@@ -16,9 +16,9 @@ from short_term_support import (
     count,
     histories,
     human,
+    pairing_faults,
     summarise,
     summarised,
-    torn,
     valid_answer,
     words_of,
 )
@@ -101,7 +101,7 @@ def without_length(message: Any) -> Any:
 @settings(max_examples=few(100), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 5))
 def test_ours_is_always_valid(messages, limits, calls):
-    """Nothing torn, the newest question and the last message there, everything read, and what was
+    """Nothing pairing_faults, the newest question and the last message there, everything read, and what was
     summarised is below its limit wherever what must stay leaves room for it."""
     running: Any = None
     read: dict[str, str] = {}
@@ -112,7 +112,7 @@ def test_ours_is_always_valid(messages, limits, calls):
         shown = [m for m in found.messages if m.id is not None]
         kept = {m.id for m in shown}
         newest = next((m.id for m in reversed(messages) if isinstance(m, HumanMessage)), None)
-        assert not torn(shown)
+        assert not pairing_faults(shown)
         assert newest in kept
         assert messages[-1].id in kept
         gone = [m for m in messages if m.id not in kept]

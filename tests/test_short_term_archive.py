@@ -20,7 +20,17 @@ import short_term_support
 from conspectus import Archive, ArchiveError, Compactor, SummaryError
 from conspectus import short_term as ours
 from conspectus.archive import Scope
-from short_term_support import LIMITS, PlainModel, ai, count, human, result, summarised, talk, torn
+from short_term_support import (
+    LIMITS,
+    PlainModel,
+    ai,
+    count,
+    human,
+    pairing_faults,
+    result,
+    summarised,
+    talk,
+)
 from stateful.stores import TroubledStore
 
 plainly = functools.partial(short_term_support.summarise, ours)
@@ -236,7 +246,7 @@ def test_an_exchange_larger_than_a_reading_is_shown_as_text():
     found = plainly(messages, model=model)
     assert {"1", "2", "3"} <= summarised(found.running_summary)
     for call in model.calls:
-        assert not torn(call)
+        assert not pairing_faults(call)
 
 
 def test_a_new_message_under_an_id_that_was_summarised_is_refused():

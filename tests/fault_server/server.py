@@ -23,14 +23,14 @@ NAMES = frozenset(("role", "type", "id", "call_id", "tool_call_id", "tool_use_id
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `torn` has the objections of a provider, `tokens` what the server counts."""
+    """One request; `refusals` has the objections of a provider, `tokens` what the server counts."""
 
     number: int
     protocol: str
     body: dict[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
     tokens: int = 0
-    torn: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
 
     @property
     def model(self) -> str:
@@ -86,8 +86,8 @@ class FaultServer:
         self.script = script
         self.window = window
         self.requests: list[Request] = []
-        self.refused: list[Request] = []
-        self.torn: list[Request] = []
+        self.too_long: list[Request] = []
+        self.invalid: list[Request] = []
         self._count = count or _count
         self._place = 0
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class FaultServer:
         with self._lock:
             self.script = script
             self._place = 0
-            for seen in (self._failures, self.requests, self.refused, self.torn):
+            for seen in (self._failures, self.requests, self.too_long, self.invalid):
                 seen.clear()
 
     def __enter__(self) -> Self:
@@ -132,14 +132,14 @@ class FaultServer:
         self, wire: Wire, body: dict[str, Any], headers: Mapping[str, str]
     ) -> tuple[Request, Answer | HttpError | Broken]:
         """Take a request, and return what answers it."""
-        torn = tuple(wire.torn(body))
+        torn = tuple(wire.refusals(body))
         tokens = self._count(body)
         with self._lock:
             made = Request(len(self.requests) + 1, wire.name, body, headers, tokens, torn)
             over = self.window is not None and tokens > self.window
             self.requests.append(made)
-            self.torn += [made] if torn else []
-            self.refused += [made] if over else []
+            self.invalid += [made] if torn else []
+            self.too_long += [made] if over else []
         if not made.messages:
             return made, faults.bad_request("messages: at least one message is required")
         if torn:
@@ -217,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             body = json.loads(raw)
-            list(wire.torn(body))
+            list(wire.refusals(body))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             fault = faults.bad_request(f"this is no request: {type(error).__name__}: {error}")
             self._error(wire, fault if path in WIRES else faults.not_found(self.path), 0)

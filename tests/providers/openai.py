@@ -48,12 +48,12 @@ def request_chat(messages: Sequence[Any]) -> list[Any]:
 
 def refuses_chat(rows: list[Any], whole: list[Any]) -> list[str]:
     wrong = list(openai_rejects(rows))
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         calls = row.get("tool_calls") or ()
         if not all(isinstance(json.loads(c["function"]["arguments"]), dict) for c in calls):
-            wrong.append(f"{place}: arguments are no object")
+            wrong.append(f"{index}: arguments are no object")
         if row["role"] != "tool" and not row.get("content") and not calls:
-            wrong.append(f"{place}: empty")
+            wrong.append(f"{index}: empty")
     return wrong
 
 
@@ -72,15 +72,15 @@ FOLLOWS = {
 
 def refuses_mistral(rows: list[Any], whole: list[Any]) -> list[str]:
     wrong = refuses_chat(rows, whole)
-    before = ""
-    for place, row in enumerate(rows):
-        if row["role"] not in FOLLOWS[before]:
-            wrong.append(f"{place}: {row['role']} after {before}")
-        before = row["role"]
+    previous_role = ""
+    for index, row in enumerate(rows):
+        if row["role"] not in FOLLOWS[previous_role]:
+            wrong.append(f"{index}: {row['role']} after {previous_role}")
+        previous_role = row["role"]
         for call in row.get("tool_calls") or ():
             if not re.fullmatch("[a-zA-Z0-9]{9}", call["id"]):
-                wrong.append(f"{place}: {call['id']} is no id")
-    if before not in ("user", "tool"):
+                wrong.append(f"{index}: {call['id']} is no id")
+    if previous_role not in ("user", "tool"):
         wrong.append("the last message is neither a user's nor a tool's")
     return wrong
 
@@ -89,45 +89,53 @@ HOSTED = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_l
 
 
 def _hosted(maker: Maker) -> dict[str, Any]:
-    kind = maker.one(*HOSTED)
-    more = {
+    item_type = maker.one(*HOSTED)
+    fields = {
         "web_search_call": {"action": {"type": "search", "query": maker.text(30)}},
         "file_search_call": {"queries": [maker.text(30)], "results": []},
         "code_interpreter_call": {"code": maker.text(), "container_id": "cntr_1", "outputs": []},
         "mcp_list_tools": {"server_label": "docs", "tools": []},
-    }[kind]
-    if kind != "mcp_list_tools":
-        more = {**more, "status": "completed"}
-    return {"type": kind, "id": maker.id("it_"), **more}
+    }[item_type]
+    if item_type != "mcp_list_tools":
+        fields = {**fields, "status": "completed"}
+    return {"type": item_type, "id": maker.id("it_"), **fields}
 
 
 def _asks(maker: Maker, *, items: bool) -> list[dict[str, Any]]:
     """What an answer asks of the caller: one kind of call, several of it at once."""
-    kinds = ["function_call"] * 3 + ["custom_tool_call", "computer_call", "mcp_approval_request"]
-    kinds += ["apply_patch_call"] + (["local_shell_call", "shell_call"] if items else [])
-    kind = maker.one(*kinds)
-    made = []
-    for _ in maker.few(1 if kind == "computer_call" else 3):
-        call: dict[str, Any] = {"type": kind, "id": maker.id("it_"), "call_id": maker.id("call_")}
-        if kind == "function_call":
+    item_types = ["function_call"] * 3 + [
+        "custom_tool_call",
+        "computer_call",
+        "mcp_approval_request",
+    ]
+    item_types += ["apply_patch_call"] + (["local_shell_call", "shell_call"] if items else [])
+    item_type = maker.one(*item_types)
+    calls = []
+    for _ in maker.few(1 if item_type == "computer_call" else 3):
+        call: dict[str, Any] = {
+            "type": item_type,
+            "id": maker.id("it_"),
+            "call_id": maker.id("call_"),
+        }
+        if item_type == "function_call":
             call |= {"name": "edit", "arguments": json.dumps(maker.args())}
-        elif kind == "custom_tool_call":
+        elif item_type == "custom_tool_call":
             call |= {"name": "note", "input": maker.text()}
-        elif kind == "mcp_approval_request":
+        elif item_type == "mcp_approval_request":
             del call["call_id"]
             call |= {"name": "find", "arguments": "{}", "server_label": "docs"}
-        elif kind == "computer_call":
+        elif item_type == "computer_call":
             call |= {"action": {"type": "type", "text": maker.text()}, "pending_safety_checks": []}
-        elif kind == "apply_patch_call":
+        elif item_type == "apply_patch_call":
             call |= {"operation": {"type": "update_file", "path": "a.py", "diff": maker.text()}}
-        elif kind == "shell_call":
+        elif item_type == "shell_call":
             call |= {"action": {"commands": [maker.text(30)]}}
         else:
             call |= {"action": {"type": "exec", "command": ["ls"], "env": {}}}
         if "action" in call or "operation" in call:
             call["status"] = "completed"
-        made.append(call)
-    return made
+        calls.append(call)
+    return calls
 
 
 def _thoughts(maker: Maker) -> list[dict[str, Any]]:
@@ -157,19 +165,19 @@ def _answer(maker: Maker, blocks: list[Any]) -> AIMessage:
 
 
 def _outcome(maker: Maker, call: dict[str, Any]) -> Any:
-    kind = call["type"]
-    if kind == "function_call":
+    item_type = call["type"]
+    if item_type == "function_call":
         image = {"type": "input_image", "image_url": IMAGE}
         output = maker.one(maker.text(), [{"type": "input_text", "text": maker.text()}, image])
         return ToolMessage(output, tool_call_id=call["call_id"])
-    if kind == "custom_tool_call":
+    if item_type == "custom_tool_call":
         block = {"type": "custom_tool_call_output", "output": maker.text()}
         return ToolMessage([block], tool_call_id=call["call_id"])
-    if kind == "computer_call":
+    if item_type == "computer_call":
         content = maker.one(IMAGE, [{"type": "input_image", "image_url": IMAGE}])
         extra = {"type": "computer_call_output"}
         return ToolMessage(content, tool_call_id=call["call_id"], additional_kwargs=extra)
-    if kind == "apply_patch_call":
+    if item_type == "apply_patch_call":
         return {
             "type": "apply_patch_call_output", "call_id": call["call_id"], "status": "completed",
             "output": maker.text(),
@@ -188,12 +196,12 @@ def make_responses(maker: Maker) -> None:
         hosted = [_hosted(maker)] if maker.often(0.3) else []
         words = [_words(maker)] if maker.often(0.3) else []
         maker.say(_answer(maker, [*_thoughts(maker), *hosted, *words, *calls]))
-        found = [_outcome(maker, call) for call in maker.mixed(calls)]
-        if isinstance(found[0], dict):  # in the user's name, with or without words of his own
-            said = [{"type": "input_text", "text": maker.text()}] if maker.often(0.5) else []
-            maker.say(HumanMessage([*found, *said]))
+        outcomes = [_outcome(maker, call) for call in maker.mixed(calls)]
+        if isinstance(outcomes[0], dict):  # in the user's name, with or without words of his own
+            users_words = [{"type": "input_text", "text": maker.text()}] if maker.often(0.5) else []
+            maker.say(HumanMessage([*outcomes, *users_words]))
         else:
-            maker.say(*found)
+            maker.say(*outcomes)
         maker.ask()
     maker.say(_answer(maker, [*_thoughts(maker), _words(maker)]))
 
@@ -221,18 +229,18 @@ def _message(maker: Maker) -> dict[str, Any]:
 
 
 def _item(maker: Maker, call: dict[str, Any]) -> dict[str, Any]:
-    kind = call["type"]
+    item_type = call["type"]
     name = {"call_id": call.get("call_id")}
-    if kind in ("function_call", "custom_tool_call"):
-        return {"type": f"{kind}_output", **name, "output": maker.text()}
-    if kind == "computer_call":
+    if item_type in ("function_call", "custom_tool_call"):
+        return {"type": f"{item_type}_output", **name, "output": maker.text()}
+    if item_type == "computer_call":
         shot = {"type": "computer_screenshot", "image_url": IMAGE}
         return {"type": "computer_call_output", **name, "output": shot}
-    if kind == "local_shell_call":
+    if item_type == "local_shell_call":
         name = maker.one(name, {"id": call["call_id"]})
         output = json.dumps({"stdout": maker.text(), "exit_code": 0})
         return {"type": "local_shell_call_output", **name, "output": output}
-    if kind == "shell_call":
+    if item_type == "shell_call":
         end = {"type": "exit", "exit_code": 0}
         output = [{"stdout": maker.text(), "stderr": "", "outcome": end}]  # type: ignore[assignment]
         return {"type": "shell_call_output", **name, "output": output}
@@ -250,69 +258,71 @@ PAIRS = "function_call custom_tool_call computer_call local_shell_call shell_cal
 
 
 def refuses_responses(items: list[Any], whole: list[Any]) -> list[str]:
-    wrong: list[str] = []
+    faults: list[str] = []
     originals = {dumped(item) for item in whole}
     follows = _following(whole)
     open_calls: dict[str, str] = {}
     approvals = set[str]()
-    seen = set[str]()
-    for place, item in enumerate(items):
-        kind = item.get("type", "message")
-        name = item.get("id")
-        if kind not in (*FREE, *SHORTENED) and dumped(item) not in originals:
-            wrong.append(f"{place}: {kind} was changed")
-        if name and not kind.endswith("_output"):
-            if name in seen:
-                wrong.append(f"{place}: {name} stands there twice")
-            seen.add(name)
-        if kind in PAIRS.split():
-            open_calls[item["call_id"]] = kind
-        elif kind.endswith("_call_output"):
-            called = item.get("call_id") or item["id"]  # a local shell's may hold it as `id`
-            if open_calls.pop(called, "") != kind.removesuffix("_output"):
-                wrong.append(f"{place}: {kind} without its call")
-        elif kind == "mcp_approval_request":
+    item_ids = set[str]()
+    for index, item in enumerate(items):
+        item_type = item.get("type", "message")
+        item_id = item.get("id")
+        if item_type not in (*FREE, *SHORTENED) and dumped(item) not in originals:
+            faults.append(f"{index}: {item_type} was changed")
+        if item_id and not item_type.endswith("_output"):
+            if item_id in item_ids:
+                faults.append(f"{index}: {item_id} stands there twice")
+            item_ids.add(item_id)
+        if item_type in PAIRS.split():
+            open_calls[item["call_id"]] = item_type
+        elif item_type.endswith("_call_output"):
+            call_id = item.get("call_id") or item["id"]  # a local shell's may hold it as `id`
+            if open_calls.pop(call_id, "") != item_type.removesuffix("_output"):
+                faults.append(f"{index}: {item_type} without its call")
+        elif item_type == "mcp_approval_request":
             approvals.add(item["id"])
-        elif kind == "mcp_approval_response" and item["approval_request_id"] not in approvals:
-            wrong.append(f"{place}: an approval that nobody asked for")
-        wrong += _shape(place, kind, item)
+        elif item_type == "mcp_approval_response" and item["approval_request_id"] not in approvals:
+            faults.append(f"{index}: an approval that nobody asked for")
+        faults += _shape(index, item_type, item)
     if open_calls:
-        wrong.append(f"calls {sorted(open_calls)} have no output")
+        faults.append(f"calls {sorted(open_calls)} have no output")
     following = _following(items)
-    for name, after in follows.items():
-        if name in seen and following.get(name) != after:
-            wrong.append(f"{name}: what follows a thought is not {after}")
-    needed = {after: name for name, after in follows.items()}
-    wrong += [
-        f"{one} without its thought" for one in seen & needed.keys() if needed[one] not in seen
+    for item_id, after in follows.items():
+        if item_id in item_ids and following.get(item_id) != after:
+            faults.append(f"{item_id}: what follows a thought is not {after}")
+    needed = {after: item_id for item_id, after in follows.items()}
+    faults += [
+        f"{one} without its thought"
+        for one in item_ids & needed.keys()
+        if needed[one] not in item_ids
     ]
-    return wrong
+    return faults
 
 
 def _following(items: list[Any]) -> dict[str, str]:
     """By the id of each thought, the id of the item that must follow it."""
-    found = {}
-    for item, after in pairwise(items):
+    next_ids = {}
+    for item, next_item in pairwise(items):
         if item.get("type") == "reasoning":
-            found[item["id"]] = str(after.get("id"))
-    return found
+            next_ids[item["id"]] = str(next_item.get("id"))
+    return next_ids
 
 
-def _shape(place: int, kind: str, item: dict[str, Any]) -> Iterator[str]:
-    if kind == "function_call" and not isinstance(json.loads(item["arguments"]), dict):
-        yield f"{place}: arguments are no object"
-    if kind == "local_shell_call_output":
+def _shape(index: int, item_type: str, item: dict[str, Any]) -> Iterator[str]:
+    if item_type == "function_call" and not isinstance(json.loads(item["arguments"]), dict):
+        yield f"{index}: arguments are no object"
+    if item_type == "local_shell_call_output":
         json.loads(item["output"])
-    if kind == "function_call_output" and not isinstance(item["output"], str):
-        kinds = {part["type"] for part in item["output"]}
-        if not kinds <= {"input_text", "input_image", "input_file"}:
-            yield f"{place}: output of {kinds}"
-    if kind == "message" and isinstance(item["content"], list):
+    if item_type == "function_call_output" and not isinstance(item["output"], str):
+        part_types = {part["type"] for part in item["output"]}
+        if not part_types <= {"input_text", "input_image", "input_file"}:
+            yield f"{index}: output of {part_types}"
+    if item_type == "message" and isinstance(item["content"], list):
         allowed = {"output_text", "refusal"}
         if item["role"] != "assistant":
             allowed = {"input_text", "input_image", "input_file"}
         if not {part["type"] for part in item["content"]} <= allowed:
-            yield f"{place}: {item['role']} says {[part['type'] for part in item['content']]}"
+            yield f"{index}: {item['role']} says {[part['type'] for part in item['content']]}"
 
 
 def first_form(answer: AIMessage) -> AIMessage:
