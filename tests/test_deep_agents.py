@@ -335,7 +335,7 @@ def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store,
     )
 
     def count_refused() -> int:  # not counting what asks for a summary
-        requests_and_sizes = zip(bench.requests, bench.sizes, strict=True)
+        requests_and_sizes = zip(bench.requests, bench.request_tokens, strict=True)
         return sum(
             size > LIMIT
             for request, size in requests_and_sizes

@@ -234,7 +234,7 @@ def test_a_short_history_that_is_too_long_gets_a_summary_too():
     with contextlib.suppress(StuckError):
         bench.graph.invoke({"messages": said}, thread_config())
     assert len(bench.request_tokens) == 2
-    assert bench.request_tokens[1] < bench.sizes[0]
+    assert bench.request_tokens[1] < bench.request_tokens[0]
 
 
 def test_what_was_taken_is_remembered_and_is_no_wall():

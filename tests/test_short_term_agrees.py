@@ -101,8 +101,10 @@ def without_length(message: Any) -> Any:
 @settings(max_examples=few(100), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 5))
 def test_ours_is_always_valid(messages, limits, calls):
-    """Nothing pairing_faults, the newest question and the last message there, everything read, and what was
-    summarised is below its limit wherever what must stay leaves room for it."""
+    """Calls stay with their results, the newest question and the last message stay, all is read.
+
+    What was summarised is below its limit wherever what must stay leaves room for it.
+    """
     running: Any = None
     read: dict[str, str] = {}
     for step in range(calls):
