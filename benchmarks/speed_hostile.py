@@ -16,7 +16,7 @@ from conspectus.messages import read_messages
 from conspectus.messages.framing import as_notes, says_again, summary_name, summary_text
 from conspectus.messages.message import sendable
 from conspectus.messages.shortening import clip
-from conspectus.notes.reading import read_segment
+from conspectus.notes.extraction import extract_notes
 from conspectus.recall.hits import Hit
 from conspectus.recall.packing import Packing
 from conspectus.recall.query_terms import exact_phrases, weighted_terms
@@ -63,7 +63,7 @@ def take_notes(text: str) -> None:
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": text},
     ]
-    read_segment(read_messages(history))
+    extract_notes(read_messages(history))
 
 
 def frame(text: str) -> None:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 import scripted_models
 from conspectus.messages import read_messages
-from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
+from conspectus.model.base import AnswerForm, Summarizer, Summary, SummaryRequest
 from conspectus.model.prompts import INSTRUCTIONS, PART
 from conspectus.tokens import estimate
 from scripted_models import RecordedCall
@@ -26,15 +26,15 @@ class ScriptedChatModel(scripted_models.ScriptedChatModel):
 def request(
     messages: Sequence[BaseMessage | dict[str, Any]],
     *,
-    notes: str = "",
+    summary_so_far: str = "",
     limit: int = 400,
     focus: str = "",
     count: Callable[[str], int] = estimate,
-    form: Form = "findings",
+    form: AnswerForm = "findings",
     **more: Any,
 ) -> SummaryRequest:
     entries = read_messages(messages)
-    return SummaryRequest(entries, notes, limit, count, form=form, focus=focus, **more)
+    return SummaryRequest(entries, summary_so_far, limit, count, form=form, focus=focus, **more)
 
 
 def turns(count: int, words: int = 60) -> list[BaseMessage]:

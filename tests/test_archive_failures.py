@@ -326,8 +326,8 @@ from conspectus.archive import Archive
 archive = Archive.open(sys.argv[1])
 mine = str(os.fork())
 for n in range(9):
-    archive.note("ann", "n", {mine: {"n": n}})
-    assert archive.notes("ann", "n", [mine]) == {mine: {"n": n}}
+    archive.write_remarks("ann", "n", {mine: {"n": n}})
+    assert archive.read_remarks("ann", "n", [mine]) == {mine: {"n": n}}
 print("well")
 """
 
@@ -464,7 +464,7 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
 
 def test_a_stored_draft_that_is_damaged_is_written_again(monkeypatch):
     compactor = Compactor(lambda messages: "Seen.", keep=("messages", 2), archive="memory:")
-    draft = Draft("word " * 9_000, by="somebody", read=(), segment={"lines": [3]})
+    draft = Draft("word " * 9_000, by="somebody", read=(), notes={"lines": [3]})
     monkeypatch.setattr(Archive, "find_draft", lambda *_: draft)
     result = compactor.compact(SENT, thread_id="t", force=True)
     assert result.outcome == "compacted"

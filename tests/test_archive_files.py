@@ -113,7 +113,7 @@ def move_the_folder(path: Path, copy: Path) -> None:
 def copy_another_over_it(path: Path, copy: Path) -> None:
     other = path.with_name("other.db")
     with Archive.open(other) as archive:
-        archive.note("someone", "kind", {"name": {"value": 1}})
+        archive.write_remarks("someone", "kind", {"name": {"value": 1}})
     shutil.copyfile(other, path)
 
 
@@ -203,7 +203,7 @@ def test_an_archive_that_others_write_and_forget_in_goes_on(tmp_path):
     path = tmp_path / "a.db"
     with working(path) as compact, Archive.open(path) as other:
         assert compact(0, 8)[:2] == ["compacted", True]
-        other.note("someone", "kind", {f"{n}": {"value": "x" * 5_000} for n in range(900)})
+        other.write_remarks("someone", "kind", {f"{n}": {"value": "x" * 5_000} for n in range(900)})
         other.forget("someone")  # which brings the log to the database, and cuts it
         assert compact(8, 16)[:2] == ["compacted", True]
         other.forget("local", "t")

@@ -203,7 +203,7 @@ def test_one_compactor_serves_many_conversations_at_once(database, tasks):
 def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: int) -> list[int]:
     """Has another worker compact more of the conversation each time that this one is about to."""
     calls: list[int] = []
-    write = compactor._engine.writers["scripted"].summarize
+    write = compactor._engine.summarizers["scripted"].summarize
 
     def meanwhile(request: SummaryRequest) -> Summary:
         calls.append(len(request.entries))
@@ -212,7 +212,7 @@ def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: in
             assert more.outcome == "compacted"
         return write(request)
 
-    compactor._engine.writers["scripted"].summarize = meanwhile  # type: ignore[method-assign]
+    compactor._engine.summarizers["scripted"].summarize = meanwhile  # type: ignore[method-assign]
     return calls
 
 

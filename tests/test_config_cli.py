@@ -171,7 +171,7 @@ def test_a_model_that_cannot_be_had_is_the_runs_own_and_that_is_said(
     own = summarising()
     made = create_summarization_middleware(config, model=own, model_registry={})
     assert made is not None
-    assert len(made._setup.engine.writers) == 1
+    assert len(made._setup.engine.summarizers) == 1
     [said] = [one.getMessage() for one in caplog.records]
     assert re.search(r"line 1[45]: the model '", said)
     assert why in said

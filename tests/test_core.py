@@ -8,7 +8,7 @@ import pytest
 from conspectus import Compactor
 from conspectus.core.items import Compact, Item, Keep, Window, exchanges, must_stay
 from conspectus.core.plan import plan, plan_draft
-from conspectus.core.records import ClipMark, Cost, Record
+from conspectus.core.records import Cost, Record, RecordedClip
 from conspectus.engine.folding import Folded, fold
 from conspectus.engine.settings import Settings
 from conspectus.messages import Message, read_messages, summary_message, summary_text
@@ -144,7 +144,7 @@ def t(*answers: str) -> Item:
 
 SYSTEM = Item("k", "system", 1)
 PINNED = Item("k", "tool", 1, answers=("2",), pinned=True)
-THOUGHT = [u(), a(), replace(a("1"), joined=True), replace(a("2"), joined=True)]
+THOUGHT = [u(), a(), replace(a("1"), continues_answer=True), replace(a("2"), continues_answer=True)]
 PROGRAM = [u(), a("p", "1"), t("1"), replace(a("2"), needs=("p",)), t("2")]
 STAY = {
     "an unanswered call with the answers that it has": (
@@ -246,7 +246,7 @@ def sent(*names: str, summary: Record | None = None) -> list[Message]:
         {"role": roles.get(name[0], "assistant"), "content": name, "id": name} for name in names
     ]
     if summary is not None:
-        text = summary_text(summary.summary, archived=True, mark=summary.mark)
+        text = summary_text(summary.summary, archived=True, number=summary.notes_number)
         messages.insert(messages[0]["role"] == "system", summary_message(text, summary.id))
     return read_messages(messages)
 
@@ -256,14 +256,14 @@ def key(name: str) -> str:
 
 
 def record(
-    parent: Record | None, *covers: str, clips: tuple[ClipMark, ...] = (), **more: Any
+    parent: Record | None, *covers: str, clips: tuple[RecordedClip, ...] = (), **more: Any
 ) -> Record:
     parts: dict[str, Any] = {
         "parent": parent.id if parent else None,
         "covers": tuple(map(key, covers)),
         "clips": clips,
         "summary": f"about {covers}" if covers else "",
-        "segment": {},
+        "notes": {},
         "cause": "test",
         "tokens_before": 10,
         "tokens_after": 5,
@@ -303,14 +303,14 @@ def test_which_records_fit(history, in_view, chain):
 
 
 def test_of_two_clips_of_one_message_the_later_is_shown():
-    first = record(None, clips=(ClipMark(key("b"), "b-short", 50),))
-    later = ClipMark(key("b"), "b-shorter", 20)
+    first = record(None, clips=(RecordedClip(key("b"), "b-short", 50),))
+    later = RecordedClip(key("b"), "b-shorter", 20)
     second = record(first, clips=(later,))
     view = fold([first, second], sent("a", "b", "c"))
     assert [one.clip for one in view.remaining] == [None, later, None]
 
 
 def test_a_record_that_shows_short_what_is_not_there_is_dropped():
-    only = record(None, clips=(ClipMark(key("b"), "b-short", 50),))
+    only = record(None, clips=(RecordedClip(key("b"), "b-short", 50),))
     assert fold([only], sent("a", "b")).chain == (only,)
     assert fold([only], sent("a", "c")).chain == ()

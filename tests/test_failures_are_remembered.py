@@ -98,7 +98,7 @@ def test_a_success_ends_the_failures_for_every_process():
     later = Compactor(archive=Archive(store), **own)
     assert later.compact(talk_of(8), thread_id="t").outcome == "kept"
     assert later.compact(talk_of(10), thread_id="t").outcome == "compacted"
-    noted = Archive(store).notes(Scope("local", "t", "main"), "failed", ["summary"])
+    noted = Archive(store).read_remarks(Scope("local", "t", "main"), "failed", ["summary"])
     assert noted == {"summary": {}}
 
 
@@ -167,7 +167,7 @@ def test_preparing_that_failed_is_not_paid_by_each_process():
 def test_a_step_with_nothing_due_asks_and_writes_no_note(monkeypatch):
     touched: list[str] = []
     archive = Archive(InMemoryStore())
-    for name in ("note", "notes"):
+    for name in ("write_remarks", "read_remarks"):
         right = getattr(archive, name)
 
         def noted(place: Any, kind: str, *given: Any, right: Any = right, **more: Any) -> Any:

@@ -346,7 +346,7 @@ def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history)
     archive = Archive(bench.store)
     scope = scope_of(bench.values, "t")
     records = archive.records(scope)
-    keys = [key for one in records for key in (*one.covers, *(mark.key for mark in one.clips))]
+    keys = [key for one in records for key in (*one.covers, *(clip.key for clip in one.clips))]
     assert any(GIANTS[kind] == one.message.content for one in archive.get(scope, keys))
 
 

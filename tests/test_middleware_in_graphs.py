@@ -299,7 +299,7 @@ DAMAGED: list[dict[str, Any]] = [
     {"head": [{**RECORD, "covers": None}]},
     {"head": [{**RECORD, "clips": ["k"]}]},
     {"head": [{**RECORD, "clips": [{"key": 1, "shown": "", "limit": "x"}]}]},
-    {"head": [{**RECORD, "segment": 5}]},
+    {"head": [{**RECORD, "notes": 5}]},
     {"head": [{**RECORD, "messages_after": "3"}]},
     {"head": [{**RECORD, "cost": None}]},
     {"head": ""},

@@ -40,7 +40,7 @@ from model_support import (
 
 def test_a_span_that_fits_takes_one_call_with_everything_in_it():
     model = ScriptedChatModel(answers=["## Goal\n- ship it [u0]"])
-    asked = request(turns(3), notes="## Done\n- began [m0]", focus="the login page")
+    asked = request(turns(3), summary_so_far="## Done\n- began [m0]", focus="the login page")
     summary = ChatModelSummarizer(model).summarize(asked)
     assert summary.text == "## Goal\n- ship it [u0]"
     assert summary.read == tuple(entry.key for entry in asked.entries)
@@ -171,7 +171,7 @@ def test_identity_changes_with_whatever_changes_the_summary():
 def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
     template = 'Reply like {"goal": {"n": 1}}.\nRead:\n{messages}\nThanks.'
     model = ScriptedChatModel(answers=noted)
-    asked = request(turns(1), notes="## Done\n- began [m0]", limit=300)
+    asked = request(turns(1), summary_so_far="## Done\n- began [m0]", limit=300)
     ChatModelSummarizer(model, prompt=template).summarize(asked)
     (message,) = model.calls[0].messages
     text = str(message.text)
@@ -188,7 +188,7 @@ def test_hostile_text_cannot_close_its_frame_or_pass_for_another_role():
         AIMessage(hostile, id='x"><'),
     ]
     summarizer = ChatModelSummarizer(model)
-    summarizer.summarize(request(messages, notes=hostile, focus=hostile))
+    summarizer.summarize(request(messages, summary_so_far=hostile, focus=hostile))
     prompt = str(model.calls[0].messages[-1].text)
     assert prompt.count("<message ") == prompt.count("</message>") == 2
     assert prompt.count("<messages>") == prompt.count("</messages>") == 1

@@ -76,7 +76,7 @@ def test_every_word_call_and_result_stands_in_the_record():
     ]
     compactor = new_compactor(window=60_000, keep=("messages", 2))
     result = compacted([*messages, *talk(4)], compactor, force=True)
-    lines = result.record.segment["lines"]
+    lines = result.record.notes["lines"]
 
     def held(kind: str) -> str:
         return "\n".join(str(line) for line in lines if line["kind"] == kind)

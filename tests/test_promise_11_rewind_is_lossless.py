@@ -41,7 +41,7 @@ def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
     compactor = new_compactor(keep=("messages", 10))
     sent = talk(60)
     assert compacted(sent, compactor, force=True).outcome == "compacted"
-    monkeypatch.setattr(Archive, "move_pointer", refusing)
+    monkeypatch.setattr(Archive, "set_head", refusing)
     assert compacted(sent[:4], compactor).messages == sent[:4]
     assert "the disk is full" in caplog.text
     assert "is another conversation" in caplog.text

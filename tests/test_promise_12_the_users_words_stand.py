@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from compactor_support import compacted, new_compactor
 from conspectus import ChatModelSummarizer, Compactor
-from conspectus.notes.rendering import Notes
-from conspectus.notes.segment import Line, Segment
+from conspectus.notes.data import Line, Notes
+from conspectus.notes.rendering import NotesRenderer
 from histories import assistant, talk, user
 from notes_read import FEWER, GAP, LEFT_OUT, left_out, said_in, under, words
 from scripted_models import ScriptedChatModel
@@ -56,7 +56,7 @@ def summary_of(lines: list[str], window: int = 8_000) -> str:
 def noted(said: list[str], room: int) -> str:
     """The notes on what a user has said, and on nothing else."""
     lines = (Line("said", (f"m{n}",), text, span=(n, n)) for n, text in enumerate(said))
-    return Notes([Segment(tuple(lines))]).render(room, len)
+    return NotesRenderer([Notes(tuple(lines))]).render(room, len)
 
 
 def in_order(texts: list[str], summary: str) -> None:
@@ -234,16 +234,16 @@ DONE = st.builds(
 SAID = st.builds(Line, st.just("said"), IDS, texts(200, "\n"))
 OTHERS = st.builds(Line, st.sampled_from(["agent", "found"]), IDS, texts(80))
 CHAINS = st.lists(st.lists(SAID | DONE | DONE | OTHERS, max_size=25), min_size=1, max_size=5).map(
-    lambda found: [Segment(tuple(one)) for one in found]
+    lambda found: [Notes(tuple(one)) for one in found]
 )
 
 
 @settings(max_examples=3_000 if LONG else few(200), deadline=None)
 @given(CHAINS, st.integers(300, 4_000))
 def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
-    text = Notes(chain).render(room, tokens)
+    text = NotesRenderer(chain).render(room, tokens)
     assert tokens(text) <= room
-    whole = Notes(chain).render(10**9, tokens)
+    whole = NotesRenderer(chain).render(10**9, tokens)
     if GAP in text or FEWER.search(text):  # something is cut or left out
         free = max(room // 10, SMALL)
         assert tokens(text) >= room - free, f"{tokens(whole)} tokens of lines"

@@ -13,9 +13,9 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
 from conspectus.notes import text
-from conspectus.notes.reading import read_segment, shape_of
-from conspectus.notes.rendering import Notes
-from conspectus.notes.segment import Segment
+from conspectus.notes.data import Notes
+from conspectus.notes.extraction import extract_notes, shape_of
+from conspectus.notes.rendering import NotesRenderer
 from histories import assistant, call_and_result, talk, user
 from notes_read import COUNTED, DONE, GAP, left_out, under
 from stateful.agent_world import AgentWorld
@@ -250,7 +250,7 @@ def test_the_range_of_counted_lines_runs_forward():
         *call_and_result("edit_file", {"path": "a.py"}, "ok", "m1"),
         *call_and_result("ls", {}, "b.py", "m2"),
     ]
-    edit, look = read_segment(read_messages(whole)).lines
+    edit, look = extract_notes(read_messages(whole)).lines
     assert "recall range m1 to m2r" in text.text_of(text.tallied([text.tallied([look]), edit]))
 
 
@@ -300,7 +300,7 @@ def test_how_a_call_ended_stands_where_its_outcome_is_cut(result, stands):
 
 def notes_of(*messages: Message, room: int = 10_000) -> str:
     """The notes on messages alone."""
-    return Notes([read_segment(read_messages(list(messages)))]).render(room, len)
+    return NotesRenderer([extract_notes(read_messages(list(messages)))]).render(room, len)
 
 
 def test_a_refused_to_do_list_is_not_the_one_in_force():
@@ -364,10 +364,10 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
         in_view = sum(message["role"] == "user" for message in view[1:])
         assert left_out(result.summary) + shown + in_view == 200
         chain = archive.chain(Scope("local", "t", "main"))
-    segment = Segment.from_json(chain[-1].segment)
-    assert len(segment.lines) < 300, "of four hundred lines those that are shown, and those since"
-    newer = [{**line.plain, "texts": "of a newer version"} for line in segment.lines]
-    assert Segment.from_json({**chain[-1].segment, "lines": newer}) == segment
+    notes = Notes.from_json(chain[-1].notes)
+    assert len(notes.lines) < 300, "of four hundred lines those that are shown, and those since"
+    newer = [{**line.plain, "texts": "of a newer version"} for line in notes.lines]
+    assert Notes.from_json({**chain[-1].notes, "lines": newer}) == notes
 
 
 @pytest.mark.parametrize(

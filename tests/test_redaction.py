@@ -68,7 +68,7 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
         result.summary, str(result.record.to_json()), events, in_the_store(store),
     ):  # fmt: skip
         assert bare not in str(seen)
-    assert "always use [redacted: password]" in repr(result.record.segment)
+    assert "always use [redacted: password]" in repr(result.record.notes)
     assert result.redacted["password"] == 6
     assert number in in_the_store(store)  # a plain number is not looked for elsewhere
     assert "[redacted: password]" in compactor.recall(id="u1", thread_id="t").text

@@ -93,7 +93,7 @@ def check_rides(
 
 
 def request_kinds(records: Sequence[Record]) -> set[str]:
-    return {record.request for record in records}
+    return {record.request_kind for record in records}
 
 
 @pytest.mark.sampled(3)
@@ -274,7 +274,7 @@ def sent_payloads(
         for number, last_message in enumerate(last_messages)
         if PAUSE in json.dumps(last_message)
     ]
-    return sent, ride_numbers, {record.request for record in Archive(bench.store).chain(SCOPE)}
+    return sent, ride_numbers, {record.request_kind for record in Archive(bench.store).chain(SCOPE)}
 
 
 def payload_pairs(model: Any, *middlewares: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

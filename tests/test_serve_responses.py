@@ -135,7 +135,7 @@ def test_another_process_deletes_what_this_one_remembers(tmp_path):
         other.delete("ann", "a")
         assert [one.find("ann", name) for name in ("a", "b")] == [None, None]
         assert "first" not in json.dumps(
-            archive.notes(scope_of("ann", "t"), "response", ["a", "b"])
+            archive.read_remarks(scope_of("ann", "t"), "response", ["a", "b"])
         )
 
 

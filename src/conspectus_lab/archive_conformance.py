@@ -33,14 +33,14 @@ from langgraph.store.base import BaseStore
 
 from conspectus.archive import Archive, ArchiveStore, Scope, StoredItem, ValueKind
 from conspectus.bridge import arun, run
-from conspectus.core.records import ClipMark, Cost, Draft, Record
+from conspectus.core.records import Cost, Draft, Record, RecordedClip
 from conspectus.errors import NotFoundError
 from conspectus.messages import Message, Source, read_message, read_messages
 from conspectus.recall import recall_flow
 
 T = TypeVar("T")
 
-KINDS: tuple[ValueKind, ...] = ("messages", "records", "drafts", "notes")
+KINDS: tuple[ValueKind, ...] = ("messages", "records", "drafts", "remarks")
 AWKWARD = "NUL \x00, half a pair \udc00, 😀, \u2028, é and e\u0301, 100% \\ \" ' ; --"
 HUGE = 2**63 + 10**40
 
@@ -107,9 +107,9 @@ def record_of(
     return Record.make(
         parent=parent.id if parent else None,
         covers=tuple(entry.key for entry in entries),
-        clips=tuple(ClipMark(entry.key, "shown", 50) for entry in clips),
+        clips=tuple(RecordedClip(entry.key, "shown", 50) for entry in clips),
         summary=AWKWARD,
-        segment={"text": AWKWARD},
+        notes={"text": AWKWARD},
         cause="a test",
         tokens_before=HUGE,
         tokens_after=1,
@@ -388,9 +388,9 @@ class StoreConformance(ArchiveConformance):
     def test_a_value_takes_the_place_of_the_one_before(
         self, store: ArchiveStore, place: Scope
     ) -> None:
-        store.write(place, {"notes": [StoredItem("a", b"old"), StoredItem("b", b"kept")]})
-        store.write(place, {"notes": [StoredItem("a", b"new")]})
-        assert store.read(place, "notes", None) == {"a": b"new", "b": b"kept"}
+        store.write(place, {"remarks": [StoredItem("a", b"old"), StoredItem("b", b"kept")]})
+        store.write(place, {"remarks": [StoredItem("a", b"new")]})
+        assert store.read(place, "remarks", None) == {"a": b"new", "b": b"kept"}
 
     def test_large_and_many_values_come_back(self, store: ArchiveStore, place: Scope) -> None:
         bodies = {f"{number:032x}": b"%d" % number for number in range(1_500)}
@@ -412,15 +412,15 @@ class StoreConformance(ArchiveConformance):
         assert store.head(place) is None
         assert store.write(place, {}, head="first", expected_head="") == "first"
         assert store.write(place, {}, head="second", expected_head="first") == "second"
-        note: dict[ValueKind, list[StoredItem]] = {"notes": [StoredItem("a", b"1")]}
-        assert store.write(place, note, head="third", expected_head="first") == "second"
-        assert store.read(place, "notes", None) == {}
+        remark: dict[ValueKind, list[StoredItem]] = {"remarks": [StoredItem("a", b"1")]}
+        assert store.write(place, remark, head="third", expected_head="first") == "second"
+        assert store.read(place, "remarks", None) == {}
         # A retry of one's own commit is no conflict, and nor is a head that was taken back.
-        assert store.write(place, note, head="second", expected_head="first") == "second"
-        assert store.read(place, "notes", None) == {"a": b"1"}
+        assert store.write(place, remark, head="second", expected_head="first") == "second"
+        assert store.read(place, "remarks", None) == {"a": b"1"}
         assert store.write(place, {}, head="") == store.head(place) == ""
         assert store.write(place, {}, head="third", expected_head="first") == "third"
-        assert store.write(place, {"notes": [StoredItem("b", b"2")]}) == "third"
+        assert store.write(place, {"remarks": [StoredItem("b", b"2")]}) == "third"
 
     def test_of_many_who_move_a_head_one_does(self, store: ArchiveStore, place: Scope) -> None:
         store.write(place, {}, head="before")
@@ -437,11 +437,11 @@ class StoreConformance(ArchiveConformance):
 
     def test_many_threads_write_at_once(self, store: ArchiveStore, place: Scope) -> None:
         def write(number: int) -> None:
-            store.write(place, {"notes": [StoredItem(f"{number}", b"%d" % number)]})
+            store.write(place, {"remarks": [StoredItem(f"{number}", b"%d" % number)]})
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(write, range(80)))
-        assert store.read(place, "notes", None) == {f"{n}": b"%d" % n for n in range(80)}
+        assert store.read(place, "remarks", None) == {f"{n}": b"%d" % n for n in range(80)}
 
     def test_scopes_are_listed_until_they_are_forgotten(
         self, store: ArchiveStore, place: Scope
@@ -450,7 +450,7 @@ class StoreConformance(ArchiveConformance):
         for scope in (place, another):
             store.write(scope, {kind: [StoredItem("a", b"1")] for kind in KINDS}, head="a")
         assert set(store.scopes(place.tenant)) == {place, another}
-        # Its message, its record and its draft; notes and heads do not count.
+        # Its message, its record and its draft; remarks and heads do not count.
         assert store.forget([place]) == 3
         assert store.scopes(place.tenant) == [another]
         assert (store.head(place), store.head(another)) == (None, "a")
@@ -465,10 +465,10 @@ class StoreConformance(ArchiveConformance):
         begin = time.monotonic()
         store.write(place, {"records": [StoredItem("a", b"1"), StoredItem("b", b"2")]}, head="b")
         time.sleep(0.6 * store.ttl)
-        store.write(place, {"notes": [StoredItem("n", b"3")]}, renewed=["a"])
+        store.write(place, {"remarks": [StoredItem("n", b"3")]}, renewed=["a"])
         time.sleep(max(0.0, begin + 1.2 * store.ttl - time.monotonic()))
         assert store.read(place, "records", None) == {"a": b"1"}
-        assert store.read(place, "notes", None) == {"n": b"3"}
+        assert store.read(place, "remarks", None) == {"n": b"3"}
         assert store.head(place) is None
         assert store.write(place, {}, head="c", expected_head="expired") == "c"
         store.forget(store.scopes(place.tenant))

@@ -135,8 +135,8 @@ def standing_context(data: Mapping[str, Any], address: str) -> str:
     `data` is the client's input, `address` that of the archive.
     """
     from conspectus.messages.framing import as_notes, recalled_text
-    from conspectus.notes.rendering import Notes
-    from conspectus.notes.segment import Segment
+    from conspectus.notes.data import Notes
+    from conspectus.notes.rendering import NotesRenderer
     from conspectus_mcp.grants import handle_of
 
     if data.get("source") not in ("compact", "resume"):
@@ -146,12 +146,12 @@ def standing_context(data: Mapping[str, Any], address: str) -> str:
         return ""
     scope = _scope(data)
     with options.opened(address, existing=True) as archive:
-        segments = [record.segment for record in archive.chain(scope) if record.segment]
-    if not segments:
+        recorded = [record.notes for record in archive.chain(scope) if record.notes]
+    if not recorded:
         return ""
-    user_lines = [line for line in Segment.from_json(segments[-1]).lines if line.kind == "said"]
-    notes = Notes([Segment(tuple(user_lines))]).render(LONGEST_CONTEXT, len)
-    user_words = recalled_text(as_notes(notes))
+    user_lines = [line for line in Notes.from_json(recorded[-1]).lines if line.kind == "said"]
+    text = NotesRenderer([Notes(tuple(user_lines))]).render(LONGEST_CONTEXT, len)
+    user_words = recalled_text(as_notes(text))
     return (
         "Earlier messages of this session are archived word for word. The tools of the server "
         f"conspectus search and read them; the session's id there is {handle_of(scope)}.\n"

@@ -32,7 +32,7 @@ from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.reading import as_messages
 from conspectus.messages.requests import without_stale_thoughts
-from conspectus.model.windows import limit_of, profile_of
+from conspectus.model.windows import input_limit_named, profile_of
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter, TokenMeter, family_of
 
@@ -177,7 +177,7 @@ class Fitter(Closing):
         if not isinstance(model, str):
             raise PolicyError(f"model must be the name of the model that answers, not {model!r}")
         windows = self._windows
-        limit = limit_of(model, windows) if isinstance(windows, Mapping) else windows
+        limit = input_limit_named(model, windows) if isinstance(windows, Mapping) else windows
         window = limit or profile_of(model)
         if window is None:
             raise PolicyError(

@@ -167,7 +167,7 @@ def tenants_in(archive: Archive) -> tuple[str, ...]:
 def add_tenant(archive: Archive, tenant: str) -> None:
     """Keep a name; a failure does not stop the answer."""
     try:
-        archive.note(Scope(TENANT_OF_NAMES, tenant), "tenant", {"": {}})
+        archive.write_remarks(Scope(TENANT_OF_NAMES, tenant), "tenant", {"": {}})
     except ArchiveError as error:
         logger.warning("the name of a tenant could not be kept: %s", error)
 

@@ -22,7 +22,7 @@ from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Size, Window
-from conspectus.core.plan import budget_of
+from conspectus.core.plan import window_or_trigger
 from conspectus.engine.folding import fold
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.sliding import LEAST_SHARED
@@ -264,7 +264,7 @@ class RequestFitter:
         head = match.head
         if match.left_thread:
             source = scope_of(request.tenant, match.left_thread)
-            head = self._archive.pointer(source) or ""
+            head = self._archive.head(source) or ""
         restored = self._originals.restore(source, head, fingerprinted, joined.fingerprints)
         copied_from = None
         if match.left_thread:
@@ -361,7 +361,7 @@ class RequestFitter:
                     source, head = conversation.copied_from
                     await asyncio.to_thread(self._originals.copy, source, conversation.scope, head)
                 if conversation.is_due:
-                    room = budget_of(
+                    room = window_or_trigger(
                         conversation.measured.engine.policy, conversation.measured.room
                     )
                     sending = await self._compact(
@@ -684,7 +684,7 @@ def _is_quiet(
     history: Sequence[Any], measured: MeasuredHistory, scope: Scope, dropped: Dropped
 ) -> bool:
     """Return whether nothing is due for a history, with what its client has dropped."""
-    room = budget_of(measured.engine.policy, measured.room)
+    room = window_or_trigger(measured.engine.policy, measured.room)
     size = Size(measured.tokens + dropped.tokens, len(history) + len(dropped.messages))
     return HistoryContext(measured.engine, scope, room).is_quiet(size, None)
 

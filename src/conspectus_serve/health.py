@@ -46,7 +46,7 @@ class ArchiveHealth:
         if self._has_failed:
             return self.problem_of_writing()
         try:
-            self._archive.notes(LOCAL, "health", ["health"])
+            self._archive.read_remarks(LOCAL, "health", ["health"])
         except ArchiveError as error:
             return str(error)
         return ""

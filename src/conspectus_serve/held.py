@@ -77,7 +77,7 @@ class HeldHistories:
         scope = scope_of(tenant, thread)
         remembered = self._newest.get((tenant, name))
         if remembered is not None:
-            rows = self._archive.notes(scope, "response", [name, DELETED_ROW])
+            rows = self._archive.read_remarks(scope, "response", [name, DELETED_ROW])
             if name not in rows:  # its thread was forgotten
                 return None
             deleted_names = rows.get(DELETED_ROW, {}).get("names", ())  # by any process
@@ -96,7 +96,7 @@ class HeldHistories:
                 return None
             names = [*row["ids"], *names]
             last_name = row["before"]
-        rows = self._archive.notes(scope, "response", names)
+        rows = self._archive.read_remarks(scope, "response", names)
         are_all_there = rows.keys() >= set(names) and all(map(_is_whole, rows.values()))
         if not are_all_there or any(self._is_deleted(tenant, thread, part) for part in names):
             return None  # what is left is not the whole history
@@ -129,10 +129,10 @@ class HeldHistories:
             "items": list(new_messages),
             "pending": pending,
         }
-        self._archive.note(scope_of(tenant, held.thread), "response", {name: row})
+        self._archive.write_remarks(scope_of(tenant, held.thread), "response", {name: row})
         pointer = {"thread": held.thread, "at": time.time()}
         # With it the row before it is on the disk, too.
-        self._archive.note(tenant, "response", {name: pointer}, durable=True)
+        self._archive.write_remarks(tenant, "response", {name: pointer}, durable=True)
         if self._deleted.get((tenant, name)) is not None:
             self._deleted.put((tenant, name), held.thread)
         if not pending:
@@ -152,7 +152,7 @@ class HeldHistories:
         scope, row = self._find_row(tenant, name)
         if scope is not None and row.get("pending") is True:
             whole = {**row, "items": [*row["items"], *output], "pending": False}
-            self._archive.note(scope, "response", {name: whole}, durable=True)
+            self._archive.write_remarks(scope, "response", {name: whole}, durable=True)
 
     def delete(self, tenant: str, name: str) -> None:
         """Drop a response, so that nothing is held behind it.
@@ -172,7 +172,7 @@ class HeldHistories:
         deleted_row = self._notes(scope, DELETED_ROW) or {}
         deleted_names = deleted_row.get("names", [])
         rows = {name: {}, DELETED_ROW: {"names": [*deleted_names, name]}}
-        self._archive.note(scope, "response", rows, durable=True)
+        self._archive.write_remarks(scope, "response", rows, durable=True)
 
     def _is_deleted(self, tenant: str, thread: str, name: str) -> bool:
         """Return whether a response was deleted here, and its thread has kept none such since."""
@@ -188,7 +188,7 @@ class HeldHistories:
         return scope, self._notes(scope, name) or {}
 
     def _notes(self, namespace: str | Scope, name: str) -> dict[str, Any] | None:
-        return self._archive.notes(namespace, "response", [name]).get(name)
+        return self._archive.read_remarks(namespace, "response", [name]).get(name)
 
     def expand_items(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str]:
         """Put the messages behind our items in their place; return the history and its thread.

@@ -269,7 +269,7 @@ class OriginalMessages:
             ArchiveError: the archive cannot be read or written.
         """
         chain = self._archive.chain_at(scope, head)
-        if not chain or self._archive.notes(scope, "covered", [head]):
+        if not chain or self._archive.read_remarks(scope, "covered", [head]):
             return
         record = chain[-1]
         covered_keys = {*record.covers}
@@ -287,7 +287,7 @@ class OriginalMessages:
             if entry.key in covered_keys:  # a part of a message in view has to fit those beside it
                 whole_of_part |= dict.fromkeys(fingerprint.part_names, fingerprint.name)
         note = {"messages": rows, "parts": whole_of_part}
-        self._archive.note(scope, "covered", {record.id: note})
+        self._archive.write_remarks(scope, "covered", {record.id: note})
         self._covered.drop((scope, head))
 
     def copy(self, source: Scope, target: Scope, head: str) -> None:
@@ -298,7 +298,7 @@ class OriginalMessages:
         """
         covered = self._covered_until(source, head)
         note = {"messages": covered.messages, "parts": covered.whole_of_part}
-        self._archive.note(target, "covered", {head: note})
+        self._archive.write_remarks(target, "covered", {head: note})
         self._archive.copy(source, target, head)
 
     def _covered_until(self, scope: Scope, head: str) -> CoveredMessages:
@@ -311,7 +311,7 @@ class OriginalMessages:
         messages: dict[str, CoveredMessage] = {}
         whole_of_part: dict[str, str] = {}
         record_ids = [record.id for record in self._archive.chain_at(scope, head)]
-        for note in self._archive.notes(scope, "covered", record_ids).values():
+        for note in self._archive.read_remarks(scope, "covered", record_ids).values():
             whole_of_part |= note["parts"]
             for name, row in note["messages"].items():
                 messages[name] = CoveredMessage(*row)

@@ -24,7 +24,7 @@ from conspectus.archive import default_archive_path
 from conspectus.config import SummarizationConfig, load_config
 from conspectus.config.reading import Source, read_section
 from conspectus.errors import ConfigError
-from conspectus.model.windows import limit_of
+from conspectus.model.windows import input_limit_named
 
 SECTION = "serve"
 LARGEST_BODY = 64_000_000  # bytes of a request by default, twice what Anthropic takes
@@ -148,7 +148,7 @@ class ServeSettings(BaseModel):
             >>> settings.window_of("gpt-5-mini"), settings.window_of("other")
             (272000, None)
         """
-        return limit_of(model, self.windows) or self.window
+        return input_limit_named(model, self.windows) or self.window
 
 
 @lru_cache(256)

@@ -165,7 +165,7 @@ class ThreadIndex:
         Raises:
             ArchiveError: the archive cannot be read.
         """
-        head = self._archive.pointer(scope_of(tenant, thread)) or ""
+        head = self._archive.head(scope_of(tenant, thread)) or ""
         if not head:  # nothing was ever compacted, so nothing can have been dropped that is missed
             return ThreadMatch(thread)
         row = self._rows(tenant, {_thread_key(thread)}).get(_thread_key(thread))
@@ -215,7 +215,7 @@ class ThreadIndex:
                 rows_by_tenant.setdefault(tenant, {})[key] = row
             for tenant, tenant_rows in rows_by_tenant.items():
                 try:
-                    self._archive.note(tenant, "thread", tenant_rows)
+                    self._archive.write_remarks(tenant, "thread", tenant_rows)
                 except ArchiveError as error:
                     self._health.note_failure()
                     logger.warning("how far threads have come could not be kept: %s", error)
@@ -251,7 +251,7 @@ class ThreadIndex:
             if row is not None:
                 unwritten[key] = row
         other_keys = sorted(keys - unwritten.keys())
-        rows = self._archive.notes(tenant, "thread", other_keys) if other_keys else {}
+        rows = self._archive.read_remarks(tenant, "thread", other_keys) if other_keys else {}
         return rows | unwritten
 
 

@@ -68,4 +68,4 @@ def counted(messages: list[Any]) -> Counter[str]:
 
 def lines_of(chain: Sequence[Any]) -> str:
     """The lines of records, as text."""
-    return "\n".join(str(line) for one in chain for line in one.segment.get("lines", ()))
+    return "\n".join(str(line) for one in chain for line in one.notes.get("lines", ()))

@@ -191,7 +191,7 @@ class MoodySummarizer:
 def reading_of(request: SummaryRequest, by: str) -> Reading:
     """What a request gave to read, in the words of the messages themselves."""
     originals = tuple(plain(entry.source) for entry in request.entries)
-    return Reading(by, "\n".join([request.notes, *originals]), originals)
+    return Reading(by, "\n".join([request.summary_so_far, *originals]), originals)
 
 
 @contextmanager

@@ -89,7 +89,7 @@ class DatabaseFiles:
         self._log_index_identity = state.log_index
         self._last_state = state
 
-    def note(self, connection: sqlite3.Connection, written: WrittenItem | None = None) -> None:
+    def remember(self, connection: sqlite3.Connection, written: WrittenItem | None = None) -> None:
         """Note how the files are after work of our own, and what was written."""
         self._last_state = self._state()
         if written is not None:

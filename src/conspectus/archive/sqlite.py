@@ -165,7 +165,7 @@ class SqliteTables(Tables):
         if self._files and written and is_lasting and head in (None, head_now):
             kind, key = written[-1]
             last = WrittenItem(scope.hashes, kind, key_bytes(key))
-            self._files.note(self._connection(), last)
+            self._files.remember(self._connection(), last)
         return head_now
 
     def search_term(self, word: str) -> str:
@@ -181,7 +181,7 @@ class SqliteTables(Tables):
         connection.execute("PRAGMA incremental_vacuum").fetchall()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if self._files:
-            self._files.note(connection)
+            self._files.remember(connection)
 
     def check(self) -> str:
         """Return what SQLite finds wrong in the file; empty for nothing."""

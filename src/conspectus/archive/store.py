@@ -49,9 +49,9 @@ from conspectus.messages import Message
 TIMEOUT = 30.0  # seconds that a store has for one batch, by default
 CACHED_CHAINS = 256
 CACHED_RECORDS = 10_000  # of all cached chains
-RECORD_OF_SUMMARY = "record"  # notes by which a summary that comes back finds its record
-RECORDS_AFTER = "after"  # notes of the records that followed another one
-MAX_BRANCHES = 8  # records that are noted behind another one, the newest
+RECORD_OF_SUMMARY = "record"  # remarks by which a summary that comes back finds its record
+RECORDS_AFTER = "after"  # remarks on the records that followed another one
+MAX_BRANCHES = 8  # records that are named as followers of another one, the newest
 PROBE_TENANT = "conspectus probe"  # of values that are written to be removed
 
 P = ParamSpec("P")
@@ -198,18 +198,18 @@ class Archive:
 
     # Drafts
 
-    def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
-        """Keep a finished summary under the hash of its plan, so that it is paid for once.
+    def save_draft(self, scope: Scope, name: str, draft: Draft) -> None:
+        """Keep a finished summary under a name that others find it by, so that it is paid for once.
 
         It may be lost if the machine fails before the record is committed.
         """
-        item = StoredItem(plan, packed(draft.to_json()))
+        item = StoredItem(name, packed(draft.to_json()))
         self.backend.write(scope, {"drafts": [item]}, durable=False)
 
-    def find_draft(self, scope: Scope, plan: str) -> Draft | None:
-        """Return the draft of a plan; None if there is none that this version can use."""
+    def find_draft(self, scope: Scope, name: str) -> Draft | None:
+        """Return the draft of this name; None if there is none that this version can use."""
         try:
-            data = unpacked(self.backend.read(scope, "drafts", [plan])[plan])
+            data = unpacked(self.backend.read(scope, "drafts", [name])[name])
             return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError):
             return None  # a draft only saves money
@@ -244,7 +244,7 @@ class Archive:
         item = StoredItem(record.id, packed(record.to_json()))
         head = self.backend.write(
             scope,
-            {"records": [item], "notes": self._links_to(scope, record)},
+            {"records": [item], "remarks": self._links_to(scope, record)},
             head=record.id,
             expected_head=expected_head,
             renewed=[ancestor.id for ancestor in earlier],
@@ -270,7 +270,7 @@ class Archive:
             self.backend.sweep()
 
     def _links_to(self, scope: Scope, record: Record) -> list[StoredItem]:
-        """Return the notes by which a record is found: from its parent, and by its summary."""
+        """Return the remarks by which a record is found: from its parent, and by its summary."""
         siblings = [
             sibling for sibling in self._after(scope, record.parent) if sibling != record.id
         ]
@@ -282,7 +282,7 @@ class Archive:
 
     def chain(self, scope: Scope) -> Chain:
         """Return the records from the first of a thread to its head; see `chain_at`."""
-        head = self.pointer(scope)
+        head = self.head(scope)
         return self.chain_at(scope, head) if head else ()
 
     def chain_at(self, scope: Scope, head: str) -> Chain:
@@ -324,7 +324,7 @@ class Archive:
             ArchiveError: a part of it is missing or damaged.
         """
         chain = self.chain(scope)
-        if not chain and self.pointer(scope):
+        if not chain and self.head(scope):
             raise ArchiveError(
                 f"A record of thread {scope.thread!r} is missing or damaged, so that nothing can "
                 "be recalled; restore the archive from a backup."
@@ -333,10 +333,10 @@ class Archive:
 
     def _cache(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
         """Remember a chain as it was read, and return it; of all notes it keeps only the newest."""
-        positions = [at for at, record in enumerate(chain) if record.segment]
+        positions = [at for at, record in enumerate(chain) if record.notes]
         newest_notes = positions[-1] if positions else 0
         lean = [
-            replace(record, segment={}, summary="") if record.summary else record
+            replace(record, notes={}, summary="") if record.summary else record
             for record in chain[:newest_notes]
         ]
         chain = (*lean, *chain[newest_notes:])
@@ -345,8 +345,8 @@ class Archive:
 
     def chain_named(self, scope: Scope, name: str) -> Chain:
         """Return the chain whose head has this name, by which a summary that returns is known."""
-        note = self.notes(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
-        head = note.get("id")
+        remark = self.read_remarks(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
+        head = remark.get("id")
         return self.chain_at(scope, head) if isinstance(head, str) else ()
 
     def chains_after(self, scope: Scope, head: str | None) -> list[Chain]:
@@ -370,8 +370,8 @@ class Archive:
     def _after(self, scope: Scope, head: str | None) -> list[str]:
         """Return the ids of the records that followed another one, the newest last."""
         name = str(head)
-        note = self.notes(scope, RECORDS_AFTER, [name]).get(name, {})
-        return [record_id for record_id in note.get("id", []) if isinstance(record_id, str)]
+        remark = self.read_remarks(scope, RECORDS_AFTER, [name]).get(name, {})
+        return [record_id for record_id in remark.get("id", []) if isinstance(record_id, str)]
 
     def records(self, scope: Scope) -> Chain:
         """Return every sound record, abandoned branches too, in no order."""
@@ -379,11 +379,11 @@ class Archive:
         records = (parse_record(record_id, body) for record_id, body in bodies.items())
         return tuple(record for record in records if record is not None)
 
-    def move_pointer(self, scope: Scope, record_id: str | None) -> None:
+    def set_head(self, scope: Scope, record_id: str | None) -> None:
         """Point the head to an existing record, or to none: the history was rewound."""
         self.backend.write(scope, {}, head=record_id or "")
 
-    def pointer(self, scope: Scope) -> str | None:
+    def head(self, scope: Scope) -> str | None:
         """Return the id of the head; empty for no record, None without a head."""
         return cast("str | None", self.backend.head(scope))
 
@@ -403,34 +403,34 @@ class Archive:
             stored = parse_record(record.id, self._record_body(source, record.id))
             self.commit(target, stored or record, confirm_head=False)
 
-    # Notes of a program around the archive
+    # Remarks of the engine, and of a program around it
 
-    def notes(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Any]:
-        """Return notes of a kind by name, without missing ones.
+    def read_remarks(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Any]:
+        """Return remarks of a kind by name, without missing ones.
 
-        `place` is a tenant, or the scope of a thread: its notes are deleted with it.
+        `place` is a tenant, or the scope of a thread: its remarks are deleted with it.
         """
         name_of = {label_hash(f"{kind} {name}"): name for name in names}
-        stored = self.backend.read(_scope_of_notes(place), "notes", list(name_of))
-        notes: dict[str, Any] = {}
+        stored = self.backend.read(_scope_of_remarks(place), "remarks", list(name_of))
+        remarks: dict[str, Any] = {}
         for key, body in stored.items():
             with suppress(ValueError):
-                notes[name_of[key]] = unpacked(body)
-        return notes
+                remarks[name_of[key]] = unpacked(body)
+        return remarks
 
-    def note(
-        self, place: Scope | str, kind: str, notes: Mapping[str, Any], *, durable: bool = False
+    def write_remarks(
+        self, place: Scope | str, kind: str, remarks: Mapping[str, Any], *, durable: bool = False
     ) -> None:
-        """Write notes by name, all in one transaction; see `notes`.
+        """Write remarks by name, all in one transaction; see `read_remarks`.
 
         They survive the end of the process. The newest may be lost if the machine fails, up to the
         next `durable` one.
         """
         items = [
-            StoredItem(label_hash(f"{kind} {name}"), packed(dict(note)))
-            for name, note in notes.items()
+            StoredItem(label_hash(f"{kind} {name}"), packed(dict(remark)))
+            for name, remark in remarks.items()
         ]
-        self.backend.write(_scope_of_notes(place), {"notes": items}, durable=durable)
+        self.backend.write(_scope_of_remarks(place), {"remarks": items}, durable=durable)
 
     def probe(self, size: int) -> None:
         """Write a value of so many bytes, read it back, and remove it.
@@ -442,8 +442,8 @@ class Archive:
         """
         scope = Scope(PROBE_TENANT, "", str(uuid4()))
         item = StoredItem("probe", os.urandom(size))
-        self.backend.write(scope, {"notes": [item]})
-        stored = self.backend.read(scope, "notes", [item.key])
+        self.backend.write(scope, {"remarks": [item]})
+        stored = self.backend.read(scope, "remarks", [item.key])
         self.backend.discard([scope])
         if stored.get(item.key) != item.body:
             raise ArchiveUnconfirmed(
@@ -454,7 +454,7 @@ class Archive:
 
     def scopes(self, tenant: str) -> tuple[Scope, ...]:
         """Return a tenant's histories: threads and the sessions in each."""
-        # Notes of a tenant have a scope without a thread.
+        # Remarks on a tenant have a scope without a thread.
         return tuple(scope for scope in self.backend.scopes(tenant) if scope.thread)
 
     def threads(self, tenant: str) -> tuple[str, ...]:
@@ -485,7 +485,7 @@ class Archive:
             return [store_problem] if store_problem else []
         problems: list[str] = []
         chain = self.chain(scope)
-        if not chain and self.pointer(scope):
+        if not chain and self.head(scope):
             problems.append("a record is missing or damaged")
         keys = manifest(chain)
         stored = self.backend.read(scope, "messages", keys)
@@ -513,6 +513,6 @@ class Archive:
         return count
 
 
-def _scope_of_notes(place: Scope | str) -> Scope:
-    """Return where notes are kept: in a history, or beside those of a tenant."""
-    return Scope(place, "", "notes") if isinstance(place, str) else place
+def _scope_of_remarks(place: Scope | str) -> Scope:
+    """Return where remarks are kept: in a history, or beside those of a tenant."""
+    return Scope(place, "", "remarks") if isinstance(place, str) else place

@@ -30,7 +30,7 @@ KIND_NUMBERS: dict[ValueKind | Literal["head"], int] = {
     "messages": 0,
     "records": 1,
     "drafts": 2,
-    "notes": 3,
+    "remarks": 3,
     "head": 4,
 }
 MESSAGES = KIND_NUMBERS["messages"]

@@ -17,9 +17,9 @@ from conspectus.errors import ArchiveError, InputError, MessageError
 from conspectus.messages import Call, Message, Source, read_message
 from conspectus.messages.message import decode
 
-ValueKind = Literal["messages", "records", "drafts", "notes"]
-"""What a value is: an original message, the record of a compaction, a draft of a summary, or a note
-of the archive or of a program around it."""
+ValueKind = Literal["messages", "records", "drafts", "remarks"]
+"""What a value is: an original message, the record of a compaction, a draft of a summary, or a
+remark of the engine or of a program around it."""
 
 DEFLATE_LEVEL = 4  # of 9: messages are written once in a step, so time counts beside size
 RAW_DEFLATE = -15  # zlib's largest window, without a header and a checksum
@@ -29,7 +29,7 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 DICTIONARY = b"""\
 {"additional_kwargs":{},"artifact":null,"invalid_tool_calls":[],"name":null,"response_metadata":{},\
 "status":"success","tool_calls":[{"args":{"path":"}}],"usage_metadata":{"input_tokens":\
-"output_tokens":"total_tokens":"cost":{"calls":"models":{"covers":["parent":"segment":{"summary":"\
+"output_tokens":"total_tokens":"cost":{"calls":"models":{"covers":["parent":"notes":{"summary":"\
 "call_id":"cached_tokens":"tool_calls":[{"function":{"arguments":"{\\"path\\":\\"\\"}","name":"},\
 "id":"call_","type":"function"}]}"timestamp":"name":"session_time":"[{"text":","type":"text"}],\
 "type":"tool"}"type":"human"}"type":"ai"},["langchain","],true,{"data":{"content":"",\
@@ -80,7 +80,7 @@ class StoredItem(NamedTuple):
     """A value to keep. The last three fields serve the search, and are set for originals alone."""
 
     key: str
-    """Its name within its scope and kind: a content hash, or the name of a note."""
+    """Its name within its scope and kind: a content hash, or the name of a remark."""
 
     body: bytes
     """The value, compressed; see `packed`."""
@@ -146,7 +146,7 @@ def manifest(chain: Chain) -> tuple[str, ...]:
     clipped so far come last, unless their position is known: they are still in view.
     """
     ordered = dict.fromkeys(key for record in chain for key in record.order or record.covers)
-    clipped = [mark.key for record in chain for mark in record.clips]
+    clipped = [clip.key for record in chain for clip in record.clips]
     if not clipped and not any(record.order for record in chain):
         return tuple(ordered)
     # `order` also names messages that stayed in view and were not archived.

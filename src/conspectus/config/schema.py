@@ -29,7 +29,7 @@ from conspectus.core.policy import Policy, StaleResults, Unit, parse_trigger
 from conspectus.engine.settings import (
     MOST_TOKENS,
     FileSettings,
-    RequestForm,
+    RequestKind,
     window_of,
 )
 from conspectus.errors import ConfigError, did_you_mean
@@ -231,7 +231,7 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
     """A key of additional_kwargs, or package.module:function."""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
     """true, or some of over, newest, least, tools, exclude, arguments."""
-    summary_request: RequestForm = "smallest"
+    summary_request: RequestKind = "smallest"
     """smallest or cached."""
     alternate_roles: Annotated[AlternateRoles, BeforeValidator(_on_and_off)] = "auto"
     """on, off, or auto."""

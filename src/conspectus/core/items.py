@@ -22,14 +22,15 @@ class Item:
     answers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     # it continues the answer of the message before it; a provider takes both or none
-    joined: bool = False
-    pinned: bool = False  # the user said that it stays
+    continues_answer: bool = False
+    # it stays in view: by `pin`, as its provider alone can read it, or as what a host has stated
+    pinned: bool = False
     summary: bool = False  # it is a summary of earlier messages, ours or another library's
     clipped: bool = False  # it is a clip already
-    counted: int = -1  # its size by the caller's count, for `keep`; -1 if that is `tokens`
-    # it has the mark of a summary, so it is no user's, even if treated as a message
-    marked: bool = False
-    hosts: bool = False  # it stands in the user's role, and a host wrote it
+    tokens_for_keep: int | None = None  # by the caller's count; None where `tokens` is that
+    # it is labelled as a summary, so it is no user's, even if treated as a message
+    labelled: bool = False
+    by_host: bool = False  # it stands in the user's role, and a host wrote it
     # a host's statement about what a newer one states anew, such as yesterday's date
     superseded: bool = False
     tools: tuple[str, ...] = ()  # names of the tools whose results it holds
@@ -257,7 +258,7 @@ class _Matching:
 
 def _continues(item: Item, before: Item | None) -> bool:
     """Tell whether a message continues the answer before it."""
-    return item.joined and before is not None and not before.summary
+    return item.continues_answer and before is not None and not before.summary
 
 
 def _unanswered_calls(item: Item) -> list[str]:
@@ -298,9 +299,9 @@ def newest_user(items: Sequence[Item]) -> int | None:
     newest_of_host: int | None = None
     for at in range(len(items) - 1, -1, -1):
         item = items[at]
-        if item.role != "user" or item.summary or item.marked:
+        if item.role != "user" or item.summary or item.labelled:
             continue
-        if not item.hosts:
+        if not item.by_host:
             return at
         if newest_of_host is None:
             newest_of_host = at

@@ -186,7 +186,7 @@ class Ladder:
         return frozenset(
             at
             for at, item in enumerate(self.items)
-            if item.pinned or (item.role == "user" and not item.hosts)
+            if item.pinned or (item.role == "user" and not item.by_host)
         )
 
     @cached_property

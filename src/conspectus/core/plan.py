@@ -180,7 +180,9 @@ def plan(
 
 def _first_kept(items: Sequence[Item], policy: Policy, limit: int | None) -> int:
     """Return the place of the first message that `keep` keeps."""
-    sizes = [item.tokens if item.counted < 0 else item.counted for item in items]
+    sizes = [
+        item.tokens if item.tokens_for_keep is None else item.tokens_for_keep for item in items
+    ]
     return cut_for(policy.keep, sizes, limit)
 
 
@@ -430,7 +432,7 @@ def _all_that_may_leaves(ladder: Ladder, summary: int) -> Compact | None:
 # What is looked at besides
 
 
-def budget_of(policy: Policy, window: Window | None) -> Window | None:
+def window_or_trigger(policy: Policy, window: Window | None) -> Window | None:
     """Return the window; if it is unknown, the smallest token trigger."""
     tokens = policy.least_trigger
     return Window(tokens) if window is None and tokens is not None else window

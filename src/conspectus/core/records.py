@@ -71,14 +71,14 @@ COUNTS = tuple(part.name for part in fields(Cost) if part.name != "models")
 class Draft:
     """A finished summary that is not committed yet."""
 
-    text: str  # the body, without the line that opens a summary message
+    body: str  # the text of a summary message without its first line and its note
     by: str  # name of the summariser
     read: tuple[str, ...]  # keys of the originals that were read whole
     cost: Cost = field(default_factory=Cost)
     tokens: int = 0  # size of the whole summary message, once measured
     cut: int = 0  # as for `Record`
-    segment: Mapping[str, Any] = field(default_factory=dict)  # the notes so far, as plain data
-    request: str = ""  # as for `Record`
+    notes: Mapping[str, Any] = field(default_factory=dict)  # the notes so far, as plain data
+    request_kind: str = ""  # as for `Record`
     seconds: float = field(default=0.0, compare=False)  # time that it took to write
 
     def to_json(self) -> dict[str, Any]:
@@ -92,18 +92,19 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class ClipMark:
-    """One truncated message."""
+class RecordedClip:
+    """What a record says of one clip."""
 
     key: str  # the original
     # hash of the clipped text, by which it is recognised when it comes back, even with other
-    # ids and marks; empty if no archive holds the original, as then no clip comes back
-    shown: str
+    # ids; empty if no archive holds the original, as then no clip comes back
+    text_hash: str
     limit: int  # as for `Clip`
-    where: str = ""  # where its original is, in the words of the clip; empty for the archive
+    # the words of the clip that say where its original is; empty for the archive
+    pointer: str = ""
 
 
-_LEFT_OUT = ("segment", "bill", "tokens_after")
+_LEFT_OUT = ("notes", "bill", "tokens_after")
 """Parts of a record that do not change its id."""
 
 
@@ -123,7 +124,7 @@ class Record:
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages truncated from now on.
         summary: body of the summary of all that the chain covers; empty for clips alone.
-        segment: the notes so far, as plain data; empty for clips alone.
+        notes: all notes so far, as plain data; empty for clips alone.
         cause: the trigger or other reason for it.
         tokens_before: size of the view before it.
         tokens_after: size of the view after it.
@@ -138,10 +139,10 @@ class Record:
             them that stay and that no earlier record names; empty if none stays.
         stayed: keys of what stayed behind the last that left, in order; by these a history is known
             whose client sends its beginning no more.
-        apart: keys of those that left which the client had put in the place of others, such as a
-            summary of its own, and which it replaces.
-        request: `"cached"` if the summary was asked for by an instruction after the agent's last
-            request, `"smallest"` by a request of its own; empty without one.
+        clients_own: keys of those that left which the client had put in the place of others, such
+            as a summary of its own, and which it replaces.
+        request_kind: `"cached"` if the summary was asked for by an instruction after the agent's
+            last request, `"smallest"` by a request of its own; empty without one.
         foreign: it covers a summary whose originals the archive does not hold, as of another
             library, or of a time without an archive.
         alternates: no model has answered two messages of the user in a row in this history, so that
@@ -157,9 +158,9 @@ class Record:
     id: str
     parent: str | None
     covers: tuple[str, ...]
-    clips: tuple[ClipMark, ...]
+    clips: tuple[RecordedClip, ...]
     summary: str
-    segment: Mapping[str, Any]
+    notes: Mapping[str, Any]
     cause: str
     tokens_before: int
     tokens_after: int
@@ -171,8 +172,8 @@ class Record:
     cut: int = 0
     order: tuple[str, ...] = ()
     stayed: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
-    request: str = ""
+    clients_own: tuple[str, ...] = ()
+    request_kind: str = ""
     foreign: bool = False
     alternates: bool = False
     joined: tuple[Mapping[str, Any], ...] = ()
@@ -185,17 +186,17 @@ class Record:
         return f"<Record {self.id}: {sizes}, {parts}{f', by {self.by}' if self.by else ''}>"
 
     @property
-    def mark(self) -> str:
+    def notes_number(self) -> str:
         """Six digits in the summary message that tell branches apart.
 
         They come from the covered keys, so they are known before the summary is.
         """
-        return mark_of(self.parent, self.covers, [clip.key for clip in self.clips])
+        return notes_number_of(self.parent, self.covers, [clip.key for clip in self.clips])
 
     @property
     def name(self) -> str:
-        """The mark and the summary, by which a returning history names the record."""
-        return f"{self.mark}\n{self.summary}"
+        """The number and the summary, by which a returning history names the record."""
+        return f"{self.notes_number}\n{self.summary}"
 
     @property
     def size_after(self) -> Size:
@@ -209,7 +210,7 @@ class Record:
         The notes are left out of it, as the summary stands for them; and the size after it, as the
         summary message that is measured bears the id.
         """
-        empty = {"segment": {}, "bill": {}, "tokens_after": 0}
+        empty = {"notes": {}, "bill": {}, "tokens_after": 0}
         bare = cls(id="", **{**parts, **{name: empty[name] for name in _LEFT_OUT}})
         text = json.dumps(bare.to_json(), sort_keys=True, ensure_ascii=True)
         return cls(id=_id_of(text), **parts)
@@ -233,8 +234,8 @@ class Record:
         return from_plain(cls, data)
 
 
-def mark_of(parent: str | None, covers: Sequence[str], clips: Sequence[str]) -> str:
-    """Make the mark of a record from the keys that it covers, and of what it truncates."""
+def notes_number_of(parent: str | None, covers: Sequence[str], clips: Sequence[str]) -> str:
+    """Make the number of a record's notes from the keys that it covers, and of what it clips."""
     parts = [parent, [*covers], [*clips]]
     return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
 

@@ -200,7 +200,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
 
     async def _readable(self, channel: Channel, record: Record) -> str:
         """Return the originals that a record covers or truncates, to be read; without secrets."""
-        keys = tuple(dict.fromkeys((*record.covers, *(mark.key for mark in record.clips))))
+        keys = tuple(dict.fromkeys((*record.covers, *(clip.key for clip in record.clips))))
         archive = channel.archive
         if archive is None:
             entries = read_messages(channel.messages)

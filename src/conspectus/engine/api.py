@@ -14,13 +14,13 @@ from conspectus._arguments import documented, takes
 from conspectus._langchain import hide_from_streams, is_message
 from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, run, run_in_worker
-from conspectus.core.plan import budget_of
+from conspectus.core.plan import window_or_trigger
 from conspectus.core.policy import plain_words
 from conspectus.engine.background import begin
 from conspectus.engine.cached_request import last_request_of
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext, ThreadId, scope_of
-from conspectus.engine.memory import Memory
+from conspectus.engine.memory import Memories
 from conspectus.engine.preparations import Closing, Preparation
 from conspectus.engine.reporting import unreadable
 from conspectus.engine.result import CompactionResult
@@ -70,9 +70,9 @@ class Compactor(Attributes, Closing):
 
     @takes(CompactorSettings)
     def __init__(self, settings: CompactorSettings) -> None:
-        self._build(settings, Memory())
+        self._build(settings, Memories())
 
-    def _build(self, settings: CompactorSettings, memory: Memory) -> None:
+    def _build(self, settings: CompactorSettings, memories: Memories) -> None:
         self._settings = settings  # as they were given: a copy reads them anew
         model = model_of(settings.model, settings.summarizer)
         window = profile_window(model) if settings.window is None else settings.window
@@ -93,14 +93,14 @@ class Compactor(Attributes, Closing):
         for caveat in policy.caveats(window):
             warnings.warn(caveat, UserWarning, stacklevel=CALLER)
         meter = meter_of(settings.token_counter, settings.tokenizer, model)
-        self._engine = replace(Engine.build(settings, policy, meter), memory=memory)
+        self._engine = replace(Engine.build(settings, policy, meter), memories=memories)
         self._last_request = last_request_of(self._engine, settings.summary_request, window)
         self.policy = self._engine.policy
         self.archive = self._engine.archive
         self._background = self._engine.background
         self._opened = self.archive if isinstance(settings.archive, (str, Path)) else None
         # With no window of its own, a history must fit the trigger that it is to stay below.
-        self._room = budget_of(self.policy, room)
+        self._room = window_or_trigger(self.policy, room)
         if self.archive is None:
             why = "no archive= was given: originals cannot be recalled after a compaction"
             log("no_archive", why, level=logging.INFO)
@@ -113,7 +113,7 @@ class Compactor(Attributes, Closing):
         shown_archive = without_password(str(archive)) if is_address else type(archive).__name__
         window = None if self._room is None else self._room.limit
         return (
-            f"Compactor(summarizer={' or '.join(self._engine.writers)!r}, "
+            f"Compactor(summarizer={' or '.join(self._engine.summarizers)!r}, "
             f"trigger={settings.trigger}, keep={self.policy.keep}, window={window}, "
             f"archive={shown_archive})"
         )
@@ -123,7 +123,7 @@ class Compactor(Attributes, Closing):
 
         So it goes on with the same histories; the one that opened the archive closes it.
         """
-        return self._of(replace(self._settings, archive=self.archive), self._engine.memory)
+        return self._of(replace(self._settings, archive=self.archive), self._engine.memories)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the settings: who reads them opens the archive again, by its address.
@@ -141,9 +141,9 @@ class Compactor(Attributes, Closing):
         return type(self)._of, (self._settings,)
 
     @classmethod
-    def _of(cls, settings: CompactorSettings, memory: Memory | None = None) -> Self:
+    def _of(cls, settings: CompactorSettings, memories: Memories | None = None) -> Self:
         compactor = cls.__new__(cls)
-        compactor._build(settings, Memory() if memory is None else memory)
+        compactor._build(settings, Memories() if memories is None else memories)
         return compactor
 
     def compact(
@@ -218,7 +218,7 @@ class Compactor(Attributes, Closing):
         hide_from_streams(summaries)
         if self._last_request is not None:
             request = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
-            engine.memory.of(scope).last_request = request
+            engine.memories.of(scope).last_request = request
         return result
 
     def prepare(

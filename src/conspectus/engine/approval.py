@@ -10,7 +10,7 @@ from conspectus.engine.hooks import Preview, PreviewRequest
 from conspectus.engine.leaving import Leaving, body_of
 from conspectus.engine.summary import WrittenDraft
 from conspectus.errors import SummaryError
-from conspectus.notes.segment import Segment
+from conspectus.notes.data import Notes
 from conspectus.observe import observing
 
 MOST_ASKED = 20  # Answers that do not fit, after which a preview is given up
@@ -36,12 +36,12 @@ async def approved(written: WrittenDraft, leaving: Leaving) -> Draft:
     draft = written.draft
     limit = leaving.sizes.hard_limit
     request = PreviewRequest(
-        summary=draft.text,
+        summary=draft.body,
         evict=len(leaving.keys),
         cause=leaving.plan.cause,
         limit=leaving.text_within(limit),
         by=draft.by,
-        kept=written.found,
+        found=written.found,
     )
     problem = ""
     with observing("step", name="preview", by=draft.by, outcome="refused") as observation:
@@ -49,15 +49,15 @@ async def approved(written: WrittenDraft, leaving: Leaving) -> Draft:
             answer = _answer(ask, replace(request, problem=problem))
             if answer is None:
                 break
-            if answer == draft.text:
+            if answer == draft.body:
                 observation.add(outcome="ok")
                 return draft
             edited = await _as_text_of_summary(leaving, answer)
             tokens = leaving.summary_size(edited)
             if edited and tokens <= limit:
                 observation.add(outcome="ok")
-                segment = Segment(text=edited, edited=True).to_json()
-                return replace(draft, text=edited, tokens=tokens, segment=segment)
+                notes = Notes(text=edited, edited=True).to_json()
+                return replace(draft, body=edited, tokens=tokens, notes=notes)
             problem = f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
             if not edited:
                 problem = "it is empty; refuse it to leave the history as it is"

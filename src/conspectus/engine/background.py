@@ -26,11 +26,11 @@ from conspectus._langchain import begun_beside, kept_config
 from conspectus.archive.guard import GATE, Stopped
 from conspectus.core.items import Compact, Keep, Size
 from conspectus.core.plan import may_leave, plan_draft
-from conspectus.core.records import Draft, mark_of
+from conspectus.core.records import Draft, notes_number_of
 from conspectus.engine.branches import load_view
 from conspectus.engine.draft_lock import draft_lock
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.leaving import size_of_summary, take_out
+from conspectus.engine.leaving import gather_leaving, size_of_summary
 from conspectus.engine.measuring import corrected, shared_out
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.planning import (
@@ -118,7 +118,7 @@ def _may_be_prepared(decision: Decision) -> bool:
     plan = decision.plan
     assert isinstance(plan, Compact)
     over = view.history.exceeds_window(view.size)
-    failed = view.history.session.failure(view.head_id, view.size.messages, over)
+    failed = view.history.memory.failure(view.head_id, view.size.messages, over)
     return bool(plan.summary_tokens) and failed is None and plan.stuck is None
 
 
@@ -149,7 +149,7 @@ async def _with_finished_draft(decision: Decision) -> Decision | None:
         return None
     if _draft_fits(draft, view):
         # What is still above the trigger then is for the next preparation.
-        size = size_of_summary(view, draft.text, (), 0, mark_of(view.head_id, (), ()))
+        size = size_of_summary(view, draft.body, (), 0, notes_number_of(view.head_id, (), ()))
         leaving = _places_read(view, draft)
         base = base_of(view)
         swap = plan_draft(view.items, view.history.window, plan, leaving, size, base)
@@ -305,7 +305,7 @@ async def _write_draft(
             return 0, "messages are only truncated"
         if await has_prepared_in_vain(view):
             return 0, IN_VAIN
-        leaving = await take_out(Decision(view, plan))
+        leaving = await gather_leaving(Decision(view, plan))
         await history.store.store_originals(leaving.originals)
         written = await find_or_write(leaving)
         # Summaries of other libraries were read as what was known before.

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.core.records import Chain
-from conspectus.engine.folding import bears_mark, fold
+from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.sliding import RECENT, contents_of, goes_on_from, up_to_last_answer
+from conspectus.engine.sliding import RECENT, goes_on_from, stems_of, up_to_last_answer
 from conspectus.engine.view import View, clipped_again, is_outdated_clip, view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
-from conspectus.messages.alternation import bears_joined_mark
+from conspectus.messages.alternation import is_labelled_joined
 from conspectus.messages.framing import summary_names
 from conspectus.observe import log
 
@@ -36,17 +36,17 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     in_force = await history.in_force()
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
         # Made when there was no archive: they stand like another library's summary.
-        return replace(view_of(history, entries, ()), pointer=in_force.pointer)
-    contents = contents_of(entries) if in_force.chain else []
+        return replace(view_of(history, entries, ()), stored_head=in_force.stored_head)
+    contents = stems_of(entries) if in_force.chain else []
     goes_on = history.goes_on or _goes_on(history, contents)
     view = await find_branch(history, entries, in_force.chain, goes_on=goes_on)
     # What comes behind the last answer may be asked in other words, or not at all.
-    history.session.recent_contents = contents[: up_to_last_answer(entries)][-RECENT:]
+    history.memory.recent_stems = contents[: up_to_last_answer(entries)][-RECENT:]
     view = await _with_newest_clips(view)
     if view.chain == in_force.chain or history.head is not None or history.draft_only:
-        return replace(view, pointer=in_force.pointer)
+        return replace(view, stored_head=in_force.stored_head)
     await follow(history, view.chain)
-    return replace(view, pointer=view.head_id or "")
+    return replace(view, stored_head=view.head_id or "")
 
 
 async def _with_newest_clips(view: View) -> View:
@@ -71,7 +71,7 @@ def _goes_on(history: HistoryContext, contents: Sequence[str]) -> bool:
 
     In a state that is kept, each history has its own record, and says so.
     """
-    return history.head is None and goes_on_from(history.session.recent_contents, contents)
+    return history.head is None and goes_on_from(history.memory.recent_stems, contents)
 
 
 async def follow(history: HistoryContext, chain: Chain) -> None:
@@ -82,7 +82,7 @@ async def follow(history: HistoryContext, chain: Chain) -> None:
     if not chain:
         log("another_history", ANOTHER_HISTORY, history.scope.thread)
     try:
-        await history.store.move_pointer(chain)
+        await history.store.set_head(chain)
     except ArchiveError as error:
         if history.engine.settings.on_failure == "raise":
             raise
@@ -141,7 +141,7 @@ def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> lis
         entry = entries[place]
         if not entry.text.startswith(SUMMARY_LINE):
             continue
-        is_marked = bears_mark(entry) or bears_joined_mark(entry.source)
+        is_marked = is_labelled_summary(entry) or is_labelled_joined(entry.source)
         stands_first = place == first and entry.role == "user"
         if is_marked or (stands_first and not marked_only):
             names.update(dict.fromkeys(summary_names(entry.text)))

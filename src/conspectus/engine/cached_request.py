@@ -60,7 +60,7 @@ def last_request_of(engine: Engine, setting: object, window: int | None) -> Last
     """
     if not engine.cached:
         return None
-    models = (getattr(writer, "model", None) for writer in engine.writers.values())
+    models = (getattr(writer, "model", None) for writer in engine.summarizers.values())
     model = setting if is_runnable(setting) else next(filter(is_runnable, models), None)
     if model is None:
         raise PolicyError(
@@ -75,7 +75,7 @@ def after_last_request(
 ) -> SummaryRequest:
     """Add the agent's last request to a summariser's, if the summary may use the cache."""
     meter = leaving.engine.meter
-    obstacle_of_summarizer = getattr(leaving.engine.writers[by], "obstacle", None)
+    obstacle_of_summarizer = getattr(leaving.engine.summarizers[by], "obstacle", None)
     if obstacle_of_summarizer is None:
         return request
     tokens = 0
@@ -102,7 +102,7 @@ def _obstacle(leaving: Leaving, last: LastRequest, by: str) -> str:
     """Return why a summary by `by` cannot follow the agent's last request, or an empty text."""
     notes = leaving.view.head.summary if leaving.view.head else ""
     edits = _editing_settings(last)
-    first_summarizer = next(iter(leaving.engine.writers))
+    first_summarizer = next(iter(leaving.engine.summarizers))
     obstacles = {
         "another model summarises": last.any_model and by != first_summarizer,
         "what is summarised is redacted, and the request is not": leaving.redaction is not None,

@@ -16,7 +16,7 @@ from conspectus.engine.approval import approved
 from conspectus.engine.branches import load_view
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copy_for_hook
-from conspectus.engine.leaving import Leaving, notify, take_out
+from conspectus.engine.leaving import Leaving, gather_leaving, notify
 from conspectus.engine.measuring import corrected
 from conspectus.engine.next_record import check_budget, measured
 from conspectus.engine.planning import CompactionRequest, Decide, Decision, decide
@@ -94,7 +94,7 @@ async def commit(leaving: Leaving, record: Record) -> None:
     with observing("step", name="commit", by=record.by):
         if engine.hooks and leaving.to_read:
             await call_hooks(engine.hooks, _event_of(leaving), engine.settings.summarizer_timeout)
-        await view.history.store.commit(view.chain, record, expected_head=view.pointer)
+        await view.history.store.commit(view.chain, record, expected_head=view.stored_head)
 
 
 def _event_of(leaving: Leaving) -> SummarizationEvent:
@@ -139,7 +139,7 @@ async def carry_out(decision: Decision, focus: str = "") -> CompactionResult:
     ) as observation:
         observation.hides_errors |= history.engine.redaction is not None
         try:
-            leaving = await take_out(decision, focus)
+            leaving = await gather_leaving(decision, focus)
             await _tell_start(leaving)
             committed = await put_in_force(leaving)
         except ConspectusError as error:
@@ -168,6 +168,6 @@ async def _settle(decision: Decision) -> None:
     if draft is not None:
         facts = {"waited": decision.waited, "messages": len(draft.read)}
         emit("preparation", history.scope, name="swapped_in", **facts)
-    if history.session.failed is not None:
+    if history.memory.failed is not None:
         await history.store.note_failure(SUMMARY_FAILED, None)
-    history.session.failed = None
+    history.memory.failed = None

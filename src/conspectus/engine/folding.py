@@ -6,11 +6,11 @@ message of a record. Records that do not fit the history are dropped, never trus
 Where the view has no two messages of the user in a row, the summary is one message with those that
 follow it. One that comes back is taken apart by its record before anything else is looked for.
 
-Users paste summaries and clips, and agents repeat them. A clip is known once: where it comes first,
-and not behind the summary that covers its original. A LangChain message bears our mark; a dict has
-none. Without marks one summary is known, in the user's role, before any answer of the agent; others
-are messages, so that a pasted one brings no abandoned branch back. Messages after a summary are
-counted on from the covered ones, so that repeated words are another message.
+Users paste summaries and clips, and agents repeat them. Of several equal clips the first stands for
+the original, unless a summary before it covers that. A LangChain message is labelled as a summary;
+a dict is not. Without labels one summary is known: the first in the user's role, before any answer
+of the agent. Others are messages, so that a pasted one brings no abandoned branch back. Messages
+after a summary are counted on from the covered ones, so that repeated words are another message.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from conspectus.core.records import Chain, ClipMark, Record
-from conspectus.engine.sliding import BegunLater, begun_later, content_of
+from conspectus.core.records import Chain, Record, RecordedClip
+from conspectus.engine.sliding import BegunLater, begun_later, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
-from conspectus.messages.alternation import JoinedSource, bears_joined_mark, taken_apart
+from conspectus.messages.alternation import JoinedSource, is_labelled_joined, taken_apart
 from conspectus.messages.framing import summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import name_entries, occurrences
@@ -34,7 +34,7 @@ class Remaining(NamedTuple):
 
     position: int
     key: str
-    clip: ClipMark | None  # how it is truncated
+    clip: RecordedClip | None  # how it is truncated
     came_clipped: bool  # it came back clipped, so its text is not the original's
 
 
@@ -47,7 +47,7 @@ class Folded(NamedTuple):
     dropped: int  # messages that were left out because the records cover them
     came_joined: tuple[JoinedSource, ...] = ()
     # keys of messages that the client has put in the place of others, such as its own summary
-    apart: frozenset[str] = frozenset()
+    clients_own: frozenset[str] = frozenset()
 
 
 class KnownClip(NamedTuple):
@@ -63,7 +63,7 @@ class _Matched(NamedTuple):
     chain: Chain
     entries: list[Message]
     keys: list[str]  # of the original that each message is, or stands for
-    apart: frozenset[str] = frozenset()
+    clients_own: frozenset[str] = frozenset()
 
 
 def fold(chain: Chain, entries: Sequence[Message], *, goes_on: bool = False) -> Folded:
@@ -89,7 +89,9 @@ def fold(chain: Chain, entries: Sequence[Message], *, goes_on: bool = False) -> 
     else:
         matched = _match_whole_history(chain, named, keys, goes_on)
     remaining, dropped = _left_in_view(matched, summaries, clips)
-    return Folded(matched.chain, matched.entries, remaining, dropped, came_joined, matched.apart)
+    return Folded(
+        matched.chain, matched.entries, remaining, dropped, came_joined, matched.clients_own
+    )
 
 
 def _left_in_view(
@@ -97,8 +99,10 @@ def _left_in_view(
 ) -> tuple[list[Remaining], int]:
     """Return the messages that stay in view, and how many the records cover."""
     covered = {key for record in matched.chain for key in record.covers}
-    marks = newest_marks(matched.chain)
-    shown = {KnownClip(mark.shown, mark.key) for record in matched.chain for mark in record.clips}
+    newest = newest_clips(matched.chain)
+    shown = {
+        KnownClip(clip.text_hash, clip.key) for record in matched.chain for clip in record.clips
+    }
     remaining: list[Remaining] = []
     dropped = 0
     for position, entry in enumerate(matched.entries):
@@ -109,13 +113,13 @@ def _left_in_view(
         if key in covered:  # none after a summary: it has another key there
             dropped += 1
         else:
-            remaining.append(Remaining(position, key, marks.get(key), came_clipped))
+            remaining.append(Remaining(position, key, newest.get(key), came_clipped))
     return remaining, dropped
 
 
-def newest_marks(chain: Chain) -> dict[str, ClipMark]:
+def newest_clips(chain: Chain) -> dict[str, RecordedClip]:
     """Return how each message is truncated now, by the key of its original."""
-    return {mark.key: mark for record in chain for mark in record.clips}
+    return {clip.key: clip for record in chain for clip in record.clips}
 
 
 def _take_joined_apart(
@@ -131,7 +135,7 @@ def _take_joined_apart(
     for entry in entries:
         parts = None
         begins_with_summary = entry.role == "user" and entry.text.startswith(SUMMARY_LINE)
-        if begins_with_summary and (may_be_joined or bears_joined_mark(entry.source)):
+        if begins_with_summary and (may_be_joined or is_labelled_joined(entry.source)):
             summaries = (record for record in reversed(chain) if record.summary)
             attempts = (taken_apart(entry.source, record) for record in summaries)
             parts = next(filter(None, attempts), None)
@@ -149,16 +153,16 @@ def _take_joined_apart(
 # Summaries and clips that come back
 
 
-def bears_mark(entry: Message) -> bool:
-    """Return whether a message is marked as a summary; dicts cannot be."""
+def is_labelled_summary(entry: Message) -> bool:
+    """Return whether a message is labelled as a summary; dicts cannot be."""
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
 def _known_summaries(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
     """Map messages that are summaries of the chain to the number of their record.
 
-    The text must be equal. If one of several bears our mark, the others are pasted messages.
-    Without marks it is the first one of the user before any answer of the agent.
+    The text must be equal. If one of several is labelled, the others are pasted messages.
+    Without labels it is the first one of the user before any answer of the agent.
     """
     equal: dict[int, int] = {}
     for position, entry in enumerate(entries):
@@ -166,9 +170,9 @@ def _known_summaries(entries: Sequence[Message], chain: Chain) -> dict[int, int]
             number = _record_with_text(chain, entry.text)
             if number is not None:
                 equal[position] = number
-    marked = {at: number for at, number in equal.items() if bears_mark(entries[at])}
-    if marked or not equal:
-        return marked
+    labelled = {at: number for at, number in equal.items() if is_labelled_summary(entries[at])}
+    if labelled or not equal:
+        return labelled
     first_answer = _first_answer(entries)
     of_user = (at for at in equal if entries[at].role == "user" and at < first_answer)
     place = next(of_user, None)
@@ -187,12 +191,14 @@ def _record_with_text(chain: Chain, text: str) -> int | None:
         record = chain[number]
         if not record.summary or record.summary not in text:
             continue  # the whole text is made only where it may be equal
-        if text == summary_text(record.summary, archived=record.archived, mark=record.mark):
+        if text == summary_text(
+            record.summary, archived=record.archived, number=record.notes_number
+        ):
             return number
     return None
 
 
-def clip_text(entry: Message) -> str:
+def clip_hash(entry: Message) -> str:
     """Hash a clip with its role and calls; return an empty text for other messages."""
     if POINTER not in entry.reading:
         return ""
@@ -217,7 +223,7 @@ def _known_clips(
     taken: set[str] = set()
     clips: dict[int, KnownClip] = {}
     for position, entry in enumerate(entries):
-        text_hash = clip_text(entry)
+        text_hash = clip_hash(entry)
         candidates = originals.get(text_hash, [])
         is_behind_summary = position > summary_at
         while candidates and _is_taken(candidates[0], taken, covered if is_behind_summary else ()):
@@ -234,12 +240,12 @@ def _originals_by_clip(chain: Chain) -> dict[str, list[str]]:
     """Return the keys of the originals that each text of a clip may stand for, oldest first."""
     originals: dict[str, list[str]] = {}
     for record in chain:
-        for mark in record.clips:
-            if not mark.shown:
+        for clip in record.clips:
+            if not clip.text_hash:
                 continue  # no archive holds its original, so no clip comes back
-            keys = originals.setdefault(mark.shown, [])
-            if mark.key not in keys:
-                keys.append(mark.key)
+            keys = originals.setdefault(clip.text_hash, [])
+            if clip.key not in keys:
+                keys.append(clip.key)
     return originals
 
 
@@ -269,7 +275,7 @@ def _named_behind(
         stems = {entry.stem for entry in entries}
         covered = _covered_below(chain, summaries)
         absent = (*covered, *(clip.original for clip in clips.values()))
-        alike = (key for key in absent if "-" in key and content_of(key) in stems)
+        alike = (key for key in absent if "-" in key and stem_of(key) in stems)
         name_entries(named, occurrences(alike), missing)
     return named
 
@@ -307,7 +313,7 @@ def _match_whole_history(
     are another message.
     """
     fitting = _fitting(chain, entries, keys)
-    contents = [content_of(key) for key in keys]
+    contents = [stem_of(key) for key in keys]
     for count in range(len(chain), len(fitting), -1):
         begun = begun_later(chain[:count], entries, contents, goes_on=goes_on)
         if begun is None:
@@ -342,7 +348,7 @@ def _fitting(chain: Chain, entries: Sequence[Message], keys: Sequence[str]) -> C
 
 def _clips_stand(record: Record, positions: Mapping[str, int]) -> bool:
     """Tell whether all that a record truncates is there."""
-    return all(mark.key in positions for mark in record.clips)
+    return all(clip.key in positions for clip in record.clips)
 
 
 def _stand_in_order(keys: Sequence[str], positions: Mapping[str, int]) -> bool:
@@ -355,6 +361,6 @@ def _stand_in_order(keys: Sequence[str], positions: Mapping[str, int]) -> bool:
 def _newest_of_user(entries: Sequence[Message]) -> int | None:
     """Return the place of the user's newest message, by the rule of `core.items.newest_user`."""
     in_role = [at for at, entry in enumerate(entries) if entry.role == "user"]
-    unmarked = [at for at in in_role if not bears_mark(entries[at])]
-    of_user = (at for at in reversed(unmarked) if not is_host_message(entries[at]))
-    return next(of_user, unmarked[-1] if unmarked else None)
+    unlabelled = [at for at in in_role if not is_labelled_summary(entries[at])]
+    of_user = (at for at in reversed(unlabelled) if not is_host_message(entries[at]))
+    return next(of_user, unlabelled[-1] if unlabelled else None)

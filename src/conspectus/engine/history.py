@@ -42,7 +42,7 @@ class InForce(NamedTuple):
     """The records in force."""
 
     chain: Chain  # the oldest first
-    pointer: str = ""  # id of the newest as the store names it; empty where a state names it
+    stored_head: str = ""  # id of the newest as the store names it; empty where a state names it
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class HistoryContext:
         return None if self.window is None else self.window.limit
 
     @property
-    def session(self) -> SessionMemory:
+    def memory(self) -> SessionMemory:
         """What this process remembers of it."""
-        return self.engine.memory.of(self.scope)
+        return self.engine.memories.of(self.scope)
 
     @property
     def store(self) -> HistoryStore:
@@ -96,8 +96,8 @@ class HistoryContext:
         state_names_head = self.head is not None
         archive = self.engine.archive
         if archive is None:
-            owner = id(self.engine.memory)
-            return UnarchivedHistory(self.session, owner, state_names_head, self.checkpointed)
+            owner = id(self.engine.memories)
+            return UnarchivedHistory(self.memory, owner, state_names_head, self.checkpointed)
         return ArchivedHistory(archive, self.scope, state_names_head, self.record_name)
 
     async def in_force(self) -> InForce:
@@ -105,7 +105,7 @@ class HistoryContext:
         if isinstance(self.head, tuple):
             return InForce(self.head)
         if self.head is None:
-            pointer = await self.store.pointer()
+            pointer = await self.store.head()
             return InForce(await self.store.chain_at(pointer) if pointer else (), pointer)
         is_archived = bool(self.head) and self.store.keeps_originals
         return InForce(await self.store.chain_at(self.head) if is_archived else ())

@@ -30,7 +30,7 @@ class PreviewRequest:
         limit: most tokens of the text.
         by: name of the summariser.
         problem: the reason why the last answer cannot be used; empty the first time.
-        kept: it was made and stored earlier, so it may have been read already.
+        found: it was made and stored earlier, so it may have been read already.
     """
 
     summary: str
@@ -39,7 +39,7 @@ class PreviewRequest:
     limit: int
     by: str
     problem: str = ""
-    kept: bool = False
+    found: bool = False
 
 
 Preview = Callable[[PreviewRequest], str | None]
@@ -110,6 +110,6 @@ def _call_on_loop(hook: BeforeSummarization, event: SummarizationEvent) -> Any:
 def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:
     answer = hook(event)
     if inspect.isawaitable(answer):
-        from conspectus.model.callables import apart
+        from conspectus.model.callables import on_own_loop
 
-        apart(lambda: answer)
+        on_own_loop(lambda: answer)

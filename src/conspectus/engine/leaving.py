@@ -13,15 +13,15 @@ from typing import Any
 from conspectus._turns import others_may_compute
 from conspectus.core.items import Compact
 from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
-from conspectus.core.records import Chain, mark_of
+from conspectus.core.records import Chain, notes_number_of
 from conspectus.engine.planning import Decision
 from conspectus.engine.settings import Engine
-from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying
+from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying, summary_to_come
 from conspectus.errors import RedactionError
-from conspectus.messages import SUMMARY_LINE, Message, summary_message, summary_text
+from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.framing import as_notes, summary_body
 from conspectus.messages.message import sendable
-from conspectus.notes.segment import Segment, with_texts
+from conspectus.notes.data import Notes, with_texts
 from conspectus.observe import log
 from conspectus.redaction import Redaction
 
@@ -29,8 +29,8 @@ ALWAYS_ALLOWED = 200
 """Tokens that a summary message may take, even where it stands for less."""
 
 
-DAMAGED_SEGMENT = (TypeError, ValueError, AttributeError, KeyError)
-"""What reading a segment raises that is damaged or of another version."""
+DAMAGED_NOTES = (TypeError, ValueError, AttributeError, KeyError)
+"""What reading notes raises that are damaged or of another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Leaving:
     remaining: tuple[ViewItem, ...]  # the view beside the summary
     kept: tuple[Message, ...]  # messages that stay in view
     kept_before_last_evicted: int  # how many of them came before the last one that leaves
-    notes: Segment  # so far
+    notes: Notes  # so far
     foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
     previous_summary: str  # the summary so far: ours, and those that ours replaces
     redacted: Mapping[str, int]  # secrets that were taken out of the originals, by kind
@@ -96,17 +96,19 @@ class Leaving:
         return self.view.history.engine
 
     @property
-    def mark(self) -> str:
-        """The mark of the record that is to be made."""
-        marks = (item.mark for item in self.clips.values())
-        return mark_of(self.view.head_id, self.keys, [mark.key for mark in marks if mark])
+    def notes_number(self) -> str:
+        """The number of the notes of the record that is to be made."""
+        clips = (item.clip for item in self.clips.values())
+        return notes_number_of(self.view.head_id, self.keys, [clip.key for clip in clips if clip])
 
     def summary_size(self, body: str) -> int:
         """Return the tokens of the message that shows a summary.
 
         By a caller's counter they are those that it adds to the view as it will be sent.
         """
-        return size_of_summary(self.view, body, self.remaining, self.sizes.beside, self.mark)
+        return size_of_summary(
+            self.view, body, self.remaining, self.sizes.beside, self.notes_number
+        )
 
     def text_within(self, tokens: int) -> int:
         """Return the tokens of text that a summary message of this size holds."""
@@ -130,7 +132,7 @@ class Leaving:
         return clean
 
 
-async def take_out(decision: Decision, focus: str = "") -> Leaving:
+async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     """Gather all that a decision takes out of a view, and what stays beside it.
 
     Raises:
@@ -213,18 +215,18 @@ def _foreign_summaries(items: Sequence[ViewItem]) -> tuple[str, ...]:
     return tuple(summary_body(entry.text) for entry in entries if entry)
 
 
-def _notes_of(chain: Chain) -> Segment:
+def _notes_of(chain: Chain) -> Notes:
     """Read the notes of the newest record that has some, or its summary if they are damaged."""
-    record = next((record for record in reversed(chain) if record.segment or record.by), None)
+    record = next((record for record in reversed(chain) if record.notes or record.by), None)
     if record is None:
-        return Segment()
+        return Notes()
     try:
-        if record.segment:
-            return Segment.from_json(record.segment)
-    except DAMAGED_SEGMENT as error:
+        if record.notes:
+            return Notes.from_json(record.notes)
+    except DAMAGED_NOTES as error:
         damaged = "The notes of record %s are damaged, and its summary is used as it is: %s"
         log("notes_damaged", damaged, record.id, error)
-    return Segment(text=record.summary, edited=True)
+    return Notes(text=record.summary, edited=True)
 
 
 # Without secrets
@@ -239,7 +241,7 @@ class _Texts:
     kept: tuple[Message, ...]
     focus: str
     foreign_summaries: tuple[str, ...]
-    notes: Segment
+    notes: Notes
     counts: Mapping[str, int]  # secrets that were taken out of the originals, by kind
 
 
@@ -250,7 +252,7 @@ async def _redacted_texts(
     kept: Sequence[Message],
     focus: str,
     foreign_summaries: tuple[str, ...],
-    notes: Segment,
+    notes: Notes,
 ) -> _Texts:
     """Take the secrets out of all that is stored, read or logged from here on."""
     if redaction is None:
@@ -277,7 +279,7 @@ async def _redacted_texts(
         kept=tuple(redacted_messages[len(originals) :]),
         focus=clean_focus,
         foreign_summaries=clean_summaries,
-        notes=notes if clean_notes == plain_notes else Segment.from_json(clean_notes),
+        notes=notes if clean_notes == plain_notes else Notes.from_json(clean_notes),
         counts=dict(sum(done.counts[: len(originals)], Counter[str]())),
     )
 
@@ -287,12 +289,12 @@ async def _redacted_texts(
 
 @lru_cache(maxsize=4)
 def body_of(text: str) -> str:
-    """Frame the text of a summary as data, without the line that marks it."""
+    """Frame the text of a summary as data, without the line that every summary begins with."""
     return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
 
 
 def size_of_summary(
-    view: View, body: str, remaining: Sequence[ViewItem], beside: int, mark: str
+    view: View, body: str, remaining: Sequence[ViewItem], beside: int, number: str
 ) -> int:
     """Return the tokens of the message that shows a summary beside these messages.
 
@@ -301,11 +303,10 @@ def size_of_summary(
     history = view.history
     engine = history.engine
     if engine.meter.counts_lists:
-        return (engine.counted(sent_with(view, remaining, body, mark)) or 0) - beside
+        return (engine.counted(sent_with(view, remaining, body, number)) or 0) - beside
     if engine.summary_size is not None:
         return engine.summary_size(body)
-    text = summary_text(body, archived=history.store.keeps_originals)
-    return engine.meter.message(summary_message(text, "", like=view.like))
+    return engine.meter.message(summary_to_come(view, body))
 
 
 def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> SummarySizes:

@@ -66,6 +66,6 @@ def shared_out(view: View) -> View:
     if not sum(sizes) / MOST_SCALE <= total <= sum(sizes) * MOST_SCALE:
         meter = meter.estimating()
         sizes = [meter.message(item.source) for item in view.items]
-        engine = replace(engine, where=None)
+        engine = replace(engine, clip_pointer=None)
     engine = engine.measuring_by(meter.scaled(total / sum(sizes)))
     return view.shared_out(replace(history, engine=engine), sizes, total)

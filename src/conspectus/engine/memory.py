@@ -65,7 +65,7 @@ class QuietHistory:
 
     sent: list[Source]  # the caller's messages
     contents: list[Any]  # copies of what they held, by which a change in place is noticed
-    pointer: str  # id of the record that the store named as in force; empty for none
+    stored_head: str  # id of the record that the store named as in force; empty for none
     head: Record | None
     result: CompactionResult
     sizes: list[int]  # tokens of the messages in view, without a correction
@@ -92,7 +92,7 @@ class SessionMemory:
     failed: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered_requests: int = 0  # how many of its requests were answered
-    recent_contents: Sequence[str] = ()  # the contents of the history that was read last
+    recent_stems: Sequence[str] = ()  # the contents of the history that was read last
     reported_settings: set[object] = field(default_factory=set)  # logged as too tight
 
     def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
@@ -111,7 +111,7 @@ class SessionMemory:
         return None if over and not failed.over else failed
 
 
-class Memory:
+class Memories:
     """The bounded memory of a process."""
 
     def __init__(self) -> None:

@@ -79,22 +79,22 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
     return Record.make(
         parent=view.head_id,
         covers=leaving.keys,
-        clips=tuple(item.mark for item in leaving.clips.values() if item.mark),
-        summary=draft.text,
-        segment=draft.segment,
+        clips=tuple(item.clip for item in leaving.clips.values() if item.clip),
+        summary=draft.body,
+        notes=draft.notes,
         cause=leaving.plan.cause,
         tokens_before=leaving.plan.tokens,
         tokens_after=0,
-        messages_after=len(leaving.remaining) + bool(draft.text),
+        messages_after=len(leaving.remaining) + bool(draft.body),
         archived=view.history.store.keeps_originals,
         by=draft.by,
         cost=draft.cost,
         cut=draft.cut,
-        request=draft.request,
+        request=draft.request_kind,
         redacted=dict(leaving.redacted),
         order=_order(leaving),
         stayed=_stayed(leaving),
-        apart=tuple(key for key in leaving.keys if key in view.apart),
+        clients_own=tuple(key for key in leaving.keys if key in view.clients_own),
         foreign=bool(leaving.foreign_summaries),
         alternates=view.alternates,
         joined=_joined(leaving),
@@ -137,7 +137,7 @@ def _stayed(leaving: Leaving) -> tuple[str, ...]:
     view = leaving.view
     behind = view.items[_last_evicted(leaving) + 1 :]
     messages = (item for item in behind if not item.summary and item.role != "system")
-    return tuple(item.key for item in messages if item.key not in view.apart)[:RECENT]
+    return tuple(item.key for item in messages if item.key not in view.clients_own)[:RECENT]
 
 
 def _last_evicted(leaving: Leaving) -> int:

@@ -115,7 +115,7 @@ def plan_for(view: View, tighter: int = 0, *, force: bool = False, ahead: bool =
         reached: Size | None = None
     else:
         over = history.exceeds_window(size)
-        failed = history.session.failure(view.head_id, size.messages, over)
+        failed = history.memory.failure(view.head_id, size.messages, over)
         trigger_size = history.trigger_size
         reached = failed.last if failed is not None else _reached(view)
     decided = plan(
@@ -129,10 +129,10 @@ def plan_for(view: View, tighter: int = 0, *, force: bool = False, ahead: bool =
         cut=_first_kept(view),
         base=base_of(view),
         force=force,
-        clip=engine.where is not None,
+        clip=engine.clip_pointer is not None,
         clip_users=history.store.keeps_originals,
         floor=engine.frame + _least_text(engine),
-        never_larger=[*engine.writers] == [EMBEDDED],
+        never_larger=[*engine.summarizers] == [EMBEDDED],
         coming=1 - PREPARE_FROM if ahead else 0,
     )
     if failed is None or not isinstance(decided, Keep) or decided.due:
@@ -341,7 +341,7 @@ async def has_recalled_failure(view: View, decided: Plan) -> bool:
     """
     if not (isinstance(decided, Compact) and decided.summary_tokens):
         return False
-    session = view.history.session
+    session = view.history.memory
     noted = await view.history.store.noted_failure(SUMMARY_FAILED)
     remembered = session.failed
     if noted is None or noted == remembered or noted.head != view.head_id:

@@ -42,36 +42,36 @@ async def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) ->
         return
     # A summary that the user sends last is one once another message follows.
     users = [item for item in view.items if item.entry is not None and item.role == "user"]
-    contents = [entry.memo["copy"] for entry in view.read]
+    contents = [entry.memo["copy"] for entry in view.entries]
     if None in contents or (users and is_summary_message(users[-1].source)):
         return
     estimated = view.uncorrected or view
     quiet = QuietHistory(
-        sent=[entry.source for entry in view.read],
+        sent=[entry.source for entry in view.entries],
         contents=contents,
-        pointer=view.pointer,
+        stored_head=view.stored_head,
         head=view.head,
         # A caller may go on with its own list.
         result=replace(result, messages=list(result.messages)),
         sizes=[item.tokens for item in estimated.items],
         reports=None if view.foreign else estimated.reports,
-        characters=sum(entry.memo["size"] for entry in view.read),
+        characters=sum(entry.memo["size"] for entry in view.entries),
         joins=view.joins,
-        last_role=view.read[-1].role if view.read else None,
+        last_role=view.entries[-1].role if view.entries else None,
         counted=view.size.tokens if history.engine.meter.counts_lists else None,
     )
-    history.engine.memory.quiet_histories.put(history.scope, quiet)
+    history.engine.memories.quiet_histories.put(history.scope, quiet)
 
 
 async def reuse_result(
     history: HistoryContext, messages: Sequence[Source]
 ) -> CompactionResult | None:
     """Return the result where nothing is due and the history begins with what was read before."""
-    memory = history.engine.memory
+    memory = history.engine.memories
     before = memory.quiet_histories.get(history.scope)
-    if before is None or history.session.failed is not None or not _goes_by_sizes(history):
+    if before is None or history.memory.failed is not None or not _goes_by_sizes(history):
         return None
-    if await history.store.pointer() != before.pointer:
+    if await history.store.head() != before.stored_head:
         return None
     try:
         quiet = _gone_on(before, messages, history)

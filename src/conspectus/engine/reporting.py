@@ -59,7 +59,7 @@ def result_of(
         clipped=sum(item.clipped for item in view.items),
         dropped=view.dropped,
         alternates=view.alternates,
-        head=view.pointer,
+        head=view.stored_head,
         **more,
     )
 
@@ -167,14 +167,14 @@ async def _remember_failure(view: View, error: ConspectusError) -> None:
     size = view.size
     over = history.exceeds_window(size)
     trigger_size = history.trigger_size or size
-    before = history.session.failure(view.head_id, size.messages, over)
+    before = history.memory.failure(view.head_id, size.messages, over)
     times = 1
     # Without a window, and for a person who has refused, each tenth counts alike.
     counts_failures = history.window is not None and not isinstance(error, SummaryRefused)
     if before is not None and counts_failures:
         times = before.times + has_grown(trigger_size, before.trigger_size)
     failure = FailedSummary(view.head_id, trigger_size, size, over, times)
-    history.session.failed = failure
+    history.memory.failed = failure
     await history.store.note_failure(SUMMARY_FAILED, failure)
 
 
@@ -250,7 +250,7 @@ def _reason_of(plan: Compact, record: Record, after: View) -> str:
 def _log_too_tight(history: HistoryContext, plan: Compact) -> None:
     """Log once which setting leaves too little room after a compaction."""
     policy = history.engine.policy
-    reported = history.session.reported_settings
+    reported = history.memory.reported_settings
     setting = (policy.keep, policy.trigger, history.limit)
     if plan.tight and setting not in reported:
         reported.add(setting)

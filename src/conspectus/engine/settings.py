@@ -40,7 +40,7 @@ from conspectus.core.policy import (
     whole,
 )
 from conspectus.engine.hooks import BeforeSummarization, Preview
-from conspectus.engine.memory import Memory
+from conspectus.engine.memory import Memories
 from conspectus.engine.preparations import Preparations
 from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import summary_message, summary_text
@@ -127,10 +127,10 @@ OnEvent = Annotated[
     Check(_is_plain, "a callable that takes a name and its data, and is not async"),
 ]
 AnyListeners = Listener | Sequence[Listener] | None
-RequestForm = Literal["smallest", "cached"]
-AnyRequestForm: TypeAlias = Union[RequestForm, "Runnable[Any, Any]"]
+RequestKind = Literal["smallest", "cached"]
+AnyRequestKind: TypeAlias = Union[RequestKind, "Runnable[Any, Any]"]
 RequestSetting = Annotated[
-    AnyRequestForm,
+    AnyRequestKind,
     Check(
         lambda value: value in ("smallest", "cached") or is_runnable(value),
         '"smallest", "cached", or the Runnable that the loop calls',
@@ -410,8 +410,8 @@ class Engine:
     meter: TokenMeter
     frame: int  # tokens of a summary message without text
     archive: Archive | None
-    memory: Memory = field(default_factory=Memory)
-    writers: Mapping[str, Summarizer]  # summarisers to try in turn, by name
+    memories: Memories = field(default_factory=Memories)
+    summarizers: Mapping[str, Summarizer]  # to try in turn, by name
     pin: Callable[[Any], bool] | None = None
     on_event: EventHandler | None = None
     preview: Preview | None = None
@@ -433,7 +433,7 @@ class Engine:
     tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
     # says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
     # originals, so that nothing is clipped
-    where: str | None = None
+    clip_pointer: str | None = None
     background: Preparations | None = None
     # whether messages of the user in a row are joined in views; None if the history decides
     alternate: bool | None = None
@@ -447,7 +447,7 @@ class Engine:
             ArchiveError: the archive cannot be opened.
         """
         frame = frame_of(meter)
-        writers = _writers_of(settings)
+        summarizers = _summarizers_of(settings)
         hooks = settings.before_summarization or ()
         redaction = Redaction.of(settings.redact, settings.summarizer_timeout)
         listeners = listeners_of(settings.telemetry)
@@ -457,14 +457,14 @@ class Engine:
             policy=replace(policy, summary_frame=frame + SLACK),
             meter=meter,
             frame=frame,
-            writers=writers,
+            summarizers=summarizers,
             pin=predicate(settings.pin),
             on_event=settings.on_event,
             listeners=listeners,
             hooks=(hooks,) if callable(hooks) else tuple(hooks),
             redaction=redaction,
             archive=archive,
-            where=None if archive is None else ARCHIVED,
+            clip_pointer=None if archive is None else ARCHIVED,
             tools=ToolTable(settings.tool_table),
             background=Preparations() if settings.background else None,
             alternate=alternates(settings.alternate_roles, meter.model),
@@ -475,7 +475,7 @@ class Engine:
         settings = self.settings
         request = "cached" if self.cached else "smallest"
         parts = (
-            *self.writers.values(),
+            *self.summarizers.values(),
             focus,
             settings.notes,
             self.tools,
@@ -523,12 +523,11 @@ class Engine:
 def frame_of(meter: TokenMeter) -> int:
     """Return the tokens of a summary message without text."""
     # A foreign counter may count parts of a message that a dict has no place for.
-    form = None if meter.exact else dict
-    empty = summary_message(summary_text("", archived=True), "0" * 16, like=form)
+    empty = summary_message(summary_text("", archived=True), "0" * 16, as_dict=not meter.exact)
     return meter.message(empty)
 
 
-def _writers_of(settings: Settings) -> dict[str, Summarizer]:
+def _summarizers_of(settings: Settings) -> dict[str, Summarizer]:
     """Return the summarisers to try in turn, each by a name of its own.
 
     Only the embedded summariser is named `embedded`.

@@ -39,19 +39,19 @@ class _Known(NamedTuple):
     """The messages that a chain of records knows, in the order of the conversation."""
 
     keys: tuple[str, ...]
-    contents: list[str]  # what `content_of` gives for each key
+    contents: list[str]  # what `stem_of` gives for each key
     evicted: int  # how many of them have left the view; those behind them have stayed
     covered: frozenset[str]  # keys of all that has left, whoever had put it there
 
 
-def content_of(key: str) -> str:
+def stem_of(key: str) -> str:
     """Return the part of a message's key that is the same wherever it stands."""
     return key.partition("-")[0]
 
 
-def contents_of(entries: Sequence[Message]) -> list[str]:
-    """Return `content_of` for each message that is no system message."""
-    return [content_of(entry.key) for entry in entries if entry.role != "system"]
+def stems_of(entries: Sequence[Message]) -> list[str]:
+    """Return `stem_of` for each message that is no system message."""
+    return [stem_of(entry.key) for entry in entries if entry.role != "system"]
 
 
 def up_to_last_answer(entries: Sequence[Message]) -> int:
@@ -68,7 +68,7 @@ def begun_later(
     Args:
         chain: records, the oldest first.
         entries: the history.
-        contents: what `content_of` gives for the key of each message.
+        contents: what `stem_of` gives for the key of each message.
         goes_on: the history is known to go on from the chain, even if the client has dropped all
             that was in view at its last record.
 
@@ -95,14 +95,14 @@ def begun_later(
 
 def _known_to(chain: Chain) -> _Known:
     """Return the messages that a chain knows, but those that a client had put there itself."""
-    apart = {key for record in chain for key in record.apart}
+    clients_own = {key for record in chain for key in record.clients_own}
     placed = dict.fromkeys(key for record in chain for key in record.order or record.covers)
-    evicted = tuple(key for key in placed if key not in apart)
+    evicted = tuple(key for key in placed if key not in clients_own)
     seen = set(evicted)
     stayed = (key for key in chain[-1].stayed if key not in seen)
     keys = (*evicted, *stayed)
     covered = frozenset(key for record in chain for key in record.covers)
-    return _Known(keys, [content_of(key) for key in keys], len(evicted), covered)
+    return _Known(keys, [stem_of(key) for key in keys], len(evicted), covered)
 
 
 def _joint_with(known: _Known, texts: Sequence[str]) -> tuple[int, int] | None:
@@ -121,7 +121,7 @@ def _without_joint(
     """
     contents = known.contents
     count = Counter(contents)
-    covered = (content_of(key) for key in known.covered)
+    covered = (stem_of(key) for key in known.covered)
     said_once = {content for content in covered if count[content] == 1}
     kept = min(MOST_KEPT, run_of(contents, 0, texts, 0))
     if not said_once.isdisjoint(texts[max(kept, MOST_OWN) :]):

@@ -34,7 +34,7 @@ class HistoryStore(Protocol):
     def identity(self) -> int:
         """A number that is the same for all stores of one archive, or of one memory."""
 
-    async def pointer(self) -> str:
+    async def head(self) -> str:
         """Return the id of the record in force for callers without a state; empty for none."""
 
     async def chain_at(self, head: str) -> Chain:
@@ -49,7 +49,7 @@ class HistoryStore(Protocol):
     async def with_notes(self, chain: Chain) -> Chain:
         """Return a chain whose newest record has its notes."""
 
-    async def move_pointer(self, chain: Chain) -> None:
+    async def set_head(self, chain: Chain) -> None:
         """Name another chain as the one in force."""
 
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
@@ -98,8 +98,8 @@ class ArchivedHistory:
     def identity(self) -> int:
         return id(self.archive)
 
-    async def pointer(self) -> str:
-        head: str | None = await self.archive.call_either_way(self.archive.pointer, self.scope)
+    async def head(self) -> str:
+        head: str | None = await self.archive.call_either_way(self.archive.head, self.scope)
         return head or ""
 
     async def chain_at(self, head: str) -> Chain:
@@ -118,7 +118,7 @@ class ArchivedHistory:
         an earlier one.
         """
         noted = next((record for record in reversed(chain) if record.by), None)
-        if noted is None or noted.segment:
+        if noted is None or noted.notes:
             return chain
         whole = await self.chain_at(chain[-1].id)
         # An earlier one may still have the summary that stands in the history.
@@ -126,9 +126,9 @@ class ArchivedHistory:
         merged = tuple(read if read.summary else known for read, known in pairs)
         return merged or chain
 
-    async def move_pointer(self, chain: Chain) -> None:
+    async def set_head(self, chain: Chain) -> None:
         head = chain[-1].id if chain else None
-        await self.archive.call_either_way(self.archive.move_pointer, self.scope, head)
+        await self.archive.call_either_way(self.archive.set_head, self.scope, head)
 
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
         archive = self.archive
@@ -141,7 +141,7 @@ class ArchivedHistory:
         await archive.call_either_way(archive.commit, self.scope, record, confirm_head=False)
         if self.record_name is not None:
             note = {self.record_name(record): {"id": record.id}}
-            await archive.call_either_way(archive.note, self.scope, "record", note)
+            await archive.call_either_way(archive.write_remarks, self.scope, "record", note)
 
     async def find_draft(self, name: str) -> Draft | None:
         return await self.archive.call_either_way(self.archive.find_draft, self.scope, name)
@@ -181,7 +181,7 @@ class ArchivedHistory:
     async def noted_failure(self, name: str) -> FailedSummary | None:
         try:
             notes = await self.archive.call_either_way(
-                self.archive.notes, self.scope, FAILED_NOTE, [name]
+                self.archive.read_remarks, self.scope, FAILED_NOTE, [name]
             )
         except ArchiveError:
             return None  # whoever needs the archive says so
@@ -191,7 +191,7 @@ class ArchivedHistory:
         note = {} if failed is None else failed.to_json()
         try:
             await self.archive.call_either_way(
-                self.archive.note, self.scope, FAILED_NOTE, {name: note}
+                self.archive.write_remarks, self.scope, FAILED_NOTE, {name: note}
             )
         except ArchiveError as error:
             log("failure_not_noted", "other processes do not know of this failure: %s", error)
@@ -212,7 +212,7 @@ class UnarchivedHistory:
     def identity(self) -> int:
         return self.owner
 
-    async def pointer(self) -> str:
+    async def head(self) -> str:
         chain = self.memory.chain
         return chain[-1].id if chain else ""
 
@@ -231,7 +231,7 @@ class UnarchivedHistory:
     async def with_notes(self, chain: Chain) -> Chain:
         return chain
 
-    async def move_pointer(self, chain: Chain) -> None:
+    async def set_head(self, chain: Chain) -> None:
         self.memory.chain = chain
 
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:

@@ -18,7 +18,7 @@ from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
 from conspectus.engine.draft_lock import draft_lock
-from conspectus.engine.leaving import DAMAGED_SEGMENT, Leaving, body_of, notify
+from conspectus.engine.leaving import DAMAGED_NOTES, Leaving, body_of, notify
 from conspectus.engine.summary_notes import (
     in_less_room,
     in_notes,
@@ -105,7 +105,7 @@ async def find_or_write(leaving: Leaving) -> WrittenDraft:
     if not leaving.plan.summary_tokens:
         return WrittenDraft(Draft(leaving.previous_summary, by="", read=()))
     nobody_else_needs_it = engine.preview is None and prepared is None and not history.draft_only
-    if nobody_else_needs_it and [*engine.writers] == [EMBEDDED]:
+    if nobody_else_needs_it and [*engine.summarizers] == [EMBEDDED]:
         return await _write(leaving)  # it is as cheap to write as to look for
     name = _name_of(leaving)
     async with draft_lock(history, name):
@@ -153,12 +153,12 @@ def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
     """Return a finished draft as it can be used now, in less room if need be; None if it cannot."""
     limit = leaving.sizes.hard_limit
     try:
-        if draft.segment and leaving.summary_size(body_of(draft.text)) > limit:
+        if draft.notes and leaving.summary_size(body_of(draft.body)) > limit:
             draft = in_less_room(leaving, draft, limit)
         return checked(leaving, draft)
     except SummaryRejected:
         return None
-    except DAMAGED_SEGMENT as error:
+    except DAMAGED_NOTES as error:
         log("notes_damaged", "the notes of a stored draft are damaged; it is not used: %s", error)
         return None
 
@@ -171,7 +171,7 @@ def checked(leaving: Leaving, draft: Draft) -> Draft:
     """
     sizes = leaving.sizes
     with observing("step", name="check", by=draft.by) as observation:
-        text = body_of(draft.text)
+        text = body_of(draft.body)
         tokens = leaving.summary_size(text)
         replaced = sizes.replaced_by(draft.by)
         reasons = rejection_reasons(draft, leaving.to_read, tokens, replaced, sizes.hard_limit)
@@ -179,7 +179,7 @@ def checked(leaving: Leaving, draft: Draft) -> Draft:
         observation.add(problems=len(reasons), tokens_after=tokens, outcome=outcome)
     if reasons:
         raise rejection(draft, reasons)
-    return replace(draft, text=text, tokens=tokens)
+    return replace(draft, body=text, tokens=tokens)
 
 
 # Summarisers, asked in turn
@@ -192,7 +192,7 @@ async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenD
     """
     attempts = attempts or Attempts()
     engine = leaving.engine
-    session = leaving.view.history.session
+    session = leaving.view.history.memory
     error = SummaryError("no summariser was given")
     try:
         for by in _summarizers_in_turn(leaving):
@@ -243,7 +243,7 @@ def _summarizers_in_turn(leaving: Leaving) -> list[str]:
     engine = leaving.engine
     if window_alone_asks(leaving):
         return [EMBEDDED]
-    names = [*engine.writers]
+    names = [*engine.summarizers]
     is_last_resort = engine.settings.on_failure == "degrade" and EMBEDDED not in names
     if is_last_resort and _must_become_smaller(leaving):
         names.append(EMBEDDED)
@@ -319,7 +319,7 @@ async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Dra
     if request is None:
         return notes_by_rules(leaving)
     engine = leaving.engine
-    summarizer = engine.writers[by]
+    summarizer = engine.summarizers[by]
     steps = getattr(summarizer, "summarize_flow", None)
     try:
         if steps is not None:  # it sets a time for each of its calls, and reports them
@@ -333,7 +333,7 @@ async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Dra
     cost = _named_cost(by, answer.cost)
     with errors_carry(Attempts(cost)):  # the call is paid for, whatever is left of its answer
         text = await leaving.clean(answer.text)
-    draft = Draft(text, by, answer.read, cost, request=answer.request, cut=answer.cut)
+    draft = Draft(text, by, answer.read, cost, request_kind=answer.request_kind, cut=answer.cut)
     return in_notes(leaving, draft, request)
 
 

@@ -16,9 +16,9 @@ from conspectus.messages.requests import is_users
 from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import SummaryRequest
 from conspectus.model.lengths import repeats_itself, shortened
-from conspectus.notes.reading import read_segment
-from conspectus.notes.rendering import Notes
-from conspectus.notes.segment import Answer, Segment
+from conspectus.notes.data import Answer, Notes
+from conspectus.notes.extraction import extract_notes
+from conspectus.notes.rendering import NotesRenderer
 from conspectus.notes.text import cut, one_line, section
 
 LARGEST_ANSWER = 4_096  # Tokens that a model is asked for at most
@@ -60,21 +60,21 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     limit = leaving.text_within(sizes.target)
     request = SummaryRequest(
         entries=entries,
-        notes=leaving.previous_summary,
+        summary_so_far=leaving.previous_summary,
         limit=limit,
         count=count,
         form="whole",
         focus=leaving.focus,
         kept=leaving.kept,
-        ahead=leaving.kept_before_last_evicted,
-        fine=leaving.text_within(sizes.soft_limit),
+        kept_before_last_evicted=leaving.kept_before_last_evicted,
+        accepted_up_to=leaving.text_within(sizes.soft_limit),
         archived=leaving.view.history.store.keeps_originals,
         tokens=sum(map(engine.meter.entry, entries)),
     )
-    answer_limit = getattr(engine.writers[by], "answer_limit", None)
+    answer_limit = getattr(engine.summarizers[by], "answer_limit", None)
     if engine.settings.notes:
         shown_foreign = foreign if foreign_fits else ""
-        if getattr(engine.writers[by], "form", "whole") == "whole":
+        if getattr(engine.summarizers[by], "form", "whole") == "whole":
             request = _asking_for_text(leaving, request, shown_foreign)
         else:
             request = _asking_for_findings(leaving, request, shown_foreign)
@@ -83,18 +83,18 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
 
 def _asking_for_text(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
     """Ask for a text that takes the place of the last one, which it is shown."""
-    last_text = "\n".join(filter(None, (Notes([leaving.notes]).summary, foreign)))
+    last_text = "\n".join(filter(None, (NotesRenderer([leaving.notes]).summary, foreign)))
     # One that is too long for the request is read with the messages.
     is_shown = request.count(last_text) <= max(request.limit, CONTEXT)
     asked = _within_asked_share(request.limit)
-    return replace(request, limit=asked, notes=last_text if is_shown else "")
+    return replace(request, limit=asked, summary_so_far=last_text if is_shown else "")
 
 
 def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
     """Ask for lines beside those that the notes have; for all of them anew if they are many."""
     count = request.count
-    notes = Notes([leaving.notes])
-    findings_size = sum(count(line.text) for line in notes.findings)
+    earlier = NotesRenderer([leaving.notes])
+    findings_size = sum(count(line.text) for line in earlier.findings)
     rewrites_findings = findings_size > request.limit * OUTGROWN_SHARE
     asked = _within_asked_share(request.limit)
     if not rewrites_findings:
@@ -102,16 +102,16 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
         asked = min(asked, least)
 
     def context_of(tokens: int) -> str:
-        text = notes.render(tokens + 2 * findings_size, count, archived=True, calls=False)
+        text = earlier.render(tokens + 2 * findings_size, count, archived=True, calls=False)
         return "\n".join(filter(None, (text, *_request_in_view(leaving), foreign)))
 
     return replace(
         request,
         limit=asked,
-        notes=context_of(CONTEXT),
-        brief=context_of(BRIEF_CONTEXT),
+        summary_so_far=context_of(CONTEXT),
+        brief_summary=context_of(BRIEF_CONTEXT),
         form="findings",
-        anew=rewrites_findings,
+        rewrites_findings=rewrites_findings,
     )
 
 
@@ -147,7 +147,7 @@ def rejection_reasons(
     All of `entries` must have been read. `tokens` is the size of its message, `replaced` the most
     by what it replaces, and `limit` the most by the room for it.
     """
-    if not draft.text.strip():
+    if not draft.body.strip():
         return ["it is empty"]
     reasons: list[str] = []
     unread = {entry.key for entry in entries} - set(draft.read)
@@ -169,17 +169,17 @@ def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     """
     engine = leaving.engine
     sizes = leaving.sizes
-    least = getattr(engine.writers[draft.by], "min_tokens", None)
-    reason = wrong_with(draft.text, request, min_tokens=least, cut=bool(draft.cut))
+    least = getattr(engine.summarizers[draft.by], "min_tokens", None)
+    reason = wrong_with(draft.body, request, min_tokens=least, cut=bool(draft.cut))
     if reason:
         raise rejection(draft, (reason,))
     draft = _cut_to_fit(leaving, draft)
-    text = body_of(draft.text)
+    text = body_of(draft.body)
     if not leaving.view.history.store.keeps_originals and request.form == "whole":
         text = _without_citations(text, request)
     if not engine.settings.notes:
-        return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
-    size = leaving.summary_size(draft.text)
+        return replace(draft, body=text, notes=Notes(text=text, edited=True).to_json())
+    size = leaving.summary_size(draft.body)
     replaced = sizes.replaced_by(draft.by)
     reasons = rejection_reasons(draft, (), size, replaced, sizes.hard_limit)
     if reasons:
@@ -190,13 +190,15 @@ def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     room = max(1, leaving.text_within(sizes.target), room_of_text)
     if request.form == "whole":
         return with_notes(leaving, draft, room, text=text)
-    answer = answer_of(draft.text, request)
-    return with_notes(leaving, draft, room, answer=answer, rewrites_findings=request.anew)
+    answer = answer_of(draft.body, request)
+    return with_notes(
+        leaving, draft, room, answer=answer, rewrites_findings=request.rewrites_findings
+    )
 
 
 def notes_by_rules(leaving: Leaving) -> Draft:
     """Make notes of the messages alone, without a model."""
-    draft = Draft(text="", by=EMBEDDED, read=leaving.keys)
+    draft = Draft(body="", by=EMBEDDED, read=leaving.keys)
     return with_notes(leaving, draft, leaving.text_within(leaving.sizes.target))
 
 
@@ -219,16 +221,16 @@ def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
     """
     count = leaving.engine.meter.text
     limit = leaving.sizes.hard_limit
-    text = draft.text
+    text = draft.body
     if leaving.summary_size(text) > limit and repeats_itself(text):
         raise rejection(draft, ("it is too long, and says the same over and over",))
     room = limit - leaving.engine.frame - SLACK
     while (excess := leaving.summary_size(text) - limit) > 0 and room > 0:
-        text = shortened(draft.text, room, count)
+        text = shortened(draft.body, room, count)
         room -= excess  # a message may count for more than its parts
-    if text == draft.text:
+    if text == draft.body:
         return draft
-    return replace(draft, text=text, cut=draft.cut + count(draft.text) - count(text))
+    return replace(draft, body=text, cut=draft.cut + count(draft.body) - count(text))
 
 
 def with_notes(
@@ -251,7 +253,7 @@ def with_notes(
         rewrites_findings: these take the place of all earlier ones.
     """
     engine = leaving.engine
-    segment = read_segment(
+    added = extract_notes(
         leaving.to_read,
         leaving.kept,
         answer,
@@ -259,28 +261,28 @@ def with_notes(
         tools=engine.tools,
         skills=engine.settings.skills,
     )
-    segment = replace(
-        segment,
+    added = replace(
+        added,
         summary=text,
         text="" if text else "\n".join(leaving.foreign_summaries),
-        anew=rewrites_findings and bool(answer and answer.found),
+        rewrites_findings=rewrites_findings and bool(answer and answer.found),
     )
     below = _what_is_below(leaving)
     if below:
-        segment = replace(segment, ahead=below)
-    notes = Notes([leaving.notes, segment])
+        added = replace(added, below=below)
+    renderer = NotesRenderer([leaving.notes, added])
     limit = min(leaving.sizes.hard_limit, leaving.sizes.replaced_by(draft.by))
-    rendered = _rendered_within(leaving, notes, room, limit)
-    return replace(draft, text=rendered, segment=notes.recorded().to_json())
+    rendered = _rendered_within(leaving, renderer, room, limit)
+    return replace(draft, body=rendered, notes=renderer.recorded().to_json())
 
 
-def _rendered_within(leaving: Leaving, notes: Notes, room: int, limit: int) -> str:
+def _rendered_within(leaving: Leaving, renderer: NotesRenderer, room: int, limit: int) -> str:
     """Render notes in `room` tokens of text, or in less until their message fits its limit."""
     meter = leaving.engine.meter
     archived = leaving.view.history.store.keeps_originals
     text = ""
     for _ in range(RENDERINGS):
-        text = notes.render(room, meter.text, archived=archived)
+        text = renderer.render(room, meter.text, archived=archived)
         # A message may count for more than its text.
         excess = leaving.summary_size(body_of(text)) - limit
         if excess <= 0:
@@ -298,24 +300,24 @@ def in_less_room(leaving: Leaving, draft: Draft, limit: int) -> Draft:
     """
     count = leaving.engine.meter.text
     archived = leaving.view.history.store.keeps_originals
-    segment = Segment.from_json(draft.segment)
-    notes = Notes([segment]) if segment.lines else None
-    room = count(draft.text)
+    notes = Notes.from_json(draft.notes)
+    renderer = NotesRenderer([notes]) if notes.lines else None
+    room = count(draft.body)
     for _ in range(RENDERINGS):
-        excess = leaving.summary_size(draft.text) - limit
+        excess = leaving.summary_size(draft.body) - limit
         if excess <= 0 or room <= 1:
             break
         room = max(1, room - max(excess, room // SHORTER_BY))
-        if notes is not None:
-            draft = replace(draft, text=body_of(notes.render(room, count, archived=archived)))
+        if renderer is not None:
+            draft = replace(draft, body=body_of(renderer.render(room, count, archived=archived)))
             continue
-        text = shortened(draft.text, room, count)
+        text = shortened(draft.body, room, count)
         if not text.strip():
             break
-        cut_tokens = draft.cut + count(draft.text) - count(text)
-        segment_of_text = Segment(text=text, edited=True).to_json()
-        draft = replace(draft, text=text, segment=segment_of_text, cut=cut_tokens)
-    return replace(draft, tokens=leaving.summary_size(draft.text))
+        cut_tokens = draft.cut + count(draft.body) - count(text)
+        notes_of_text = Notes(text=text, edited=True).to_json()
+        draft = replace(draft, body=text, notes=notes_of_text, cut=cut_tokens)
+    return replace(draft, tokens=leaving.summary_size(draft.body))
 
 
 def _what_is_below(leaving: Leaving) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 
 from conspectus._langchain import is_ai_message
 from conspectus.core.items import Clip, Compact, Item, Size, newest_user
-from conspectus.core.records import Chain, ClipMark, Record
-from conspectus.engine.folding import Folded, Remaining, bears_mark, clip_text, fold
+from conspectus.core.records import Chain, Record, RecordedClip
+from conspectus.engine.folding import Folded, Remaining, clip_hash, fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.settings import Engine
 from conspectus.messages import (
@@ -30,7 +30,7 @@ from conspectus.messages.alternation import (
     described_parts,
     took_two_in_a_row,
 )
-from conspectus.messages.framing import NO_MARK
+from conspectus.messages.framing import NO_NUMBER
 from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import has_thoughts, is_expendable, tools_of
 from conspectus.messages.shortening import ARCHIVED, clip, smallest_clip
@@ -51,20 +51,23 @@ class ViewItem(Item):
     engine: Engine | None = None  # by which its least size is measured, once a plan asks for it
     entry: Message | None = None  # the message as it was sent; None for the summary in force
     came_clipped: bool = False  # the entry is a clip that came back, not the original
-    mark: ClipMark | None = None  # the mark of its clip, if it is truncated
+    clip: RecordedClip | None = None  # what its record says of it, if it is a clip
     media_stay: bool = False  # it is the user's newest message, whose images and files stay
-    # it is a summary without a record: another library's, or one that was pasted
-    foreign: bool = False
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is a summary without a record: another library's, or one that was pasted."""
+        return self.summary and self.entry is not None
 
     @cached_property
     def least(self) -> int:
         engine = self.engine
-        if engine is None or engine.where is None or self.entry is None:
+        if engine is None or engine.clip_pointer is None or self.entry is None:
             return self.tokens
         if self.tokens <= NEVER_CLIPPED:
             return self.tokens
         count = engine.meter.message
-        smallest = smallest_clip(self.entry, count, engine.where, media_stay=self.media_stay)
+        smallest = smallest_clip(self.entry, count, engine.clip_pointer, media_stay=self.media_stay)
         return min(self.tokens, smallest)
 
 
@@ -78,15 +81,15 @@ class View:
     history: HistoryContext
     items: tuple[ViewItem, ...]
     chain: Chain  # the records that belong to the history
-    read: Sequence[Message]  # the caller's messages
-    like: type  # the caller's kind of message
+    entries: Sequence[Message]  # the caller's messages, as read
+    as_dicts: bool  # the caller sends dicts, so the summary message is one
     dropped: int = 0  # messages that were left out because the records cover them
-    pointer: str = ""  # id of the record that the store names as in force; empty for none
+    stored_head: str = ""  # id of the record that the store names as in force; empty for none
     came_joined: tuple[JoinedSource, ...] = ()
     # no model has answered two messages of the user in a row in it
     alternates: bool = False
     joins: bool = False  # so that views have none either
-    apart: frozenset[str] = frozenset()  # as in `Folded`
+    clients_own: frozenset[str] = frozenset()  # as in `Folded`
     uncorrected: View | None = None  # the same, where reports of usage have corrected the sizes
     known_size: Size | None = None  # a size that was measured before its items were made
 
@@ -175,23 +178,23 @@ def view_of(
     """Fold the records of a thread over a history, and measure the view; see `fold`."""
     alternates = chain[-1].alternates if chain else not took_two_in_a_row(entries)
     folded = fold(chain, entries, goes_on=goes_on)
-    like = dict if any(isinstance(entry.source, dict) for entry in folded.entries) else object
-    items = _items_of(history.engine, folded, like)
+    as_dicts = any(isinstance(entry.source, dict) for entry in folded.entries)
+    items = _items_of(history.engine, folded, as_dicts)
     return View(
         history=history,
         items=tuple(items),
         chain=folded.chain,
-        read=entries,
-        like=like,
+        entries=entries,
+        as_dicts=as_dicts,
         dropped=folded.dropped,
         came_joined=folded.came_joined,
         alternates=alternates,
         joins=joins(history.engine, alternates, compacted=bool(folded.chain)),
-        apart=folded.apart,
+        clients_own=folded.clients_own,
     )
 
 
-def _items_of(engine: Engine, folded: Folded, like: type) -> list[ViewItem]:
+def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
     """Return the messages of a view, with the summary in force among them."""
     entries = folded.entries
     newest = max((at for at, entry in enumerate(entries) if entry.role == "user"), default=-1)
@@ -203,10 +206,10 @@ def _items_of(engine: Engine, folded: Folded, like: type) -> list[ViewItem]:
     for remaining in folded.remaining:
         position = remaining.position
         entry = entries[position]
-        source, mark = _shown(entry, remaining, engine)
+        source, recorded_clip = _shown(entry, remaining, engine)
         is_pinned = position == sealed or position in standing
         is_pinned = is_pinned or (engine.pin is not None and engine.pin(entry.source))
-        may_be_summary = like is not dict or _may_be_unmarked_summary(position, first, newest)
+        may_be_summary = not as_dicts or _may_be_unlabelled_summary(position, first, newest)
         is_summary = may_be_summary and not is_pinned and is_summary_message(source)
         item = ViewItem(
             key=remaining.key,
@@ -215,14 +218,13 @@ def _items_of(engine: Engine, folded: Folded, like: type) -> list[ViewItem]:
             calls=tuple(call.id for call in entry.calls if call.id),
             answers=entry.answers,
             needs=entry.needs,
-            joined=entry.joined,
+            continues_answer=entry.continues_answer,
             pinned=is_pinned,
             summary=is_summary,
-            foreign=is_summary,
-            clipped=mark is not None,
-            counted=-1 if engine.keep_count is None else engine.keep_count(source),
-            marked=bears_mark(entry),
-            hosts=entry.role == "user" and is_host_message(entry),
+            clipped=recorded_clip is not None,
+            tokens_for_keep=None if engine.keep_count is None else engine.keep_count(source),
+            labelled=is_labelled_summary(entry),
+            by_host=entry.role == "user" and is_host_message(entry),
             superseded=position in superseded,
             tools=tools[position],
             expendable=entry.role == "tool" and is_expendable(source),
@@ -230,45 +232,47 @@ def _items_of(engine: Engine, folded: Folded, like: type) -> list[ViewItem]:
             engine=engine,
             entry=entry,
             came_clipped=remaining.came_clipped,
-            mark=mark,
+            clip=recorded_clip,
         )
         items.append(item)
     items = _with_media_of_the_newest(items)
     noted = next((record for record in reversed(folded.chain) if record.summary), None)
-    return items if noted is None else _with_summary_of(items, noted, engine, like)
+    return items if noted is None else _with_summary_of(items, noted, engine, as_dicts)
 
 
-def _shown(entry: Message, remaining: Remaining, engine: Engine) -> tuple[Source, ClipMark | None]:
-    """Return a message as it is shown, and how it is truncated."""
-    mark = remaining.clip
-    if mark is None or remaining.came_clipped:
-        return entry.source, mark
-    short = _clip_by(mark, entry, engine)
-    return (entry.source, None) if short is None else (short, mark)
+def _shown(
+    entry: Message, remaining: Remaining, engine: Engine
+) -> tuple[Source, RecordedClip | None]:
+    """Return a message as it is shown, and how it is clipped."""
+    recorded = remaining.clip
+    if recorded is None or remaining.came_clipped:
+        return entry.source, recorded
+    short = _clip_by(recorded, entry, engine)
+    return (entry.source, None) if short is None else (short, recorded)
 
 
-def _clip_by(mark: ClipMark, original: Message, engine: Engine) -> Source | None:
+def _clip_by(recorded: RecordedClip, original: Message, engine: Engine) -> Source | None:
     """Show a message as its record did; None where it would come out in another way.
 
     Its tokens are counted in another way then. Sent back, it would not be known.
     """
     count = engine.meter.scaled(1.0).message
-    short = clip(original, mark.limit, count, mark.where or ARCHIVED)
-    if mark.shown and clip_text(read_messages([short])[0]) != mark.shown:
+    short = clip(original, recorded.limit, count, recorded.pointer or ARCHIVED)
+    if recorded.text_hash and clip_hash(read_messages([short])[0]) != recorded.text_hash:
         return None
     return short
 
 
 def is_outdated_clip(item: ViewItem) -> bool:
     """Tell whether a message came back as an older record has truncated it, and not the newest."""
-    if item.entry is None or item.mark is None or not item.came_clipped:
+    if item.entry is None or item.clip is None or not item.came_clipped:
         return False
-    return bool(item.mark.shown) and clip_text(item.entry) != item.mark.shown
+    return bool(item.clip.text_hash) and clip_hash(item.entry) != item.clip.text_hash
 
 
 def clipped_again(item: ViewItem, original: Message, engine: Engine) -> ViewItem:
     """Show a message that came back as an older record has truncated it as the newest does."""
-    short = None if item.mark is None else _clip_by(item.mark, original, engine)
+    short = None if item.clip is None else _clip_by(item.clip, original, engine)
     if short is None:
         return item
     return replace(item, source=short, tokens=engine.meter.message(short))
@@ -289,8 +293,8 @@ def _newest_sealed(entries: Sequence[Message]) -> int:
     return max((at for at, entry in enumerate(entries) if entry.sealed), default=-1)
 
 
-def _may_be_unmarked_summary(position: int, first: int, newest: int) -> bool:
-    """Tell whether a dict, which bears no mark, may be a summary: by its place alone.
+def _may_be_unlabelled_summary(position: int, first: int, newest: int) -> bool:
+    """Tell whether a dict, which has no label, may be a summary: by its place alone.
 
     It stands first behind system messages, and is not the user's newest message.
     """
@@ -359,17 +363,17 @@ def reports_of(
 
 
 def _with_summary_of(
-    items: Sequence[ViewItem], record: Record, engine: Engine, like: type
+    items: Sequence[ViewItem], record: Record, engine: Engine, as_dicts: bool
 ) -> list[ViewItem]:
     """Return a view with the summary of a record."""
-    text = summary_text(record.summary, archived=record.archived, mark=record.mark)
-    message = summary_message(text, record.id, like=like, name=engine.summary_name)
+    text = summary_text(record.summary, archived=record.archived, number=record.notes_number)
+    message = summary_message(text, record.id, as_dict=as_dicts, name=engine.summary_name)
     summary = ViewItem(
         key=f"summary:{record.id}",
         role="user",
         tokens=engine.meter.message(message),
         summary=True,
-        counted=-1 if engine.keep_count is None else engine.keep_count(message),
+        tokens_for_keep=None if engine.keep_count is None else engine.keep_count(message),
         source=message,
     )
     return _with_summary(items, summary)
@@ -387,7 +391,7 @@ def view_after(view: View, remaining: Sequence[ViewItem], record: Record) -> Vie
     engine = view.history.engine
     items = list(remaining)
     if record.summary:
-        items = _with_summary_of(items, record, engine, view.like)
+        items = _with_summary_of(items, record, engine, view.as_dicts)
     return replace(
         view,
         items=tuple(items),
@@ -397,8 +401,16 @@ def view_after(view: View, remaining: Sequence[ViewItem], record: Record) -> Vie
     )
 
 
+def summary_to_come(view: View, body: str, number: str = NO_NUMBER) -> Source:
+    """Return the message of a summary whose record has no id yet."""
+    history = view.history
+    text = summary_text(body, archived=history.store.keeps_originals, number=number)
+    name = history.engine.summary_name
+    return summary_message(text, NO_ID, as_dict=view.as_dicts, name=name)
+
+
 def sent_with(
-    view: View, items: Sequence[ViewItem], body: str | None = None, mark: str = NO_MARK
+    view: View, items: Sequence[ViewItem], body: str | None = None, number: str = NO_NUMBER
 ) -> list[Source]:
     """Return what is sent after a compaction whose record has no id yet.
 
@@ -406,13 +418,12 @@ def sent_with(
         view: the view before it.
         items: what stays beside the summary.
         body: the text of the summary; None for none.
-        mark: the mark of the record, which stands in the summary message.
+        number: the number of the notes, which stands in the summary message.
     """
     history = view.history
     items = list(items)
     if body is not None:
-        text = summary_text(body, archived=history.store.keeps_originals, mark=mark)
-        message = summary_message(text, NO_ID, like=view.like)
+        message = summary_to_come(view, body, number)
         summary = ViewItem(
             key=f"summary:{NO_ID}", role="user", tokens=0, summary=True, source=message
         )
@@ -425,25 +436,25 @@ def sent_with(
 
 
 def clipped(item: ViewItem, original: Message, clip_asked: Clip, engine: Engine) -> ViewItem:
-    """Show an item short, from its whole original, with the mark by which it is known again."""
+    """Show an item short, from its whole original, with what makes it known again."""
     meter = engine.meter
-    where = engine.where
-    assert where is not None, "nothing is clipped where nothing keeps originals"
+    pointer = engine.clip_pointer
+    assert pointer is not None, "nothing is clipped where nothing keeps originals"
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
     limit = int(clip_asked.limit / meter.ratio)
     count = meter.scaled(1.0).message
     if item.media_stay:  # in less room than that they would become descriptions
-        limit = max(limit, smallest_clip(original, count, where, media_stay=True))
-    short = clip(original, limit, count, where)
+        limit = max(limit, smallest_clip(original, count, pointer, media_stay=True))
+    short = clip(original, limit, count, pointer)
     [read] = read_messages([short])
-    if where.replace("{cite}", original.cite) not in read.reading:
+    if pointer.replace("{cite}", original.cite) not in read.reading:
         return item  # it says nowhere what it is short for
-    if where == ARCHIVED:
-        mark = ClipMark(item.key, clip_text(read), limit)
+    if pointer == ARCHIVED:
+        recorded = RecordedClip(item.key, clip_hash(read), limit)
     else:
-        mark = ClipMark(item.key, "", limit, where)
-    return replace(item, source=short, tokens=meter.message(short), clipped=True, mark=mark)
+        recorded = RecordedClip(item.key, "", limit, pointer)
+    return replace(item, source=short, tokens=meter.message(short), clipped=True, clip=recorded)
 
 
 def staying(view: View, plan: Compact, clips: Mapping[int, ViewItem]) -> tuple[ViewItem, ...]:

@@ -170,7 +170,7 @@ class SessionCache:
     """What this process remembers of one session."""
 
     def __init__(self) -> None:
-        self.pointer: str | None = None  # what the archive's pointer is known to name
+        self.stored_head: str | None = None  # what the archive's pointer is known to name
         self.tried = ("", False, -1)  # head, over and length at which a plan changed nothing
         # A head, and what its records make of messages.
         self._view: tuple[str, Sequence[BaseMessage], CachedView | None] = ("", (), None)

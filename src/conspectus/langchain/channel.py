@@ -25,7 +25,7 @@ from conspectus.core.records import Chain, Record
 from conspectus.engine.branches import load_view
 from conspectus.engine.cached_request import sending
 from conspectus.engine.history import LOCAL, HistoryContext, scope_of
-from conspectus.engine.memory import FailedSummary, Memory
+from conspectus.engine.memory import FailedSummary, Memories
 from conspectus.errors import ArchiveError
 from conspectus.langchain.cache import (
     CachedView,
@@ -161,13 +161,13 @@ class Channel:
             setup.engine,
             archive=archive,
             on_event=self._tell,
-            where=location,
+            clip_pointer=location,
             agent_name=agent_name_of(self.runtime),
             runtime=self.runtime,
         )
         held = self.held
         head = held.head if isinstance(held.head, str) else held.records
-        memory = engine.memory.of(scope)
+        memory = engine.memories.of(scope)
         if memory.failed is None and archive is None:
             memory.failed = FailedSummary.read(held.failed)
         return HistoryContext(
@@ -193,10 +193,10 @@ class Channel:
             archive=None,
             on_event=None,
             background=None,
-            memory=Memory(),
+            memories=Memories(),
             passing=True,
-            where=KEPT,
-            writers={EMBEDDED: EmbeddedSummarizer()},
+            clip_pointer=KEPT,
+            summarizers={EMBEDDED: EmbeddedSummarizer()},
             hooks=(),
         )
         return HistoryContext(engine, self.scope, room, correction=ratio)
@@ -227,7 +227,7 @@ class Channel:
         """Return the state with the latest failure, for a thread without an archive to note it."""
         if self.archive is not None or not self.run.saved:
             return self.held
-        failed = self.setup.engine.memory.of(self.scope).failed
+        failed = self.setup.engine.memories.of(self.scope).failed
         noted = None if failed is None else failed.to_json()
         return self.held if noted == self.held.failed else replace(self.held, failed=noted)
 
@@ -377,7 +377,7 @@ class Channel:
                     settings=dict(settings),
                     window=self.setup.window or profile_window(request.model),
                 )
-            with sending(self.setup.engine.memory.of(self.scope), last_request):
+            with sending(self.setup.engine.memories.of(self.scope), last_request):
                 return await handler(request)
 
         return remembered
@@ -406,7 +406,7 @@ class Channel:
         archive = self.archive
         messages = self.messages
         if archive is None:
-            memory = self.setup.engine.memory.of(self.scope)
+            memory = self.setup.engine.memories.of(self.scope)
             chain = memory.chain if ":" in self.run.caller else ()
         else:
             chain = await archive.call_either_way(archive.chain, self.scope)
@@ -438,7 +438,7 @@ class Channel:
         if self.archive is None or isinstance(self.held.head, list):
             return False
         begins = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
-        return begins or self.cache.pointer != self.held.head_id
+        return begins or self.cache.stored_head != self.held.head_id
 
     async def follow(self, *, turn: bool) -> None:
         """Move the archive's pointer with the state, and originals with a copied thread."""
@@ -454,7 +454,7 @@ class Channel:
                     await archive.call_either_way(archive.copy, source, self.scope, held.head)
             elif archive is not None:
                 await self._point(archive)
-                self.cache.pointer = held.head_id
+                self.cache.stored_head = held.head_id
         except ArchiveError as error:
             self.held = held
             text = "the archive could not be brought to this state; the next step tries again: %s"
@@ -463,11 +463,11 @@ class Channel:
     async def _point(self, archive: Archive) -> None:
         head = self.held.head_id
         scope = self.scope
-        pointed = await archive.call_either_way(archive.pointer, scope)
+        pointed = await archive.call_either_way(archive.head, scope)
         if pointed is None or pointed == head:
             return  # nothing was archived here, or it was forgotten
         if not head and any(map(is_summary_message, self.messages)):
             return  # the state is new and the history is not: its summary names the record
         if head and not (await archive.call_either_way(archive.chain_at, scope, head)):
             return  # it is in another archive
-        await archive.call_either_way(archive.move_pointer, scope, head or None)
+        await archive.call_either_way(archive.set_head, scope, head or None)

@@ -30,7 +30,7 @@ from conspectus.engine.settings import (
     Engine,
     PolicySettings,
     PythonSettings,
-    RequestForm,
+    RequestKind,
     SessionSettings,
     Settings,
     WindowSettings,
@@ -118,7 +118,7 @@ class MiddlewareSettings(AgentSettings, SessionSettings, PythonSettings, PolicyS
     summary_prompt: str | None = DEFAULT_SUMMARY_PROMPT
     archive: AnyArchive | None = None
     """Default: the store given to `create_agent(store=...)`, else none."""
-    summary_request: RequestForm = "smallest"
+    summary_request: RequestKind = "smallest"
     alternate_roles: AlternateRoles = "auto"
     """In an agent `"auto"` also goes by what the provider of the model that is called has refused,
     which is then sent again. Only requests change: the state keeps each message as it is.
@@ -292,7 +292,7 @@ def _interrupt(request: PreviewRequest) -> str | None:
         answer = interrupt({"type": PREVIEW, **shown, "problem": problem, "answers": ANSWERS})
         fields: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
         kind = str(fields.get("type"))
-        if kind == "approve" and not request.kept:
+        if kind == "approve" and not request.found:
             # An interrupt answers at once only where it was asked before: about another text.
             log(
                 "approval_lost",

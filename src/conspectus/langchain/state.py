@@ -179,9 +179,9 @@ class HeadState(Stored):
         if newest is not None and newest.archived:
             return replace(state, head=newest.id)
         # The newest notes hold all, as no archive has the earlier ones.
-        with_notes = (index for index, record in enumerate(chain) if record.segment)
+        with_notes = (index for index, record in enumerate(chain) if record.notes)
         start = max(with_notes, default=max(0, len(chain) - 1))
-        earlier = [replace(record, segment={}) for record in chain[:start]] if whole else []
+        earlier = [replace(record, notes={}) for record in chain[:start]] if whole else []
         head = [record.to_json() for record in (*earlier, *chain[start:])]
         return replace(state, head=head or None)
 

@@ -138,19 +138,19 @@ def refuses_system(error: BaseException | str) -> bool:
     return bool(NO_SYSTEM.search(str(error)[:SEARCHED_OF_ERROR]))
 
 
-Form = Literal["roles", "system"]
+RequestForm = Literal["roles", "system"]
 """A form of a request that a model may ask for: no messages of one role in a row, or no system
 message."""
 
 
-def asked_form(error: BaseException | str) -> Form | None:
+def asked_form(error: BaseException | str) -> RequestForm | None:
     """Return the form that a refusal asks for; None for another error."""
     if refuses_system(error):
         return "system"
     return "roles" if refuses_roles(error) else None
 
 
-def in_forms(prompt: Sequence[BaseMessage], forms: Collection[Form]) -> list[BaseMessage]:
+def in_forms(prompt: Sequence[BaseMessage], forms: Collection[RequestForm]) -> list[BaseMessage]:
     """Return the messages of a prompt in the forms that its model has asked for."""
     from langchain_core.messages import HumanMessage
 
@@ -364,7 +364,7 @@ def with_parts(messages: Sequence[Any]) -> Sequence[Any]:
     return result if is_changed else messages
 
 
-def bears_joined_mark(message: Any) -> bool:
+def is_labelled_joined(message: Any) -> bool:
     """Tell whether a LangChain message is marked as a joined one; dicts have no such mark."""
     if not is_message(message):
         return False
@@ -407,12 +407,11 @@ def taken_apart(source: Source, record: Record) -> list[Source] | None:
 
     None if it begins otherwise, or holds nothing else.
     """
-    text = summary_text(record.summary, archived=record.archived, mark=record.mark)
+    text = summary_text(record.summary, archived=record.archived, number=record.notes_number)
     remaining = _content_behind(source, text)
     if remaining is None:
         return None
-    like = None if is_message(source) else dict
-    summary = summary_message(text, record.id, like=like)
+    summary = summary_message(text, record.id, as_dict=not is_message(source))
     return [summary, *_divided(source, remaining, record.joined)]
 
 

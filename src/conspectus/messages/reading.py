@@ -132,10 +132,10 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
             message = read_message(source, index)
             source = message.source
         goes_on = message.goes_on if message.role == "assistant" else None
-        joined = goes_on is not None and open_answer in ("pause", goes_on or "pause")
+        continues_answer = goes_on is not None and open_answer in ("pause", goes_on or "pause")
         open_answer = goes_on or ""
-        if message.source is not source or message.joined != joined:
-            message = replace(message, source=source, joined=joined)
+        if message.source is not source or message.continues_answer != continues_answer:
+            message = replace(message, source=source, continues_answer=continues_answer)
         result.append(message)
     name_entries(result)
     if thread is not None:

@@ -14,7 +14,7 @@ from conspectus.messages.framing import as_notes
 from conspectus.messages.requests import is_users
 from conspectus.model.base import SummaryRequest
 from conspectus.model.prompts import TEXTS
-from conspectus.notes.segment import Answer
+from conspectus.notes.data import Answer
 
 LEAST_TOKENS = 60
 """Tokens of a text that cites no message. Refusals of models and errors of gateways are shorter."""
@@ -246,11 +246,11 @@ def _heading(line: str) -> str:
 def _names(request: SummaryRequest) -> dict[str, str]:
     """Return what an answer may cite, by each name that models write for it."""
     names = dict[str, str]()
-    for line in request.notes.splitlines():
+    for line in request.summary_so_far.splitlines():
         citation = _NOTES_CITATION.search(line)
         if citation:
             names |= {name: name for name in _words(citation)}
-    for entry in (*request.entries, *request.kept[: request.ahead]):
+    for entry in (*request.entries, *request.kept[: request.kept_before_last_evicted]):
         names |= dict.fromkeys((entry.key, entry.id, entry.cite), entry.cite)
     return names
 

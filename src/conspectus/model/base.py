@@ -10,13 +10,13 @@ from conspectus.core.policy import EMBEDDED, whole
 from conspectus.core.records import Cost
 from conspectus.errors import PolicyError
 from conspectus.messages import Message, is_summary_message
-from conspectus.notes.reading import read_segment
-from conspectus.notes.rendering import Notes
+from conspectus.notes.extraction import extract_notes
+from conspectus.notes.rendering import NotesRenderer
 
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
-Form = Literal["findings", "whole"]
+AnswerForm = Literal["findings", "whole"]
 """What an answer is. `"findings"` are lines with their sources, which become part of the notes.
 `"whole"` is one text that replaces the summary so far."""
 
@@ -53,19 +53,22 @@ class SummaryRequest:
     """What a summariser is to read and how much it may write."""
 
     entries: Sequence[Message]  # the originals that leave, oldest first; all are to be read
-    notes: str  # so far, or in the form "whole" its last summary; empty for none
+    summary_so_far: str  # the notes, or in the form "whole" its last text; empty for none
     limit: int  # tokens that the text may take
     count: Callable[[str], int]  # tokens of a text
-    form: Form = "whole"
-    anew: bool = False  # the findings of the answer take the place of those in `notes`
+    form: AnswerForm = "whole"
+    # the findings of the answer take the place of those in `summary_so_far`
+    rewrites_findings: bool = False
     focus: str = ""  # what the caller wants kept above all
     kept: Sequence[Message] = ()  # messages that stay in view after the summary
-    ahead: int = 0  # how many of `kept` were said before the last message that leaves
-    fine: int | None = None  # tokens up to which a text is used as it is; None for `limit`
+    kept_before_last_evicted: int = 0  # how many of `kept` came before the last that leaves
+    accepted_up_to: int | None = (
+        None  # tokens up to which a text is used as it is; None for `limit`
+    )
     archived: bool = True  # originals can be recalled
-    # `notes` in less room, for a reading that would not take all entries beside these; or empty
-    brief: str = ""
-    last: LastRequest | None = None  # it shows `entries` and `notes`, and is to be asked again
+    # `summary_so_far` in less room, for a reading that could not take all entries beside it
+    brief_summary: str = ""
+    last: LastRequest | None = None  # it shows all of these, and is to be asked again
     last_tokens: int = 0  # of that request
     tokens: int = 0  # of `entries`, where they were counted
 
@@ -73,7 +76,8 @@ class SummaryRequest:
         """Return the request for a text of at most `limit` tokens; None changes nothing."""
         if limit is None or limit >= self.limit:
             return self
-        return replace(self, limit=limit, fine=self.limit if self.fine is None else self.fine)
+        accepted = self.limit if self.accepted_up_to is None else self.accepted_up_to
+        return replace(self, limit=limit, accepted_up_to=accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class Summary:
     text: str  # findings or a whole summary, as its form says
     read: tuple[str, ...]  # keys of the entries that it has read whole
     cost: Cost = field(default_factory=Cost)
-    request: str = ""  # to a chat model: "cached" on the agent's last request, else "smallest"
+    request_kind: str = ""  # to a chat model: "cached" on the agent's last request, else "smallest"
     # tokens known to miss at its end, at least 1, if it ended at a limit that its caller has set
     cut: int = 0
 
@@ -119,11 +123,11 @@ class EmbeddedSummarizer:
 
     name = EMBEDDED
     identity = "embedded-7"
-    form: Form = "findings"
+    form: AnswerForm = "findings"
 
     def summarize(self, request: SummaryRequest) -> Summary:
         messages = [entry for entry in request.entries if not is_summary_message(entry.source)]
-        notes = Notes([read_segment(messages, request.kept)])
+        notes = NotesRenderer([extract_notes(messages, request.kept)])
         text = notes.render(request.limit, request.count, archived=request.archived)
         return Summary(text, read=tuple(entry.key for entry in request.entries))
 

@@ -71,7 +71,7 @@ class CallableSummarizer(Steps):
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         request = replace(request, form="whole")
-        summary = request.notes
+        summary = request.summary_so_far
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
         for piece in readings(request.entries, self._trim, request.count):
             messages = _behind_summary(summary, piece)
@@ -114,7 +114,7 @@ def _callable_either_way(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
     is_async = hasattr(runnable, "afunc")
     if is_async and not is_sync:
         return RunnableLambda(
-            lambda messages: apart(lambda: runnable.ainvoke(messages)), runnable.ainvoke
+            lambda messages: on_own_loop(lambda: runnable.ainvoke(messages)), runnable.ainvoke
         )
     if is_sync and not is_async:
         # In no thread of the loop's own: its end would wait for a function that hangs.
@@ -197,7 +197,7 @@ def _message(part: Part, torn: bool) -> BaseMessage:
     return HumanMessage(f"{label}{text}", id=message.id)
 
 
-def apart(call: Callable[[], Awaitable[Any]]) -> Any:
+def on_own_loop(call: Callable[[], Awaitable[Any]]) -> Any:
     """Return the answer of an async call, which runs on a loop of its own in a daemon thread.
 
     It is for callers that have no loop, or must not stop theirs.

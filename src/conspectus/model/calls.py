@@ -13,7 +13,7 @@ from conspectus._langchain import innermost, is_chat_model, named, without_strea
 from conspectus.bridge import arun, call_either_way, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.messages.alternation import Form, asked_form, in_forms
+from conspectus.messages.alternation import RequestForm, asked_form, in_forms
 from conspectus.model import prompts
 from conspectus.model.answers import LONGEST_ANSWER, SHORT
 from conspectus.model.base import Summary, SummaryRequest
@@ -67,11 +67,11 @@ class Caller:
     name: str
     count: Callable[[str], int]
     timeout: float | None
-    kind: str = "smallest"  # see `Summary.request`; empty for a user's function
+    kind: str = "smallest"  # see `Summary.request_kind`; empty for a user's function
     costs: list[Cost] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)  # of the answers that are used
     # forms that the model has asked for by refusing another one, as long as its summariser lives
-    forms: set[Form] = field(default_factory=set)
+    forms: set[RequestForm] = field(default_factory=set)
 
     @property
     def is_model(self) -> bool:
@@ -248,7 +248,7 @@ class Steps:
             forms=forms,
         )
         if not request.entries:
-            return Summary(request.notes, read=())
+            return Summary(request.summary_so_far, read=())
         try:
             text = await self._write(request, caller)
         except SummaryError as failure:
@@ -258,7 +258,7 @@ class Steps:
             text,
             read=tuple(entry.key for entry in request.entries),
             cost=sum(caller.costs, Cost()),
-            request=caller.kind,
+            request_kind=caller.kind,
             cut=sum(caller.cuts),
         )
 

@@ -17,7 +17,7 @@ from conspectus.errors import PolicyError, SummarizerOverflow, did_you_mean, ins
 from conspectus.messages import Message, as_data
 from conspectus.model import prompts
 from conspectus.model.answers import wrong_with
-from conspectus.model.base import Form, LastRequest, SummaryRequest, check_settings
+from conspectus.model.base import AnswerForm, LastRequest, SummaryRequest, check_settings
 from conspectus.model.calls import Caller, Steps, model_and_provider, profile_window
 from conspectus.model.chunks import Part, divide
 from conspectus.model.lengths import answer_limit, shortened
@@ -107,7 +107,7 @@ class ChatModelSummarizer(Steps):
         is_ours = prompt is None or prompt == prompts.DEFAULT_SUMMARY_PROMPT
         self._template = None if is_ours else prompts.Template(prompt)
         extends_ours = self._template is None or self._template.extends_ours
-        self.form: Form = "findings" if extends_ours else "whole"
+        self.form: AnswerForm = "findings" if extends_ours else "whole"
         self.identity = self._identity(None if is_ours else prompt)
 
     def _identity(self, prompt: str | None) -> str:
@@ -155,7 +155,7 @@ class ChatModelSummarizer(Steps):
         return await caller.ask(
             [*last.messages, instruction],
             partial(wrong_with, request=request, min_tokens=self.min_tokens),
-            most=request.fine or request.limit,
+            most=request.accepted_up_to or request.limit,
             size=request.last_tokens + caller.size([instruction]),
             once=True,
         )
@@ -243,8 +243,8 @@ class _Reading:
             for entry in request.entries
         ]
         self._make_room()
-        if self._fits_beside_brief_notes():
-            self.request = replace(self.request, notes=self.request.brief)
+        if self._needs_brief_summary():
+            self.request = replace(self.request, summary_so_far=self.request.brief_summary)
             self._make_room()
 
     def _make_room(self) -> None:
@@ -263,14 +263,14 @@ class _Reading:
                 "with a larger window, or ask for a smaller summary"
             )
 
-    def _fits_beside_brief_notes(self) -> bool:
+    def _needs_brief_summary(self) -> bool:
         """Tell whether shorter notes so far make room to read all messages at once."""
         request = self.request
         total = _total(self.parts)
         exceeds_trim = self.summarizer._trim is not None and total > self.summarizer._trim
-        if not request.brief or total <= self.room or exceeds_trim:
+        if not request.brief_summary or total <= self.room or exceeds_trim:
             return False
-        saved = request.count(request.notes) - request.count(request.brief)
+        saved = request.count(request.summary_so_far) - request.count(request.brief_summary)
         return total <= self.room + saved
 
     async def summary(self) -> str:
@@ -308,7 +308,7 @@ class _Reading:
         return await self.caller.ask(
             self._prompt(material),
             partial(wrong_with, request=request, min_tokens=self.summarizer.min_tokens),
-            most=request.fine or request.limit,
+            most=request.accepted_up_to or request.limit,
             size=size,
         )
 
@@ -354,7 +354,7 @@ class _Reading:
     async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:
         entries = {part.entry.key: part.entry for part in piece}
         request = replace(
-            self.request, entries=list(entries.values()), notes="", kept=(), limit=limit
+            self.request, entries=list(entries.values()), summary_so_far="", kept=(), limit=limit
         )
         check = partial(
             wrong_with,

@@ -147,7 +147,7 @@ def prompt(
     from langchain_core.messages import HumanMessage, SystemMessage
 
     if not part:
-        material = joined(framed("summary", request.notes), material)
+        material = joined(framed("summary", request.summary_so_far), material)
     closing = wishes(request, part)
     if template is not None:
         return [HumanMessage(joined(template.filled(material), closing, _DATA))]
@@ -159,7 +159,7 @@ def wishes(request: SummaryRequest, part: int = 0) -> str:
     task = ""
     if part:
         task = PART
-    elif request.anew and request.form == "findings":
+    elif request.rewrites_findings and request.form == "findings":
         task = REWRITE
     return joined(task, framed("focus", request.focus), length(part or request.limit))
 

@@ -26,7 +26,7 @@ MOST_OUTPUT = 0.5
 _DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # of a snapshot, behind a model's name
 
 
-def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
+def input_limit_named(model: str, limits: Mapping[str, int]) -> int | None:
     """Find the input limit of a model by names or patterns; None without one.
 
     The name itself comes first, then the name without a provider in front, then patterns (`*`
@@ -34,8 +34,8 @@ def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
 
     Example:
         >>> limits = {"gpt-4o": 3_000, "claude-*": 200_000}
-        >>> limit_of("openai/gpt-4o-2024-08-06", limits), limit_of("gpt-4o-mini", limits)
-        (3000, None)
+        >>> input_limit_named("openai/gpt-4o-2024-08-06", limits)
+        3000
     """
     names = [model, *(model[end.end() :] for end in re.finditer("[/:]", model))]
     undated = {_DATE.sub("", name) for name in names}

@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import chain
 from math import inf, sqrt
 
-from conspectus.notes.segment import Kind, Line, Segment
+from conspectus.notes.data import Kind, Line, Notes
 from conspectus.notes.text import cut, fitted, section, shown, tallied
 
 HEADINGS: dict[Kind, str] = {
@@ -76,33 +76,33 @@ Parts = Sequence[Sequence[tuple[Line, float]]]  # lines, each with its character
 Count = Callable[[str], int]
 
 
-class Notes:
-    """The notes of a record and what is added to them.
+class NotesRenderer:
+    """Renders the notes of a record, with what is added to them, as text.
 
     Args:
-        segments: the notes, and what is added, oldest first.
+        parts: the notes, and what is added, oldest first.
 
     Attributes:
-        segment: all of it.
+        notes: all of it.
 
     Example:
-        >>> Notes([Segment((Line("said", ("m2",), "Be brief."),))]).render(100, len)
+        >>> NotesRenderer([Notes((Line("said", ("m2",), "Be brief."),))]).render(100, len)
         '# Part 1\\n## Said by the user\\n- Be brief. [m2]'
     """
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
-        self.segment = reduce(Segment.with_new, segments, Segment())
-        self._rooms, self._density = list[float](), self.segment.density
+    def __init__(self, parts: Sequence[Notes]) -> None:
+        self.notes = reduce(Notes.with_new, parts, Notes())
+        self._rooms, self._density = list[float](), self.notes.density
 
     @property
     def findings(self) -> list[Line]:
         """The findings of models that are in force."""
-        return [line for line in self.segment.lines if line.kind == "found"]
+        return [line for line in self.notes.lines if line.kind == "found"]
 
     @property
     def summary(self) -> str:
         """The newest summary by a prompt or a function of the caller's; empty for none."""
-        return self.segment.summary or (self.segment.text if self.segment.edited else "")
+        return self.notes.summary or (self.notes.text if self.notes.edited else "")
 
     def render(self, room: int, count: Count, *, archived: bool = True, calls: bool = True) -> str:
         """Return the text.
@@ -114,7 +114,7 @@ class Notes:
             calls: whether calls and the agent's own words are shown, beside the user's and a
                 model's findings.
         """
-        parts = self.segment.each_part()
+        parts = self.notes.each_part()
         if not calls:
             kinds = ("said", "found")
             parts = [tuple(line for line in part if line.kind in kinds) for part in parts]
@@ -122,7 +122,7 @@ class Notes:
         before, end = self._around(int(room * AROUND) if lines else room, count)
         self._rooms, fixed = [], count(before + end)
         whole, low, high, best = float(sum(line.size for line in lines)), 0.0, inf, None
-        each = min(max(self.segment.density or DENSE, SPARSE), USUAL)
+        each = min(max(self.notes.density or DENSE, SPARSE), USUAL)
         chars = each * (FILLED * room - fixed) if whole > USUAL * room else whole
         chars = min(whole, max(chars, 0.0))
         for _ in range(TRIES):
@@ -148,31 +148,31 @@ class Notes:
             chars = guess if low < guess < high else (low + min(high, whole)) / 2
         return _least(lines, room, count, archived) if best is None else best
 
-    def recorded(self) -> Segment:
+    def recorded(self) -> Notes:
         """Return the notes for a record: not much more of each line than the text shows of it.
 
         Where many lines are left out, they are counted for good.
         """
         if not self._rooms:
-            return self.segment
-        pairs = [*zip(self.segment.lines, self._rooms, strict=True)]
+            return self.notes
+        pairs = [*zip(self.notes.lines, self._rooms, strict=True)]
         gone = Counter(line.kind == "said" for line, room in pairs if not room)
         rooms = [room or gone[line.kind == "said"] <= MANY_GONE for line, room in pairs]
-        parts = _shared_out(self.segment.each_part(), rooms)
+        parts = _shared_out(self.notes.each_part(), rooms)
         lines = list[Line]()
         for line, room in chain.from_iterable(parts):
             least = max(MORE * room, WORDS_KEPT if line.kind == "said" else LINE_KEPT)
             # One that is little longer stays, with its texts.
             lines.append(fitted(line, least) if line.size > MORE * least else line)
         numbers = tuple(map(len, parts))
-        return replace(self.segment, lines=tuple(lines), parts=numbers, density=self._density)
+        return replace(self.notes, lines=tuple(lines), parts=numbers, density=self._density)
 
     def _around(self, room: int, count: Count) -> tuple[str, str]:
         """Return what stands before the lines, and what is open behind them."""
-        own = self.segment
+        own = self.notes
         sections = {
             "Goal": own.goal,
-            "Order": tuple(filter(None, [own.ahead])),
+            "Order": tuple(filter(None, [own.below])),
             "Open": own.todo or (),
             "Next": own.next,
             "Skills read": own.skills,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from conspectus.notes.segment import Line
+from conspectus.notes.data import Line
 
 GAP = "…"  # Marks what is left out of a text
 # Stand for the end of a line inside a line of the notes, and between fields and rows of data.

@@ -198,4 +198,4 @@ def _read(made: Any, given: Message | str) -> Message | str:
         return made if isinstance(given, str) else given
     [redacted] = read_messages([made])
     named = replace(redacted, key=given.key, id=given.id, given_id=given.given_id)
-    return replace(named, joined=given.joined, redacted=True)
+    return replace(named, continues_answer=given.continues_answer, redacted=True)

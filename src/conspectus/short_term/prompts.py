@@ -117,10 +117,12 @@ class PromptedSummarizer(CallableSummarizer):
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         request = request.within(self.answer_limit)
-        longest_answer = (request.limit if request.fine is None else request.fine) + SLACK
+        longest_answer = (
+            request.limit if request.accepted_up_to is None else request.accepted_up_to
+        ) + SLACK
         leaving = sum(request.count(entry.reading) for entry in request.entries)
         check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // ONE_IN))
-        summary = request.notes
+        summary = request.summary_so_far
         pieces = self._pieces(request, summary, leaving)
         for piece in pieces:
             slots: dict[str, Any] = {"messages": piece}

@@ -29,7 +29,7 @@ from conspectus.messages.alternation import (
     alternates,
     alternating,
     as_users,
-    bears_joined_mark,
+    is_labelled_joined,
     took_two_in_a_row,
     without_text,
 )
@@ -194,9 +194,9 @@ class Invocation:
             archive.chain_named, self.scope, name_of(self.running)
         )
         head = chain[-1].id if chain else None
-        if (await archive.call_either_way(archive.pointer, self.scope)) not in (None, head):
+        if (await archive.call_either_way(archive.head, self.scope)) not in (None, head):
             await archive.call_either_way(
-                archive.move_pointer, self.scope, head
+                archive.set_head, self.scope, head
             )  # for recall without a state
         summary = self.running.summary if self.running is not None else ""
         return chain if chain and chain[-1].summary in (summary, "") else ()
@@ -250,7 +250,9 @@ def _summary_message(summary: str, head: Record | None) -> Any:
     """Return the message of a summary as the engine knows it, of the record in force."""
     if head is None:
         return summary_message(summary_text(summary, archived=False), "before")
-    return summary_message(summary_text(summary, archived=head.archived, mark=head.mark), head.id)
+    return summary_message(
+        summary_text(summary, archived=head.archived, number=head.notes_number), head.id
+    )
 
 
 def _with_id(message: BaseMessage) -> BaseMessage:
@@ -264,11 +266,11 @@ def _with_id(message: BaseMessage) -> BaseMessage:
 
 def taken_apart(messages: Any, summary_messages: Messages) -> Any:
     """Return messages without the summary that a result has joined to some of them."""
-    if not isinstance(messages, list) or not any(map(bears_joined_mark, messages)):
+    if not isinstance(messages, list) or not any(map(is_labelled_joined, messages)):
         return messages
     summaries = [str(message.content) for message in summary_messages]
     return [
-        _without_summary(message, summaries) if bears_joined_mark(message) else message
+        _without_summary(message, summaries) if is_labelled_joined(message) else message
         for message in messages
     ]
 

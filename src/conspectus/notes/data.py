@@ -102,8 +102,8 @@ _USUAL = [(part.name, part.default) for part in fields(Line) if part.init]
 
 
 @dataclass(frozen=True)
-class Segment:
-    """The notes, or what one compaction adds to them."""
+class Notes:
+    """The notes as data: all of them so far, or those that one compaction adds."""
 
     lines: tuple[Line, ...] = ()  # what the messages that left hold, in their order
     # how many of the lines each part has, the oldest first; empty for one part
@@ -116,10 +116,10 @@ class Segment:
     text: str = ""  # a text that stands as it is, such as notes that came without their record
     edited: bool = False  # the next summary takes the place of the text
     summary: str = ""  # the newest summary by a prompt or a function of the caller's
-    anew: bool = False  # `lines` hold the findings of earlier notes, written anew
+    rewrites_findings: bool = False  # `lines` hold the findings of earlier notes, written anew
     user: str | None = None  # the name under which the user speaks; None where nobody has looked
-    # what to say of a message of the user that stays in view although later ones left
-    ahead: str = ""
+    # what to say of messages that stay in view, below the notes, although later ones left
+    below: str = ""
     # characters of cut lines that took a token in the last text; 0 where none were cut
     density: float = 0.0
 
@@ -128,10 +128,10 @@ class Segment:
         ends = accumulate(self.parts or (len(self.lines),), initial=0)
         return [self.lines[begin:end] for begin, end in pairwise(ends)]
 
-    def with_new(self, new: Segment) -> Segment:
+    def with_new(self, new: Notes) -> Notes:
         """Return the notes with what a compaction adds."""
         parts = self.each_part()
-        if new.anew:
+        if new.rewrites_findings:
             parts = [tuple(line for line in part if line.kind != "found") for part in parts]
         lines = tuple(line for part in parts for line in part)
         text = "" if new.summary and self.edited else self.text
@@ -145,7 +145,7 @@ class Segment:
             text="\n".join(filter(None, (text, new.text))),
             edited=(self.edited and not new.text) or new.edited,
             summary=new.summary or self.summary,
-            anew=False,
+            rewrites_findings=False,
             user=new.user if self.user is None else self.user,
             density=new.density or self.density,
         )
@@ -159,25 +159,25 @@ class Segment:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Segment:
+    def from_json(cls, data: Mapping[str, Any]) -> Notes:
         """Read notes that `to_json` wrote; parts that a newer version added are left out.
 
         Raises:
-            TypeError, ValueError: the data is no segment.
+            TypeError, ValueError: the data is no notes.
 
         Example:
-            >>> Segment.from_json({"goal": ["ship it"]}).goal
+            >>> Notes.from_json({"goal": ["ship it"]}).goal
             ('ship it',)
         """
-        segment = from_plain(cls, {name: data[name] for name in data if name != "lines"})
+        notes = from_plain(cls, {name: data[name] for name in data if name != "lines"})
         plain = data.get("lines", ())
         known = _known.get(id(plain))
         lines = known[1] if known else tuple(from_plain(Line, line) for line in plain)
-        if sum(segment.parts) not in (0, len(lines)):
+        if sum(notes.parts) not in (0, len(lines)):
             raise ValueError("the parts of the notes are damaged")
         if lines and not known:
             _known.put(id(plain), (plain, lines))
-        return replace(segment, lines=lines)
+        return replace(notes, lines=lines)
 
 
 _known: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(SEGMENTS)
@@ -185,7 +185,7 @@ _known: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(SEGMENTS)
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:
-    """Return the plain data of a segment with each text changed, names left as they are."""
+    """Return the plain data of notes with each text changed, names left as they are."""
     if isinstance(data, str):
         return change(data)
     if isinstance(data, Mapping):

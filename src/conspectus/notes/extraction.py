@@ -17,7 +17,7 @@ from conspectus.messages import Message
 from conspectus.messages.hosts import standing_topics
 from conspectus.messages.message import Call, Result, fields_of
 from conspectus.messages.requests import is_users
-from conspectus.notes.segment import Answer, Kind, Line, Segment
+from conspectus.notes.data import Answer, Kind, Line, Notes
 from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line, without_encoded
 from conspectus.notes.tools import Skills, Tool, ToolTable
 
@@ -43,15 +43,15 @@ _TAGS = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
 _OPEN = re.compile(r"<(\w{1,40})>\n?")
 
 
-def read_segment(
+def extract_notes(
     leaving: Sequence[Message],
     staying: Sequence[Message] = (),
     answer: Answer | None = None,
     *,
-    before: Segment | None = None,
+    before: Notes | None = None,
     tools: Mapping[str, Tool] | None = None,
     skills: Skills | None = None,
-) -> Segment:
+) -> Notes:
     """Return what the messages that leave add to the notes.
 
     Args:
@@ -63,7 +63,7 @@ def read_segment(
         tools: what is known of tools.
         skills: which calls read skill files.
     """
-    before, answer = before or Segment(), answer or Answer()
+    before, answer = before or Notes(), answer or Answer()
     user = before.user
     if user is None:  # none where any message of the user has none
         names = [one.name or "" for one in (*leaving, *staying) if is_users(one)]
@@ -76,7 +76,7 @@ def read_segment(
     for line in lines:
         if line.kind == "said":
             line.quotes = tuple(text for text, cite in answer.binding if cite == line.ids[0])
-    return Segment(
+    return Notes(
         (*lines, *(Line("found", ids, one_line(text)) for text, ids in answer.found)),
         goal=tuple(answer.goal),
         next=tuple(answer.next),
