@@ -90,7 +90,7 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
         by=draft.by,
         cost=draft.cost,
         cut=draft.cut,
-        request=draft.request_kind,
+        request_kind=draft.request_kind,
         redacted=dict(leaving.redacted),
         order=_order(leaving),
         stayed=_stayed(leaving),
