@@ -105,7 +105,7 @@ def test_a_summary_of_ones_own_takes_the_place_of_the_one_before():
     result = rounds(new_compactor(scripted, window=16_000, keep=("messages", 2)), [user("Go.")], 3)
     assert result.summary.endswith("## Summary\n- This is summary 2.")
     assert "This is summary 1." not in result.summary
-    assert "This is summary 1." in scripted.requests[-1].notes
+    assert "This is summary 1." in scripted.requests[-1].summary_so_far
 
 
 class FactsSurvive:

@@ -147,7 +147,7 @@ def test_a_name_that_comes_again_does_not_bring_back_what_was_deleted(monkeypatc
         assert chain is not None
         held.keep("ann", chain, "b", ["second"])
         with monkeypatch.context() as failing:
-            failing.setattr(archive, "note", _fail)
+            failing.setattr(archive, "write_remarks", _fail)
             with pytest.raises(ArchiveError):
                 held.delete("ann", "a")
         held.keep("ann", Held("other thread"), "a", ["of another conversation"])
