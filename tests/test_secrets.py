@@ -142,6 +142,7 @@ FRAGMENTS = st.sampled_from(
 )
 TEXTS = st.lists(FRAGMENTS | st.text(max_size=4), max_size=10).map("".join)
 NAMES = st.sampled_from(["name", "value", "password", "content", "token", "x"])
+NAMED = ["password", "api_key", "token", "SECRET_KEY", "cookie", "Authorization", "-u", "pass"]
 DATA: st.SearchStrategy[Any] = st.recursive(
     TEXTS | st.integers(),
     lambda inner: (
@@ -166,6 +167,20 @@ def test_json_is_still_json_with_the_same_names(data, ascii_only, indent):
     done = redacted(json.dumps(data, ensure_ascii=ascii_only, indent=indent))
     assert names_of(json.loads(done)) == names_of(data)
     assert redacted(done) == done
+
+
+def test_what_a_secrets_name_has_left_beside_a_mark_is_secret_too():
+    """Otherwise the second reading would change the first, and nothing be compacted any more."""
+    text = f"staging2024: {PROVIDERS['github-token']}"
+    done = REDACTOR.redact(text, "api_key")
+    assert (done.text, done.counts) == ("[redacted: api-key]", {"github-token": 1, "api-key": 1})
+    assert redacted(done.text, "api_key") == done.text
+
+
+@given(TEXTS, st.sampled_from([None, *NAMED]))
+def test_redacting_again_changes_nothing_under_any_name(text, key):
+    done = redacted(text, key)
+    assert redacted(done, key) == done
 
 
 HOSTILE = r"""

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from conspectus_secrets.values import (
     LABELS,
     Secret,
     Written,
     can_be,
-    may_name,
+    kind_of_value,
+    may_be_doubtful,
     named_kind,
     secret_kind,
 )
@@ -42,23 +44,33 @@ _MARKED = rf"[\"'`]?{_MARK}(?=[\s\"'`]|\Z)"
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """A way to write a name before its value."""
+    """A way to write a name before its value.
 
-    pattern: re.Pattern[str]  # has the group `name`, and ends where the value begins
-    written: Written | None = "bare"  # how a value without quotes stands there; None if none can
-    quoted: Written = "quoted"  # how one in quotes stands there
-    closes: bool = False  # the pattern has the group `close`
-    needs: tuple[str, ...] = ("",)  # in small letters: a text must hold one of them
+    Attributes:
+        pattern: has the group `name`, and perhaps the group `close` for a quote behind the name; it
+            ends where the value begins.
+        unquoted: how a value without quotes stands there; None if none can.
+        quoted: how one in quotes stands there.
+        hints: in small letters; a text must hold one of them.
+        has_close: the pattern has the group `close`.
+    """
+
+    pattern: re.Pattern[str]
+    unquoted: Written | None
+    quoted: Written
+    hints: tuple[str, ...]
+    has_close: bool
 
 
 def _writing(
     pattern: str,
-    written: Written | None = "bare",
+    unquoted: Written | None = "bare",
     quoted: Written = "quoted",
-    needs: Iterable[str] = ("",),
+    hints: Iterable[str] = ("",),
 ) -> Writing:
-    made = re.compile(pattern, re.MULTILINE)
-    return Writing(made, written, quoted, "close" in made.groupindex, tuple(needs))
+    compiled = re.compile(pattern, re.MULTILINE)
+    has_close = "close" in compiled.groupindex
+    return Writing(compiled, unquoted, quoted, tuple(hints), has_close)
 
 
 ASSIGNED = _writing(
@@ -79,12 +91,12 @@ WRITINGS = (
         rf"(?<![\w.-])(?P<name>{_WORDS}[\w.-]++)\s{{1,4}}"
         r"(?:(?:for|of|to|on|at|in)\s[^\n.,;:!?\"'=]{1,60}?\s)?"
         rf"(?:{'|'.join(_VERBS)}):?[ \t]{{1,4}}",
-        needs=[f"{verb}{behind}" for verb in _VERBS for behind in " \t:"],
+        hints=[f"{verb}{behind}" for verb in _VERBS for behind in " \t:"],
     ),
     # 密码是 ...
     _writing(
         rf"(?P<name>(?i:{_LABELS}))(?:[ \t]{{0,2}}(?:{_IS})[:：]?|[ \t])[ \t]{{0,2}}",
-        needs={label.strip("api") for labels in LABELS.values() for label in labels},
+        hints={label.strip("api") for labels in LABELS.values() for label in labels},
     ),
     # Fields of their own: name: DB_PASSWORD, value: ...
     _writing(
@@ -92,7 +104,7 @@ WRITINGS = (
         rf"{_NAME}{_QS},?\s{{0,40}}(?:#[^\n]{{0,80}}\n\s{{0,40}})?"
         rf"(?:{_QS}type{_QS}\s?[:=]\s?{_QS}\w{{1,20}}{_QS},?\s{{0,40}})?"
         rf"{_QS}(?:[Pp]arameter_?)?(?:[Vv]alue|VALUE)(?P<close>{_Q})?\s{{0,4}}[:=][ \t]{{0,4}}",
-        needs=["value"],
+        hints=["value"],
     ),
     # <password>..., <property name="password">...
     _writing(r"<(?P<name>[A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?"),
@@ -106,7 +118,7 @@ WRITINGS = (
     ),
     # setPassword("..."), put("password", "...")
     _writing(
-        rf"\b(?P<name>[A-Za-z]\w{{1,60}})\(\s{{0,4}}[bBrRuU]?(?={_Q})", None, "bare", needs=["("]
+        rf"\b(?P<name>[A-Za-z]\w{{1,60}})\(\s{{0,4}}[bBrRuU]?(?={_Q})", None, "bare", hints=["("]
     ),
     _writing(
         rf"\({_Q}{_NAME}{_Q},\s{{0,4}}(?:default\s{{0,2}}[=:]\s{{0,2}})?[bBrRuU]?(?={_Q})",
@@ -117,18 +129,22 @@ WRITINGS = (
     _writing(
         rf"(?:^[ \t]{{0,16}}(?:ENV|setx)|\bconfig(?:ure)? set)[ \t]{{1,4}}{_NAME}[ \t]",
         "shell",
-        needs=["env", "setx", "config"],
+        hints=["env", "setx", "config"],
     ),
 )
 
 _OPEN = re.compile(r"[bBrRfFuU]{0,2}(?P<back>\\{0,8})(?P<quote>[\"'`“‘„「『«])")
-_CLOSE = {"“": "”", "‘": "’", "„": "“”", "「": "」", "『": "』", "«": "»"}
-_ENDS = {
-    quote: re.compile(rf"(?<!\\)(?P<back>\\*+)(?P<sign>[\"{_CLOSE.get(quote, quote)}])|\n")
+_CLOSING = {"“": "”", "‘": "’", "„": "“”", "「": "」", "『": "』", "«": "»"}
+"""What closes each quote that has another form at its end."""
+
+_END_OF_QUOTED = {
+    quote: re.compile(rf"(?<!\\)(?P<back>\\*+)(?P<sign>[\"{_CLOSING.get(quote, quote)}])|\n")
     for quote in "\"'`“‘„「『«"
 }
-LONGEST = {'"': 40_000, "'": 40_000, "`": 40_000}
-"""Characters of a value in these quotes. Default: 200."""
+MAX_QUOTED = {'"': 40_000, "'": 40_000, "`": 40_000}
+"""Characters of a value in these quotes, of which a private key is the longest."""
+
+MAX_IN_OTHER_QUOTES = 200  # characters
 
 _REPLACED = re.compile(_MARKED)
 _BREAKS = r"、-〟！-～‐-‧‹-›„“”‘’«»぀-ヿ㐀-鿿가-힣"
@@ -143,11 +159,23 @@ _NARROW = (
 JUDGED = 512
 """Characters of a bare value that are judged; an unbroken rest belongs to it."""
 
-WIDE = re.compile(f"{_WIDE}{{1,{JUDGED}}}+"), re.compile(f"{_WIDE}*+")
-NARROW = re.compile(f"{_NARROW}{{1,{JUDGED}}}+"), re.compile(f"{_NARROW}*+")
+
+class _Bare(NamedTuple):
+    """The characters of a value without quotes: those that are judged, and all that follow."""
+
+    judged: re.Pattern[str]
+    rest: re.Pattern[str]
+
+
+WIDE = _Bare(re.compile(f"{_WIDE}{{1,{JUDGED}}}+"), re.compile(f"{_WIDE}*+"))
+"""Where a line holds a name and a value alone, so that its signs belong to the value."""
+
+NARROW = _Bare(re.compile(f"{_NARROW}{{1,{JUDGED}}}+"), re.compile(f"{_NARROW}*+"))
+"""Where code or prose may go on behind the value."""
+
 _LINE_BEGINS = re.compile(r"(?:\A|\n|\bexport |\bset |-e |--env[= ])[ \t-]{0,40}\Z")
-_BEFORE_NAMES = "\ntev="
-"""What `_LINE_BEGINS` may end with, before blanks and dashes."""
+_ENDS_BEGIN_OF_LINE = "\ntev="  # what a match of it may end with, before blanks and dashes
+_REACH_BACK = 48  # characters before a name in which the beginning of its line is looked for
 _LINE_ENDS = re.compile(r"[,;]?[ \t]{0,8}(?:\n|\\{0,64}+\"|\Z)")
 _NUMBER = re.compile(r"\d{4,64}+(?=\s{0,8}[,}\n])")
 """A password that is a number in JSON; its mark takes quotes."""
@@ -157,106 +185,149 @@ def named_secrets(text: str, lower: str) -> Iterator[Secret]:
     """Yield secrets behind their names; `lower` is the text in lower case."""
     if not any(hint in lower for hint in HINTS):
         return
-    json = text.lstrip()[:1] in ("{", "[", '"')
+    is_json = text.lstrip()[:1] in ("{", "[", '"')
     for writing in WRITINGS:
-        if not any(part in lower for part in writing.needs):
+        if not any(hint in lower for hint in writing.hints):
             continue
-        at = 0
-        while (match := writing.pattern.search(text, at)) is not None:
-            secret = None
-            if may_name(match["name"]):
-                secret = _secret(text, match, writing, json)
+        position = 0
+        while (match := writing.pattern.search(text, position)) is not None:
+            position = max(match.end("name"), match.start() + 1)
+            kind = named_kind(match["name"])
+            if kind is None and not may_be_doubtful(match["name"]):
+                continue
+            secret = _secret_behind(text, match, writing, kind, is_json)
             if secret is not None:
                 yield secret
-            at = max(secret.end if secret is not None else match.end("name"), match.start() + 1)
+                position = max(secret.end, match.start() + 1)
 
 
-def _secret(text: str, match: re.Match[str], writing: Writing, json: bool) -> Secret | None:
-    """Return the secret at the end of a match, if its value is one."""
-    name, at = match["name"], match.end()
-    if writing is not ASSIGNED and _REPLACED.match(text, at):
+def _secret_behind(
+    text: str, match: re.Match[str], writing: Writing, kind: str | None, is_json: bool
+) -> Secret | None:
+    """Return the secret at the end of a match, if its value is one.
+
+    `kind` is that of the secrets under its name; None if the value alone can tell.
+    """
+    begin = match.end()
+    name = match["name"]
+    if writing is not ASSIGNED and _REPLACED.match(text, begin):
         return None
-    opened = _OPEN.match(text, at)
-    quoted = None if opened is None else _quoted(text, opened, json)
-    close = match["close"] if writing.closes else None
-    if close is not None and quoted is None:
-        number = _NUMBER.match(text, at) if named_kind(name) == "password" else None
-        return Secret(at, number.end(), "password", close) if number else None
-    if quoted is not None:
-        value = text[quoted[0] : quoted[1]]
-        if writing is ASSIGNED and name.isupper() and named_kind(name) == "password":
-            value = value.replace(" ", "-")  # several words are a passphrase there
-        kind = secret_kind(name, value, writing.quoted)
-        return Secret(*quoted, kind) if kind else None
-    written: Written | None = writing.written
-    wide = written == "shell"
-    if writing is ASSIGNED:
-        sign, gap, after = match.group("sign", "gap", "after")
-        begin = match.start("name")
-        if sign is not None and sign.startswith("=="):
-            return None
-        if sign in ("=", "%3D", "%3d") and not gap and not after:
-            before = text[begin - 1 : begin]
-            if name.isupper() or name.startswith("--") or before in ("?", "&", ";"):
-                written = "shell"
-        may_be_wide = sign == ":" or written == "shell"
-        wide = may_be_wide and _begins_line(text, begin)
+    opened = _OPEN.match(text, begin)
+    if opened is not None:
+        quoted = _quoted_span(text, opened, is_json)
+        if quoted is not None:
+            begin, end = quoted
+            value = text[begin:end]
+            if kind == "password" and writing is ASSIGNED and name.isupper():
+                value = value.replace(" ", "-")  # several words are a passphrase there
+            value_kind = kind_of_value(value, writing.quoted, name, kind)
+            return Secret(begin, end, value_kind) if value_kind is not None else None
+    if writing.has_close and match["close"] is not None:
+        return _number_in_json(text, match) if kind == "password" else None
+    written = _written_unquoted(text, match, writing)
     if written is None:
         return None
-    return _bare(text, at if opened is None else opened.end(), name, written, wide)
+    is_wide = written == "shell"
+    if writing is ASSIGNED:
+        may_be_wide = is_wide or match["sign"] == ":"
+        is_wide = may_be_wide and _begins_line(text, match.start("name"))
+    if opened is not None:
+        begin = opened.end()
+    return _unquoted_secret(text, begin, name, kind, written, is_wide)
 
 
-def _begins_line(text: str, at: int) -> bool:
+def _number_in_json(text: str, match: re.Match[str]) -> Secret | None:
+    """Return a password that is a number, whose mark takes the quotes of its name."""
+    number = _NUMBER.match(text, match.end())
+    if number is None:
+        return None
+    return Secret(match.end(), number.end(), "password", match["close"])
+
+
+def _written_unquoted(text: str, match: re.Match[str], writing: Writing) -> Written | None:
+    """Return how a value without quotes stands behind a name; None if none can."""
+    if writing is not ASSIGNED:
+        return writing.unquoted
+    sign, gap, after = match.group("sign", "gap", "after")
+    if sign is not None and sign.startswith("=="):
+        return None  # a comparison
+    if sign in ("=", "%3D", "%3d") and not gap and not after:
+        name = match["name"]
+        begin = match.start("name")
+        is_parameter = text[begin - 1 : begin] in ("?", "&", ";")
+        if is_parameter or name.isupper() or name.startswith("--"):
+            return "shell"
+    return writing.unquoted
+
+
+def _begins_line(text: str, position: int) -> bool:
     """Return whether nothing but a command that sets variables stands before this place."""
-    before = text[max(0, at - 48) : at].rstrip(" \t-")[-1:]
-    if before and before not in _BEFORE_NAMES:
+    reach = max(0, position - _REACH_BACK)
+    before = text[reach:position].rstrip(" \t-")
+    if before and before[-1] not in _ENDS_BEGIN_OF_LINE:
         return False
-    return _LINE_BEGINS.search(text, max(0, at - 48), at) is not None
+    return _LINE_BEGINS.search(text, reach, position) is not None
 
 
-def _quoted(text: str, opened: re.Match[str], json: bool) -> tuple[int, int] | None:
+def _quoted_span(text: str, opened: re.Match[str], is_json: bool) -> tuple[int, int] | None:
     """Return the span of a value behind its quote; in JSON, in quotes of the same depth."""
-    begin, quote, depth = opened.end(), opened["quote"], len(opened["back"])
-    for match in _ENDS[quote].finditer(text, begin, begin + LONGEST.get(quote, 200)):
-        sign, run = match["sign"], len(match["back"] or "")
+    begin = opened.end()
+    quote = opened["quote"]
+    depth = len(opened["back"])
+    limit = begin + MAX_QUOTED.get(quote, MAX_IN_OTHER_QUOTES)
+    for match in _END_OF_QUOTED[quote].finditer(text, begin, limit):
+        sign = match["sign"]
         if sign is None:
             return None  # the end of the line
-        if sign == '"' and (run < depth if quote == '"' else json or quote in _CLOSE):
+        backslashes = len(match["back"])
+        if sign == '"' and (backslashes < depth if quote == '"' else is_json or quote in _CLOSING):
             return None  # a string around this value ends
-        if quote in _CLOSE:
-            value = text[begin : match.end() - 1]
-            begin += len(value) - len(value.lstrip())
-            return (begin, begin + len(value.strip())) if value.strip() else None
-        if sign == quote and run % (2 * (depth + 1)) == depth:
+        if quote in _CLOSING:
+            return _without_blanks(text, begin, match.end() - 1)
+        if sign == quote and backslashes % (2 * (depth + 1)) == depth:
             return begin, match.end() - 1 - depth
     return None
 
 
-def _bare(text: str, at: int, name: str, written: Written, wide: bool) -> Secret | None:
+def _without_blanks(text: str, begin: int, end: int) -> tuple[int, int] | None:
+    value = text[begin:end].lstrip()
+    begin = end - len(value)
+    value = value.rstrip()
+    return (begin, begin + len(value)) if value else None
+
+
+def _unquoted_secret(
+    text: str, begin: int, name: str, kind: str | None, written: Written, is_wide: bool
+) -> Secret | None:
     """Return the value without quotes that begins here, or behind a quote that never closes."""
-    for first, more in (WIDE, NARROW) if wide else (NARROW,):
-        match = first.match(text, at)
+    for bare in (WIDE, NARROW) if is_wide else (NARROW,):
+        match = bare.judged.match(text, begin)
         if match is None:
             return None
-        end, value = match.end(), match[0]
-        if first is WIDE[0] and written == "bare":
+        end = match.end()
+        value = match[0]
+        if bare is WIDE and written == "bare":
             value = value.rstrip(",")
             if not _LINE_ENDS.match(text, end) or value[-1:] in (*")]};(", ""):
                 continue
-            end = at + len(value)
+            end = begin + len(value)
         if written == "bare":
             value = value.rstrip(".:?*_")
-            end = at + len(value) if end - at < JUDGED else end
+            if end - begin < JUDGED:
+                end = begin + len(value)
         if text[end : end + 1] in ("(", "["):
             continue
-        kind = secret_kind(name, value, written)
-        if kind is not None:
-            end = more.match(text, end).end() if end - at >= JUDGED else end  # type: ignore[union-attr]
-            return Secret(at, end, kind)
+        value_kind = kind_of_value(value, written, name, kind)
+        if value_kind is None:
+            continue
+        if end - begin >= JUDGED:
+            rest = bare.rest.match(text, end)
+            end = rest.end() if rest is not None else end
+        return Secret(begin, end, value_kind)
     return None
 
 
-def value_kind(name: str, value: str) -> str | None:
+def kind_alone(name: str, value: str) -> str | None:
     """Return the kind of a value that stands alone under a name, as in a dict; None for none."""
     if name.lower() in ("cookies", "cookiejar"):
         return "cookie" if len(value) >= 12 and can_be("token", value, "quoted") else None

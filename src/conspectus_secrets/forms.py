@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from conspectus_secrets.values import REMEMBERED, Secret, is_placeholder, mixed, scattered
+from conspectus_secrets.values import MAX_REMEMBERED, Secret, is_placeholder, mixed, scattered
 
 KEYS = r"""
 anthropic-key         sk-ant-      sk-ant-[\w-]{16,}+
@@ -181,7 +181,7 @@ _remembered_placeholder = lru_cache(1_024)(is_placeholder)  # texts repeat their
 
 
 def _can_be_password(value: str) -> bool:
-    is_empty = _remembered_placeholder if len(value) <= REMEMBERED else is_placeholder
+    is_empty = _remembered_placeholder if len(value) <= MAX_REMEMBERED else is_placeholder
     return len(value) >= 3 and not is_empty(value)
 
 

@@ -9,31 +9,45 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
+from operator import itemgetter
 
 from conspectus.redaction import Redacted
-from conspectus.redaction.values import MARK, MOST, telling, unescaped, without_telling
-from conspectus_secrets.assigned import named_secrets, value_kind
+from conspectus.redaction.values import (
+    MARK,
+    MAX_LENGTH,
+    is_distinctive,
+    unescaped,
+    without_distinctive_values,
+)
+from conspectus_secrets.assigned import kind_alone, named_secrets
 from conspectus_secrets.forms import formed_secrets
 from conspectus_secrets.private_keys import private_keys
-from conspectus_secrets.values import Secret
+from conspectus_secrets.values import Secret, without_marks
 
-VERSION = 11
+VERSION = 12
 """Rises whenever it finds something else, so that earlier drafts are not used."""
 
-ROUNDS = 16
-"""Maximum searches of a text: one secret may hide the next, in a command up to twelve."""
+MAX_ROUNDS = 16
+"""Searches of a text: one secret may hide the next, in a command up to twelve."""
 
-_LINE_END = re.compile(r"(?<!\\)\\++(?:[nrt]|u2192)")
-_MEANT = {ord("n"): "\n", ord("r"): "\n", ord("t"): "\t", ord("2"): "→"}
-"""Escaped line ends and tabs of JSON, which are read as such."""
+_ESCAPED_BLANK = re.compile(r"(?<!\\)\\++(?:[nrt]|u2192)")
+_MEANING = {ord("n"): "\n", ord("r"): "\n", ord("t"): "\t", ord("2"): "→"}
+"""What escaped line ends, tabs and arrows of JSON are read as, by the last sign of each."""
 
-_BEFORE = {
-    **dict.fromkeys(("authorization", "proxy-authorization"), "authorization: "),
-    **dict.fromkeys(("cookie", "set-cookie"), "cookie: "),
-    **dict.fromkeys(("-u", "--user"), "curl -u "),
+_BEFORE_VALUE = {
+    "authorization": "authorization: ",
+    "proxy-authorization": "authorization: ",
+    "cookie": "cookie: ",
+    "set-cookie": "cookie: ",
+    "-u": "curl -u ",
+    "--user": "curl -u ",
 }
-"""Text before the values of these names, headers and arguments, that identifies a secret."""
+"""What stands before a value in a text, by its name, so that it is read as in a text."""
+
+_LONGEST_ESCAPE = 64  # backslashes before a sign that are looked at
+_BEGIN = itemgetter(0)
+_END = itemgetter(1)
 
 
 class SecretRedactor:
@@ -56,81 +70,124 @@ class SecretRedactor:
             text: any text, of any length.
             key: the name of the text, as in tool arguments; None for none.
         """
-        if key is not None and (kind := value_kind(key, text)) is not None:
-            return Redacted(MARK.format(kind=kind), {kind: 1}, dict(_spreading(text, kind)))
-        before = _BEFORE.get(key.lower(), "") if key is not None else ""
-        if before:
-            done = self.redact(before + text)
-            return Redacted(done.text[len(before) :], done.counts, done.values)
-        counts: Counter[str] = Counter()
-        values: dict[str, str] = {}
-        for _ in range(ROUNDS):
-            secrets = _secrets(text)
-            if not secrets:
-                break
-            parts: list[str] = []
-            at = 0
-            found: dict[str, str] = {}
-            for begin, end, kind, quotes in secrets:
-                value = text[begin:end]
-                found.pop(value, None)  # of two kinds the last one counts, also for parts of it
-                found[value] = kind
-                parts += (text[at:begin], f"{quotes}{MARK.format(kind=kind)}{quotes}")
-                counts[kind] += 1
-                at = end
-            for value, kind in found.items():
-                values.update(_spreading(value, kind))
-            text, more = without_telling("".join([*parts, text[at:]]), values)
-            counts.update(more)
-        return Redacted(text, dict(counts), values)
+        if key is None:
+            return _without_secrets(text)
+        kind = kind_alone(key, text)
+        if kind is not None:
+            return _all_secret(text, kind)
+        before = _BEFORE_VALUE.get(key.lower(), "")
+        redacted = _without_secrets(before + text)
+        rest = redacted.text.removeprefix(before)
+        # What is left beside a mark may be a secret under this name.
+        kind = kind_alone(key, rest) if rest != text else None
+        if kind is None:
+            return Redacted(rest, redacted.counts, redacted.values)
+        return _all_secret(without_marks(rest), kind, redacted)
 
 
-def _secrets(text: str) -> list[Secret]:
+def _all_secret(value: str, kind: str, parts: Redacted | None = None) -> Redacted:
+    """Return the mark alone for a text that is a secret, or that holds several `parts`."""
+    counts = Counter(parts.counts if parts else {})
+    counts[kind] += 1
+    values = dict(parts.values if parts else {})
+    for form in _forms_elsewhere(value):
+        values[form] = kind
+    return Redacted(MARK.format(kind=kind), dict(counts), values)
+
+
+def _without_secrets(text: str) -> Redacted:
+    """Replace the secrets of a text, and wherever else in it they stand, until none is found."""
+    counts: Counter[str] = Counter()
+    values: dict[str, str] = {}
+    for _ in range(MAX_ROUNDS):
+        secrets = _secrets_in(text)
+        if not secrets:
+            break
+        parts: list[str] = []
+        found: dict[str, str] = {}
+        copied_end = 0
+        for begin, end, kind, quotes in secrets:
+            value = text[begin:end]
+            mark = MARK.format(kind=kind)
+            # Of two kinds the last one counts, also for parts of the value.
+            found.pop(value, None)
+            found[value] = kind
+            parts += (text[copied_end:begin], f"{quotes}{mark}{quotes}" if quotes else mark)
+            counts[kind] += 1
+            copied_end = end
+        parts.append(text[copied_end:])
+        for value, kind in found.items():
+            for form in _forms_elsewhere(value):
+                values[form] = kind
+        text, replaced = without_distinctive_values("".join(parts), values)
+        counts.update(replaced)
+    return Redacted(text, dict(counts), values)
+
+
+def _secrets_in(text: str) -> list[Secret]:
     """List the secrets of a text, in order and without overlaps."""
-    plain, places = unescaped(text)
+    plain, positions = unescaped(text)
     if "\\" in plain:
-        plain = _LINE_END.sub(lambda m: m[0][-1].translate(_MEANT).rjust(len(m[0])), plain)
+        plain = _ESCAPED_BLANK.sub(_blank_of_same_length, plain)
     lower = plain.lower()
-    every = [*private_keys(plain), *formed_secrets(plain, lower), *named_secrets(plain, lower)]
-    if places is not None:
-        every = [
-            secret._replace(begin=places[secret.begin], end=places[secret.end]) for secret in every
+    secrets = [
+        *private_keys(plain),
+        *formed_secrets(plain, lower),
+        *named_secrets(plain, lower),
+    ]
+    if positions is not None:
+        secrets = [
+            Secret(positions[begin], positions[end], kind, quotes)
+            for begin, end, kind, quotes in secrets
         ]
-    every.sort(key=lambda secret: (secret.begin, -secret.end))
+    # In the order of their beginnings, the longest first.
+    secrets.sort(key=_END, reverse=True)
+    secrets.sort(key=_BEGIN)
     if "\\" in text:
-        every = [
-            secret._replace(
-                begin=secret.begin - _cuts_escape(text, secret.begin),
-                end=secret.end - _cuts_escape(text, secret.end),
-            )
-            for secret in every
+        secrets = [
+            Secret(_outside_escape(text, begin), _outside_escape(text, end), kind, quotes)
+            for begin, end, kind, quotes in secrets
         ]
-    best: list[Secret] = []
-    for secret in every:
-        if best and secret.begin < best[-1].end:
-            if secret.end > best[-1].end:  # what sticks out of the one before goes with it
-                best[-1] = best[-1]._replace(end=secret.end)
-        elif secret.end > secret.begin:
-            best.append(secret)
-    return best
+    return _without_overlaps(secrets)
 
 
-def _cuts_escape(text: str, at: int) -> bool:
-    """Return whether this place lies behind the backslash of an escape."""
-    if text[at - 1 : at] != "\\":
-        return False
-    before = text[max(0, at - 64) : at]
-    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+def _blank_of_same_length(escaped: re.Match[str]) -> str:
+    return escaped[0][-1].translate(_MEANING).rjust(len(escaped[0]))
 
 
-def _spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
-    """Yield the forms of a recognised value that are to go wherever else they stand."""
-    if len(value) > 6 * MOST:  # each character may be an escape
-        return
+def _without_overlaps(secrets: list[Secret]) -> list[Secret]:
+    """Join secrets that overlap, under the kind of the first."""
+    distinct: list[Secret] = []
+    last_end = 0
+    for secret in secrets:
+        begin, end, _, _ = secret
+        if distinct and begin < last_end:
+            if end > last_end:  # what sticks out of the one before goes with it
+                distinct[-1] = distinct[-1]._replace(end=end)
+                last_end = end
+        elif end > begin:
+            distinct.append(secret)
+            last_end = end
+    return distinct
+
+
+def _outside_escape(text: str, position: int) -> int:
+    """Return a position, or that of the backslash before it, whose escape it would cut."""
+    if text[position - 1 : position] != "\\":
+        return position
+    before = text[max(0, position - _LONGEST_ESCAPE) : position]
+    backslashes = len(before) - len(before.rstrip("\\"))
+    return position - backslashes % 2
+
+
+def _forms_elsewhere(value: str) -> Sequence[str]:
+    """Return the forms of a recognised value that are to go wherever else they stand."""
+    if len(value) > 6 * MAX_LENGTH:  # each character may be an escape
+        return ()
     if "\\" in value or not value.isascii():
         value = unescaped(value)[0]
     value = value.strip()
-    shorter = value.rstrip(".,:;!?")
-    for secret in (value, shorter) if shorter != value else (value,):
-        if telling(secret) and secret[0] != "\\":  # which could be half of an escape elsewhere
-            yield secret, kind
+    without_end = value.rstrip(".,:;!?")
+    forms = (value,) if without_end == value else (value, without_end)
+    # A backslash could be half of an escape elsewhere.
+    return [form for form in forms if is_distinctive(form) and form[0] != "\\"]

@@ -10,8 +10,12 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-REMEMBERED = 200  # most characters of a value whose kind is remembered
-LAST = 120  # characters of a name that are judged
+MAX_REMEMBERED = 200  # characters of a value whose judgement is remembered
+JUDGED_OF_NAME = 120  # characters at the end of a name that are judged
+JUDGEMENTS = 1_024  # that are remembered, as texts repeat what they assign
+LONGEST_PLACEHOLDER = 200  # characters
+LONGEST_WORDED = 120  # characters of a value of many words that is no key
+MIN_PRIVATE_KEY = 40  # characters of one under a name
 
 WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 """Words of a name in any case style."""
@@ -29,12 +33,14 @@ LABELS = {
 }
 """Names in Chinese, Japanese and Korean, by kind. There the end of a name decides, without a space
 before it: `数据库密码`."""
-_ENDINGS = ("password", "passwd", "passphrase", "passwort", "пароль")
+_PASSWORD_ENDINGS = ("password", "passwd", "passphrase", "passwort", "пароль")
+_NO_LAST_WORDS = frozenset("value plain plaintext raw".split())  # of a name: they say nothing
 _PUBLIC = ("公开密钥", "公共密钥", "公開密鑰", "公有密钥")
-_KEYS = frozenset(
+_SECRET_KEYS = frozenset(
     "api access account private encryption signing shared master auth service storage deploy"
     " webhook hmac jwt fernet session secret client preshared subscription".split()
 )
+_KIND_OF_KEY = {"secret": "secret", "api": "api-key"}
 _NO_SECRET_TOKEN = frozenset(
     """max min num n next prev page continuation pad eos bos unk sep mask cls special stop prompt
     completion input output cancellation cancel start end last first current previous sync total
@@ -63,10 +69,12 @@ _PLACEHOLDERS = frozenset(
     failed failure success support generated random unknown blank ignored repeat again""".split()
 )
 _TEMPLATE = re.compile(
+    # Each begins with one of `_BEGINS_TEMPLATE`.
     r"\A(?:<.*>|\$\{.*|\$\(.*|\$[A-Za-z_]\w*|\{\{.*|\{[\w.!:\[\]'\"]*\}|%[sdr]|%\(\w+\)s|%\w+%"
     r"|[*xX•·.…_#?-]+|@\w+@|__\w+__|#\{.*)\Z",
     re.DOTALL,
 )
+_BEGINS_TEMPLATE = frozenset("<${%*xX•·.…_#?-@")
 MARKS = re.compile(r"\[redacted: [a-z0-9-]{1,40}\]|\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}")
 """Marks of a redactor, and variables: what stands behind them is judged without them."""
 
@@ -77,7 +85,9 @@ _ALGORITHM = re.compile(
 _PATH = re.compile(r"\A(?:[A-Za-z]:\\|\.{0,2}/|~/|[a-z]+://)")
 _DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
 _DIGITS = "0123456789"
+_PLAIN_SIGNS = "_-.:/ %()[],"  # of words, paths and code
 _SIGN = re.compile("[^A-Za-z0-9_.:/-]")  # of ASCII
+_FOUR_DIGITS = re.compile(r"(?:\D*+\d){4}")  # `YOUR_KEY_123` has fewer
 _DIGIT_INSIDE = re.compile(r"\d[A-Za-z]")
 _DIVIDERS = re.compile("[_.:/,-]")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -105,41 +115,45 @@ def named_kind(name: str) -> str | None:
         >>> named_kind("DB_PASSWORD"), named_kind("max_tokens"), named_kind("clientSecret")
         ('password', None, 'secret')
     """
-    return _kind_under(name[-LAST:].rstrip(_DIGITS))
+    return _kind_under(_judged_end(name))
 
 
-def may_name(name: str) -> bool:
-    """Return whether any value under a name may be a secret; see `secret_kind`."""
-    return name.endswith("_KEY") or _may_end(name[-LAST:].rstrip(_DIGITS))
+def may_be_doubtful(name: str) -> bool:
+    """Return whether a name of no kind may name a secret, by the value; see `secret_kind`."""
+    return name.endswith("_KEY") or "pass" in name.lower()
 
 
-@lru_cache(1_024)
-def _may_end(end: str) -> bool:
-    return "pass" in end.lower() or _kind_under(end) is not None
+def _judged_end(name: str) -> str:
+    """Return the end of a name, without its number: numbered names are one name."""
+    return name[-JUDGED_OF_NAME:].rstrip(_DIGITS)
 
 
-@lru_cache(1_024)  # numbered names are one without their numbers, which say nothing
+@lru_cache(JUDGEMENTS)
 def _kind_under(end: str) -> str | None:
     words = [word.lower() for word in WORDS.findall(end)]
-    while words and (words[-1].isdigit() or words[-1] in ("value", "plain", "plaintext", "raw")):
+    while words and (words[-1].isdigit() or words[-1] in _NO_LAST_WORDS):
         words.pop()
-    last, before = ["", "", *words][-1], ["", "", *words][-2]
+    last = words[-1] if words else ""
+    before = words[-2] if len(words) > 1 else ""
     if not last.isascii():
         ending = "".join(words[-3:])
-        kinds = [kind for kind, ends in LABELS.items() if ending.endswith(tuple(ends))]
-        if kinds:
-            return None if ending.endswith(_PUBLIC) else kinds[0]
-    if last in PASSWORDS or last.endswith(_ENDINGS):
+        for kind, labels in LABELS.items():
+            if ending.endswith(tuple(labels)):
+                return None if ending.endswith(_PUBLIC) else kind
+    if last in PASSWORDS or last.endswith(_PASSWORD_ENDINGS):
         return "password" if last != "pass" or before else None
     if last.endswith("secret") or (last == "base" and words[-3:-1] == ["secret", "key"]):
         return "secret"
     if last.endswith("token"):
-        return None if (before or last.removesuffix("token")) in _NO_SECRET_TOKEN else "token"
-    if last == "key" and before in _KEYS:
-        return "secret" if before == "secret" else "api-key" if before in ("api", "x") else "key"
+        told_by = before or last.removesuffix("token")
+        return None if told_by in _NO_SECRET_TOKEN else "token"
+    if last == "key" and before in _SECRET_KEYS:
+        return _KIND_OF_KEY.get(before, "key")
     if last.endswith("apikey") or last in ("secretkey", "accesskey", "privatekey", "accountkey"):
         return "api-key"
-    return "private-key" if last == "data" and words[-3:-1] == ["client", "key"] else None
+    if last == "data" and words[-3:-1] == ["client", "key"]:
+        return "private-key"
+    return None
 
 
 def has_digit(value: str) -> bool:
@@ -172,8 +186,9 @@ def scattered(value: str) -> bool:
     """
     if not mixed(value):
         return False
-    signs = any(not c.isalnum() and c not in "_-.:/ %()[]," for c in value)
-    return signs or value.lower() != value != value.upper()
+    if value.lower() != value != value.upper():
+        return True
+    return any(not sign.isalnum() and sign not in _PLAIN_SIGNS for sign in value)
 
 
 def secret_kind(name: str, value: str, written: Written) -> str | None:
@@ -188,25 +203,31 @@ def secret_kind(name: str, value: str, written: Written) -> str | None:
         >>> secret_kind("DB_PASSWORD", "swordfish", "shell"), secret_kind("token", "str", "bare")
         ('password', None)
     """
-    kind = named_kind(name)
+    return kind_of_value(value, written, name, named_kind(name))
+
+
+def kind_of_value(value: str, written: Written, name: str, kind: str | None) -> str | None:
+    """Do as `secret_kind`, for a name of which the kind is known."""
     if kind is None:
-        return _kind_of_value(name, value, written)
-    judge = _remembered_can_be if len(value) <= REMEMBERED else can_be
+        return _kind_under_doubtful_name(name, value, written)
+    judge = _remembered_can_be if len(value) <= MAX_REMEMBERED else can_be
     return kind if judge(kind, value, written) else None
 
 
-def _kind_of_value(name: str, value: str, written: Written) -> str | None:
+def _kind_under_doubtful_name(name: str, value: str, written: Written) -> str | None:
     """Return the kind of a secret under a name that may also name something else."""
     words = [word.lower() for word in WORDS.findall(name)]
     if words == ["pass"]:  # it may also be a result of a test
-        sure = len(value) >= 6 and scattered(value) and can_be("password", value, written)
-        return "password" if sure else None
+        is_sure = len(value) >= 6 and scattered(value) and can_be("password", value, written)
+        return "password" if is_sure else None
     parts = name.split("_")
-    if name.isupper() and parts[-1] == "KEY" and parts[:-1] and parts[-2] not in _NO_SECRET_KEY:
-        digits, letters = sum(map(str.isdigit, value)), sum(map(str.isalpha, value))
-        made = len(value) >= 16 and digits >= 3 and letters >= 3 and can_be("key", value, written)
-        return "key" if made else None
-    return None
+    is_a_key = name.isupper() and parts[-1] == "KEY" and len(parts) > 1
+    if not is_a_key or parts[-2] in _NO_SECRET_KEY:
+        return None
+    digits = sum(map(str.isdigit, value))
+    letters = sum(map(str.isalpha, value))
+    is_random = len(value) >= 16 and digits >= 3 and letters >= 3
+    return "key" if is_random and can_be("key", value, written) else None
 
 
 def without_marks(value: str) -> str:
@@ -215,63 +236,87 @@ def without_marks(value: str) -> str:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether it stands for a missing value, as `<password>` or `YOUR_API_KEY`."""
-    value = without_marks(value)
-    if len(value) > 200:
-        return False
-    if not value or _TEMPLATE.match(value):
+    """Return whether a value stands for a missing one, as `<password>` or `YOUR_API_KEY`."""
+    return _stands_for_nothing(without_marks(value))
+
+
+def _stands_for_nothing(value: str) -> bool:
+    """Do as `is_placeholder`, for a value without marks."""
+    if not value:
         return True
+    if len(value) > LONGEST_PLACEHOLDER:
+        return False
+    if value[0] in _BEGINS_TEMPLATE and _TEMPLATE.match(value):
+        return True
+    if _FOUR_DIGITS.match(value):
+        return False
     if value.isalpha() and any(word in value.lower() for word in ("passwor", "passwd")):
         return True  # `testpassword`
-    letters = 0  # words that are no numbers
+    words = 0  # that are no numbers
     for match in WORDS.finditer(value):
         word = match[0].lower()
         if word.isdigit():
             continue
         if word not in _PLACEHOLDERS and word.strip("x"):
             return False
-        letters += 1
-    if not letters:
+        words += 1
+    if not words:
         return not has_digit(value)
     digits = "".join(filter(str.isdigit, value))
-    return len(digits) <= 3 and (digits in "0123" or letters > 1)
+    return len(digits) <= 3 and (digits in "0123" or words > 1)
 
 
 def can_be(kind: str, value: str, written: Written) -> bool:
     """Return whether a value can be a secret of this kind."""
     value = without_marks(value)
-    if not value or is_placeholder(value):
+    if _stands_for_nothing(value):
         return False
     words = value.split()
     if len(words) > 1 and written == "quoted" and kind == "password":
         return any(len(word) >= 6 and scattered(word) for word in words)
-    size = len(value)
-    if size < 4 or len(words) > 1 or _is_path(value):
+    if len(value) < 4 or len(words) > 1 or _is_path(value):
         return False
-    bare = written == "bare"
-    digit = has_digit(value)
-    may_be_code = bare or (written == "shell" and not digit)
-    if may_be_code and not value.isalnum() and _CODE.match(value):
+    is_bare = written == "bare"
+    if _is_code(value, written):
         return False
-    if bare and (_ALGORITHM.match(value) or _is_prose(value)):
+    if is_bare and (_ALGORITHM.match(value) or _is_prose(value)):
         return False
     if kind == "password":
-        return (digit or not bare or _has_sign(value)) and not _names_a_secret(value)
-    letter = has_letter(value)
+        needs_no_sign = not is_bare or has_digit(value) or _has_sign(value)
+        return needs_no_sign and not _names_a_secret(value)
     if kind == "secret":
-        told_apart = (digit and letter) or _has_sign(value)
-        return size >= (8 if bare else 6) and told_apart and not _is_prose(value)
+        return _can_be_named_secret(value, is_bare)
     if kind == "private-key":
-        return size >= 40
-    # Tokens and keys are made by machines.
-    if _is_worded(value) or "{" in value or (bare and _TYPE.search(value)):
+        return len(value) >= MIN_PRIVATE_KEY
+    return _can_be_made_by_machine(value, is_bare)
+
+
+_remembered_can_be = lru_cache(JUDGEMENTS)(can_be)
+
+
+def _is_code(value: str, written: Written) -> bool:
+    """Return whether it is an expression such as `config.password`, where one may stand."""
+    if written == "quoted" or value.isalnum():
         return False
-    if digit and letter:
-        return size >= (12 if bare else 8)
-    return size >= 20 and letter and value.lower() != value != value.upper()
+    if written == "shell" and has_digit(value):
+        return False
+    return _CODE.match(value) is not None
 
 
-_remembered_can_be = lru_cache(1_024)(can_be)  # texts repeat what they assign
+def _can_be_named_secret(value: str, is_bare: bool) -> bool:
+    if len(value) < (8 if is_bare else 6) or _is_prose(value):
+        return False
+    return mixed(value) or _has_sign(value)
+
+
+def _can_be_made_by_machine(value: str, is_bare: bool) -> bool:
+    """Return whether a value can be a token or a key: letters and digits, or many mixed letters."""
+    if _is_worded(value) or "{" in value or (is_bare and _TYPE.search(value)):
+        return False
+    if mixed(value):
+        return len(value) >= (12 if is_bare else 8)
+    has_both_cases = value.lower() != value != value.upper()
+    return len(value) >= 20 and has_letter(value) and has_both_cases
 
 
 def _is_path(value: str) -> bool:
@@ -291,17 +336,26 @@ def _is_prose(value: str) -> bool:
     parts = _DIVIDERS.split(value.strip(".,:;!?()*_`'\""))
     if len(parts) == 1:
         return False
-    short = all(part.isalpha() or not part or (part.isdigit() and len(part) < 4) for part in parts)
-    return short or all(map(str.isdigit, parts))
+    if all(map(str.isdigit, parts)):
+        return True
+    return all(part.isalpha() or not part or _is_short_number(part) for part in parts)
 
 
 def _is_worded(value: str) -> bool:
     """Return whether it consists of words, as `gpt-4o-mini` or `TextStreamOutputToken`."""
     parts = re.split(r"[_.-]", value)
     if len(parts) > 1:
-        return all(p.isalpha() or (p.isdigit() and len(p) < 4) or len(p) < 4 for p in parts)
-    humps = _HUMPS.findall(value) if value.isalpha() and len(value) < 120 else []
-    return len(humps) >= 3 and min(map(len, humps)) >= 2 and sum(map(len, humps)) >= 4 * len(humps)
+        return all(part.isalpha() or len(part) < 4 for part in parts)
+    if not value.isalpha() or len(value) >= LONGEST_WORDED:
+        return False
+    humps = _HUMPS.findall(value)
+    if len(humps) < 3 or min(map(len, humps)) < 2:
+        return False
+    return sum(map(len, humps)) >= 4 * len(humps)
+
+
+def _is_short_number(part: str) -> bool:
+    return part.isdigit() and len(part) < 4
 
 
 def _names_a_secret(value: str) -> bool:
@@ -309,5 +363,5 @@ def _names_a_secret(value: str) -> bool:
     if "_" not in value and "-" not in value:
         return False
     words = [word.lower() for word in WORDS.findall(value)]
-    named = any(word in PASSWORDS or word in ("token", "secret") for word in words)
-    return named and sum(map(str.isdigit, value)) < 3
+    names_one = any(word in PASSWORDS or word in ("token", "secret") for word in words)
+    return names_one and sum(map(str.isdigit, value)) < 3

@@ -123,7 +123,7 @@ class Leaving:
         if self.redaction is None:
             return text
         done = await self.redaction.together([text])
-        clean: str = done.made[0]
+        clean: str = done.parts[0]
         if text.strip() and not clean.strip():
             raise RedactionError(
                 f"the redactor {self.redaction.identity} left nothing of the summary; let it "
@@ -267,8 +267,8 @@ async def _redacted_texts(
     with_texts(plain_notes, collected)
     messages = [*originals.values(), *kept]
     done = await redaction.together([*messages, focus, *foreign_summaries, *noted])
-    redacted_messages = done.made[: len(messages)]
-    clean_focus, *clean = done.made[len(messages) :]
+    redacted_messages = done.parts[: len(messages)]
+    clean_focus, *clean = done.parts[len(messages) :]
     clean_texts: Iterator[Any] = iter(clean)
     clean_summaries = tuple(next(clean_texts) for _ in foreign_summaries)
     clean_notes = with_texts(plain_notes, lambda _: next(clean_texts))

@@ -20,10 +20,13 @@ from conspectus.messages import Message, read_messages
 from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 
-GROWTH, MORE = 4, 1_000  # Most characters of a redacted text: a multiple of the text's, and more
-CLEAN = 20_000, 16_000_000  # Texts without a secret, and their characters, that are not read again
+MAX_GROWTH = 4  # a redacted text has at most so many times the characters of the text
+MAX_ADDED = 1_000  # and so many more
+CLEAN_TEXTS = 20_000  # without a secret that are not read again
+CLEAN_CHARACTERS = 16_000_000  # of them
 
-Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
+Values = Mapping[str, str]
+"""Secrets with their kinds. They are kept in the process only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +77,28 @@ Redact = bool | Literal["secrets"] | Callable[[str], str] | Redactor | None
 a `Redactor`; None or False for none."""
 
 
-class Together(NamedTuple):
-    """The redacted messages and texts of one compaction; what has no secret is the same object."""
+class RedactedParts(NamedTuple):
+    """The messages and texts of one compaction without their secrets."""
 
-    made: list[Any]
-    counts: list[Counter[str]]  # of the replacements in each, by kind
+    parts: list[Any]
+    """In the order in which they were given; what has no secret is the same object."""
+
+    counts: list[Counter[str]]
+    """Of each part: replacements by kind."""
+
     values: Values
 
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """A redactor at work, with a limit of seconds for one step.
+    """A redactor at work.
 
-    `identity` is its part of the hash of a plan, and its name in messages. `values` are secrets
-    found in the same compaction, which are removed everywhere.
+    Attributes:
+        redact: returns a text, under a name or None, without its secrets.
+        identity: its part of the hash of a plan, and its name in messages.
+        timeout: seconds for one step; None for no limit.
+        values: secrets that were found in the same compaction, which are removed everywhere.
+        clean: characters of texts without a secret, by their names and the texts themselves.
     """
 
     redact: Callable[[str, str | None], Any]
@@ -95,7 +106,7 @@ class Redaction:
     timeout: float | None = None
     values: Values = field(default_factory=dict, repr=False)
     clean: BoundedCache[tuple[str | None, str], int] = field(
-        default_factory=lambda: BoundedCache(*CLEAN, int), compare=False
+        default_factory=lambda: BoundedCache(CLEAN_TEXTS, CLEAN_CHARACTERS, int), compare=False
     )
 
     @classmethod
@@ -105,17 +116,11 @@ class Redaction:
         Raises:
             PolicyError: the setting is invalid, or the default redactor is not installed.
         """
-        redactor: Any = setting
-        if redactor is None or redactor is False:
+        if setting is None or setting is False:
             return None
-        if redactor is True or redactor == "secrets":
-            kind = _imports.plugged("conspectus.redactors", "default")
-            if kind is None:
-                raise PolicyError(
-                    "redact=True needs the package conspectus_secrets, which is not installed; "
-                    "install it, or give redact= a function from text to text or a Redactor"
-                )
-            redactor = kind()
+        redactor: Any = setting
+        if setting is True or setting == "secrets":
+            redactor = _default_redactor()
         if isinstance(redactor, Redactor) and not isinstance(redactor, type):
             return cls(redactor.redact, str(redactor.identity), timeout)
         if callable(redactor) and not isinstance(redactor, type):
@@ -127,52 +132,67 @@ class Redaction:
             f"text, or an object with identity and redact(text, key=None), not {redactor!r:.200}"
         )
 
-    async def together(self, given: Sequence[Message | str]) -> Together:
-        """Redact messages and texts, each secret in all; raise `RedactionError` if that fails."""
+    async def together(self, parts: Sequence[Message | str]) -> RedactedParts:
+        """Redact the messages and texts of one compaction; each secret is removed from all of them.
+
+        Raises:
+            RedactionError: the redactor failed, took too long, or answered wrongly.
+        """
         try:
-            done: Together = await call_either_way(
-                partial(self._together, given), timeout=self.timeout
+            redacted: RedactedParts = await call_either_way(
+                partial(self._together, parts), timeout=self.timeout
             )
-            return done
+            return redacted
         except RedactionError:
             raise
         except StepTimeout as error:
             raise self._error(f"did not answer within {self.timeout:g} seconds") from error
-        except Exception as error:  # it may quote the text, so the message has only its type
-            why, remedy = f"failed with {type(error).__name__}", "mend it, or leave redact= out"
-            raise self._error(why, remedy) from error
+        except Exception as error:  # it may quote the text, so only its type is told
+            reason = f"failed with {type(error).__name__}"
+            raise self._error(reason, "mend it, or leave redact= out") from error
 
-    def _together(self, given: Sequence[Message | str]) -> Together:
-        values, counts = dict(self.values), [Counter[str]() for _ in given]
+    def _together(self, parts: Sequence[Message | str]) -> RedactedParts:
+        counts = [Counter[str]() for _ in parts]
+        values = dict(self.values)
 
-        def alone(count: Counter[str], text: str, key: str | None) -> str:
-            answer = self._text(text, key) if text else Redacted(text)
-            values.update(answer.values)
-            for kind, number in answer.counts.items():
+        def redact_alone(count: Counter[str], text: str, key: str | None) -> str:
+            if not text:
+                return text
+            redacted = self._text(text, key)
+            values.update(redacted.values)
+            for kind, number in redacted.counts.items():
                 count[kind] += number
-            return answer.text
+            return redacted.text
 
-        def spread(count: Counter[str], text: str, _: str | None) -> str:
-            text, more = without_values(text, values)
-            count.update(more)
-            return text
+        def replace_values(count: Counter[str], text: str, _: str | None) -> str:
+            clean, replaced = without_values(text, values)
+            count.update(replaced)
+            return clean
 
-        made: list[Any] = [one if isinstance(one, str) else one.source for one in given]
-        for put in (alone, spread):  # the secrets of each, then those found in others
-            made = [walk(one, partial(put, count)) for one, count in zip(made, counts, strict=True)]
-        return Together(list(map(_read, made, given)), counts, values)
+        redacted: list[Any] = [part if isinstance(part, str) else part.source for part in parts]
+        # First the secrets of each part, then those that were found in other parts.
+        for replace_text in (redact_alone, replace_values):
+            redacted = [
+                walk(part, partial(replace_text, count))
+                for part, count in zip(redacted, counts, strict=True)
+            ]
+        return RedactedParts(list(map(_as_given, redacted, parts)), counts, values)
 
     def _text(self, text: str, key: str | None) -> Redacted:
+        """Redact one text, and check the answer."""
         if self.clean.get((key, text)):
             return Redacted(text)
-        first = self._answer(text, key)
-        if len(first.text) > GROWTH * len(text) + MORE:
-            raise self._error(f"made {len(first.text):,} characters of {len(text):,}")
-        if first.text != text and self._answer(first.text, key).text != first.text:
-            raise self._error("changes its own marks when it sees them again", "let it leave them")
-        if first.text == text and not (first.values or any(first.counts.values())):
+        redacted = self._answer(text, key)
+        if len(redacted.text) > MAX_GROWTH * len(text) + MAX_ADDED:
+            raise self._error(f"made {len(redacted.text):,} characters of {len(text):,}")
+        if redacted.text != text:
+            again = self._answer(redacted.text, key)
+            if again.text != redacted.text:
+                reason = "changes its own marks when it sees them again"
+                raise self._error(reason, "let it leave them")
+        elif not redacted.values and not any(redacted.counts.values()):
             self.clean.put((key, text), len(text))
-        return first
+        return redacted
 
     def _answer(self, text: str, key: str | None) -> Redacted:
         answer: Any = self.redact(text, key)
@@ -187,15 +207,35 @@ class Redaction:
             f'Lee": "name"}}), and answered with {type(answer).__name__}'
         )
 
-    def _error(self, what: str, *remedy: str) -> RedactionError:
-        done = f"the redactor {self.identity} {what}; nothing was archived or summarised"
-        return RedactionError("; ".join((done, *remedy)))
+    def _error(self, reason: str, *remedies: str) -> RedactionError:
+        told = f"the redactor {self.identity} {reason}; nothing was archived or summarised"
+        return RedactionError("; ".join((told, *remedies)))
 
 
-def _read(made: Any, given: Message | str) -> Message | str:
-    """Read a redacted message, with the key of the original, which it is if nothing changed."""
-    if isinstance(given, str) or made is given.source:
-        return made if isinstance(given, str) else given
-    [redacted] = read_messages([made])
-    named = replace(redacted, key=given.key, id=given.id, given_id=given.given_id)
-    return replace(named, continues_answer=given.continues_answer, redacted=True)
+def _default_redactor() -> Redactor:
+    kind = _imports.plugged("conspectus.redactors", "default")
+    if kind is None:
+        raise PolicyError(
+            "redact=True needs the package conspectus_secrets, which is not installed; install "
+            "it, or give redact= a function from text to text or a Redactor"
+        )
+    redactor: Redactor = kind()
+    return redactor
+
+
+def _as_given(redacted: Any, part: Message | str) -> Message | str:
+    """Read a redacted message, with the key of the original; the original if nothing changed."""
+    if isinstance(part, str):
+        text: str = redacted
+        return text
+    if redacted is part.source:
+        return part
+    [message] = read_messages([redacted])
+    return replace(
+        message,
+        key=part.key,
+        id=part.id,
+        given_id=part.given_id,
+        continues_answer=part.continues_answer,
+        redacted=True,
+    )

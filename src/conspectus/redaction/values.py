@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 
 _ESCAPE = (
@@ -16,25 +16,32 @@ _ESCAPE = (
     r"|\\{1,8}u(?P<wide>(?:0[1-9a-fA-F]|[1-9a-cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
     r"|00[a-fA-F][0-9a-fA-F])"
 )
-_HIDDEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"  # Signs that nobody sees
-_CODED = re.compile(f"{_ESCAPE}|{_HIDDEN}++")
+_INVISIBLE = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"  # signs that nobody sees
+_ESCAPE_OR_INVISIBLE = re.compile(f"{_ESCAPE}|{_INVISIBLE}++")
+_IS_INVISIBLE = re.compile(_INVISIBLE)
+_ENDS_A_TEXT = "\"'\\\n"  # an escape of one of these signs stays
 
-MARK = "[redacted: {kind}]"  # Replacement of a secret, with its kind only: no length, no hash
-LEAST, MOST = 6, 512  # Characters of a value that is replaced elsewhere; private keys are longer
-FEW = 64  # Up to this number of values, each is searched for before a text is cut into pieces
+MARK = "[redacted: {kind}]"
+"""What stands for a secret: its kind only, no length and no hash."""
+
+_ANY_MARK = "[redacted: "
+MIN_LENGTH = 6  # characters of a value that is replaced elsewhere
+MAX_LENGTH = 512  # longer ones are private keys
+FEW_VALUES = 64  # up to so many, each is searched for before a text is cut into pieces
 _PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-Za-z0-9]+|[\W_]")
 """A mark, the end of a line in JSON, a word, or one sign. A value consists of whole pieces."""
 
 
-def telling(value: str) -> bool:
-    """Return whether a value is no plain word.
+def is_distinctive(value: str) -> bool:
+    """Return whether a value is no plain word, so that it is the secret wherever it stands.
 
-    It has a digit or sign beside letters, or capitals inside.
+    It has a digit or a sign beside letters, or capitals inside, and 6 to 512 characters.
     """
-    if not LEAST <= len(value) <= MOST or "\n" in value or "[redacted: " in value:
+    if not MIN_LENGTH <= len(value) <= MAX_LENGTH or "\n" in value or _ANY_MARK in value:
         return False
     if value.isalpha():
-        return value[1:] != value[1:].lower() and value != value.upper()
+        has_capitals_inside = value[1:] != value[1:].lower()
+        return has_capitals_inside and value != value.upper()
     if value.isascii():
         return value.lower() != value.upper()
     return any(map(str.isalpha, value))
@@ -47,71 +54,83 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
         >>> without_values("tried Zx9abc. again, not xZx9abc", {"Zx9abc": "password"})
         ('tried [redacted: password]. again, not xZx9abc', Counter({'password': 1}))
     """
-    return without_telling(text, {value: values[value] for value in values if telling(value)})
+    distinctive = {value: values[value] for value in values if is_distinctive(value)}
+    return without_distinctive_values(text, distinctive)
 
 
-def without_telling(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
-    """Do as `without_values`, with values of which none is a plain word; see `telling`."""
+def without_distinctive_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
+    """Do as `without_values`, with values of which each is distinctive; see `is_distinctive`."""
     counts: Counter[str] = Counter()
     if not values or not text:
         return text, counts
     plain, positions = unescaped(text)
-    wanted = values
-    if len(values) <= FEW:
-        wanted = {value: values[value] for value in values if value in plain}
-        if not wanted:
+    if len(values) <= FEW_VALUES:
+        values = {value: kind for value, kind in values.items() if value in plain}
+        if not values:
             return text, counts
     pieces = _PIECE.findall(plain)
-    begins = [_PIECE.match(value)[0] for value in wanted]  # type: ignore[index]
-    if set(begins).isdisjoint(pieces):
+    lengths = _lengths_by_first_piece(values)
+    if lengths.keys().isdisjoint(pieces):
         return text, counts
-    sizes: dict[str, set[int]] = {}  # of values, by their first piece
-    for value, begin_of_value in zip(wanted, begins, strict=True):
-        sizes.setdefault(begin_of_value, set()).add(len(value))
+
     ends = list(accumulate(map(len, pieces)))
     every_end = set(ends)
     parts: list[str] = []
-    at = 0  # where the newest replaced value ends in the plain text
-    done = 0  # and in the text
+    replaced_end = 0  # of the newest value, in the plain text
+    copied_end = 0  # the same in the text
     for end, piece in zip(ends, pieces, strict=True):
         begin = end - len(piece)
-        if piece not in sizes or begin < at:
+        if piece not in lengths or begin < replaced_end:
             continue
-        for size in sorted(sizes[piece], reverse=True):
-            stop = begin + size
-            value = plain[begin:stop]
-            if stop not in every_end or value not in wanted:
+        for length in sorted(lengths[piece], reverse=True):
+            value_end = begin + length
+            kind = values.get(plain[begin:value_end])
+            if kind is None or value_end not in every_end:
                 continue
-            first, last = (positions[begin], positions[stop]) if positions else (begin, stop)
-            parts += [text[done:first], MARK.format(kind=wanted[value])]
-            counts[wanted[value]] += 1
-            at, done = stop, last
+            text_begin, text_end = begin, value_end
+            if positions is not None:
+                text_begin, text_end = positions[begin], positions[value_end]
+            parts += [text[copied_end:text_begin], MARK.format(kind=kind)]
+            counts[kind] += 1
+            replaced_end = value_end
+            copied_end = text_end
             break
-    return "".join([*parts, text[done:]]), counts
+    return "".join([*parts, text[copied_end:]]), counts
+
+
+def _lengths_by_first_piece(values: Iterable[str]) -> dict[str, set[int]]:
+    lengths: dict[str, set[int]] = {}
+    for value in values:
+        first_piece = _PIECE.match(value)
+        if first_piece is not None:
+            lengths.setdefault(first_piece[0], set()).add(len(value))
+    return lengths
 
 
 def unescaped(text: str) -> tuple[str, list[int] | None]:
-    """Return the text without escapes and invisible signs, and its positions.
+    """Return a text without escapes and invisible signs, and where its characters stood.
 
-    Positions map each character to the original text; None if the text is the same.
+    The second value maps each character, and the end, to its position in the original text; it is
+    None if the text is the same.
 
     Example:
-        >>> unescaped("a\\\\u0062c")
+        >>> unescaped("a\\u0062c")
         ('abc', [0, 1, 7, 8])
     """
-    if ("\\" not in text and text.isascii()) or not _CODED.search(text):
+    if ("\\" not in text and text.isascii()) or not _ESCAPE_OR_INVISIBLE.search(text):
         return text, None
     parts: list[str] = []
     positions: list[int] = []
-    at = 0
-    for match in _CODED.finditer(text):
+    copied_end = 0
+    for match in _ESCAPE_OR_INVISIBLE.finditer(text):
         code = match["low"] or match["hex"] or match["wide"]
-        char = chr(int(code, 16)) if code else match["slash"] or ""
-        if re.match(_HIDDEN, char):
-            char = ""
-        elif char and char in "\"'\\\n":  # it would end a text that goes on
+        sign = chr(int(code, 16)) if code else match["slash"] or ""
+        if _IS_INVISIBLE.match(sign):
+            sign = ""
+        elif sign and sign in _ENDS_A_TEXT:
             continue
-        parts += [text[at : match.start()], char]
-        positions.extend(range(at, match.start() + len(char)))
-        at = match.end()
-    return "".join([*parts, text[at:]]), [*positions, *range(at, len(text) + 1)]
+        parts += [text[copied_end : match.start()], sign]
+        positions.extend(range(copied_end, match.start() + len(sign)))
+        copied_end = match.end()
+    positions.extend(range(copied_end, len(text) + 1))
+    return "".join([*parts, text[copied_end:]]), positions

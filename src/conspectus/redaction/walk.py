@@ -5,145 +5,202 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus._langchain import is_message
 from conspectus.messages.message import too_deep
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
-"""Structural keys of messages, blocks and calls; in data such as arguments they are redacted."""
+"""Structural keys of messages, blocks and calls, whose values stay. In data of any form, such as
+arguments, they are replaced, too."""
 
-MORE = "additional_kwargs"
-FREE = {MORE, *"args arguments input artifact output result metadata response_metadata".split()}
-"""Keys of data of any form."""
+ADDITIONS = "additional_kwargs"
+FREE_DATA = frozenset(
+    f"{ADDITIONS} args arguments input artifact output result metadata response_metadata".split()
+)
+"""Keys under which data of any form stands."""
 
-CALLS = ("tool_calls", "function_call")  # Keys of a provider's additions that are no free data
+CALLS = ("tool_calls", "function_call")  # keys of a provider's additions that are no free data
 
 ENCODED = ("data", "base64", "file_data")
-"""Keys of a block with a file in base64; a text file is redacted in it."""
+"""Keys of a block with a file in base64. A text file is redacted in it."""
 
-NAMING = ("name", "key", "parameterkey", "parametername")
-VALUED = ("value", "parametervalue")
+TEXT_TYPES = ("json", "xml", "yaml")  # ends of MIME types that are texts, beside `text/...`
+
+NAMING = frozenset("name key parameterkey parametername".split())
+VALUED = frozenset("value parametervalue".split())
 """Keys of a mapping with a name and a value, as tools that set variables take them: `{"name":
 "DB_PASSWORD", "value": ...}`."""
 
-_A_NAME = re.compile(r"[\w.:/-]{1,120}+(?: [\w.:/-]{1,40}+)?")  # A sentence is no name
+_A_NAME = re.compile(r"[\w.:/-]{1,120}+(?: [\w.:/-]{1,40}+)?")  # a sentence is no name
 _OPTION = re.compile(r"--[\w-]{1,120}+")
-_PASSWORD_NUMBER = 1 << 256  # Larger integers are no passwords
+_LARGEST_PASSWORD = 1 << 256  # larger integers are no passwords
 
-Names = tuple[str, ...]
-Put = Callable[[str, str | None], str]
+ReplaceText = Callable[[str, str | None], str]
+"""Gets a text and its name, such as its key or the option of a command before it; returns the text
+to put in its place."""
 
 
-def walk(value: Any, put: Put) -> Any:
+class _Place(NamedTuple):
+    """Where a value stands."""
+
+    names: tuple[str, ...] = ()
+    """Of the value: its key, or others that tell what it is."""
+
+    is_free: bool = False
+    """Whether it is part of data of any form, in which keys are replaced, too."""
+
+    inside: tuple[int, ...] = ()
+    """The identities of the values around it."""
+
+
+def walk(value: Any, replace_text: ReplaceText) -> Any:
     """Return a message or a text with each text replaced; the same object if nothing changed.
 
-    `put` gets a text and its name, such as its key or the option of a command before it. A text
-    with two names is put under each until it changes. Parts that are nested too deep to be kept
-    are only described.
+    A text with several names is replaced under each of them until it changes. Parts that are nested
+    too deep to be kept are only described.
     """
+    walker = _Walker(replace_text)
     if not is_message(value):
-        return _value(value, put)
-    parts = {**vars(value), **(value.__pydantic_extra__ or {})}
-    parts.pop("usage_metadata", None)
-    made = _mapping(parts, put, (), False, ())
-    update = {name: part for name, part in made.items() if part is not parts.get(name)}
-    return value.model_copy(update=update) if update else value
+        return walker.in_value(value, _Place())
+    fields = {**vars(value), **(value.__pydantic_extra__ or {})}
+    fields.pop("usage_metadata", None)
+    replaced = walker.in_mapping(fields, _Place())
+    changed = {name: part for name, part in replaced.items() if part is not fields.get(name)}
+    return value.model_copy(update=changed) if changed else value
 
 
-def _value(
-    value: Any, put: Put, names: Names = (), free: bool = False, inside: tuple[int, ...] = ()
-) -> Any:
-    """Return a value with its texts replaced; the same object if nothing changed.
+@dataclass(frozen=True, slots=True)
+class _Walker:
+    """Replaces the texts in values of each kind; what has none to replace is the same object."""
 
-    In data that is `free` in its form, keys are replaced too.
-    """
-    if isinstance(value, str):
-        return _text(value, put, names)
-    if isinstance(value, (bytes, bytearray)):
-        return _bytes(value, put, names)
-    if isinstance(value, (Mapping, list, tuple)):
-        if (instead := too_deep(value, inside)) is not None:
-            return f"[{instead}]"
-        inside = (*inside, id(value))
-        if isinstance(value, Mapping):
-            return _mapping(value, put, names, free, inside)
-        named = zip(value, _names_in(value, names), strict=True)
-        parts = [_value(part, put, own, free, inside) for part, own in named]
-        if all(map(is_, parts, value)):
+    replace_text: ReplaceText
+
+    def in_value(self, value: Any, place: _Place) -> Any:
+        if isinstance(value, str):
+            return self.in_text(value, place.names)
+        if isinstance(value, (bytes, bytearray)):
+            return self.in_bytes(value, place.names)
+        if isinstance(value, (Mapping, list, tuple)):
+            description = too_deep(value, place.inside)
+            if description is not None:
+                return f"[{description}]"
+            inner = _Place(place.names, place.is_free, (*place.inside, id(value)))
+            if isinstance(value, Mapping):
+                return self.in_mapping(value, inner)
+            return self.in_sequence(value, inner)
+        if place.names and type(value) is int and abs(value) < _LARGEST_PASSWORD:
+            digits = str(value)  # a number can be a password
+            replaced = self.in_text(digits, place.names)
+            return value if replaced == digits else replaced
+        return value  # no text, or an object of a program, of which only the type is archived
+
+    def in_text(self, text: str, names: Sequence[str]) -> str:
+        plain = str.__str__(text)  # of a subclass of `str`
+        for name in names or (None,):
+            replaced = self.replace_text(plain, name)
+            if replaced != text:
+                return replaced
+        return text
+
+    def in_bytes(self, value: Any, names: Sequence[str]) -> Any:
+        """Return bytes that are a text with that text replaced."""
+        try:
+            text = bytes(value).decode()
+        except UnicodeDecodeError:
             return value
-        return tuple(parts) if isinstance(value, tuple) else parts
-    if names and type(value) is int and abs(value) < _PASSWORD_NUMBER:
-        made = _text(str(value), put, names)
-        return value if made == str(value) else made  # a number can be a password
-    return value  # no text, or an object of a program, of which only the type is archived
+        replaced = self.in_text(text, names)
+        if replaced == text:
+            return value
+        return type(value)(replaced.encode("utf-8", "surrogatepass"))
+
+    def in_file(self, text: str) -> str:
+        """Return a text file in base64 with its text replaced."""
+        try:
+            raw = base64.b64decode(text, validate=True)
+        except ValueError:
+            return self.in_text(text, ())
+        replaced = self.in_bytes(raw, ())
+        return text if replaced is raw else base64.b64encode(replaced).decode()
+
+    def in_sequence(self, values: Any, place: _Place) -> Any:
+        names = _names_in(values, place.names)
+        parts = [
+            self.in_value(value, _Place(own_names, place.is_free, place.inside))
+            for value, own_names in zip(values, names, strict=True)
+        ]
+        if all(map(is_, parts, values)):
+            return values
+        return tuple(parts) if isinstance(values, tuple) else parts
+
+    def in_mapping(self, values: Mapping[Any, Any], place: _Place) -> Any:
+        names_beside = _names_beside_a_value(values)
+        encoded_keys = ENCODED if _is_text_file(values) else ()
+        is_cookies = "cookies" in map(str.lower, place.names)
+        replaced: dict[Any, Any] = {}
+        for key, value in values.items():
+            word = str.__str__(key) if isinstance(key, str) else ""
+            new_key = key
+            names: tuple[str, ...] = (word,) if word else ()
+            if names_beside and word.lower() in VALUED:
+                names = names_beside
+            if place.is_free and word:
+                new_key = self._new_key(key, word, replaced)
+                if is_cookies:
+                    names = place.names
+            if not place.is_free and word in STRUCTURE and _is_simple(value):
+                replaced[new_key] = value
+            elif not place.is_free and word in encoded_keys and isinstance(value, str):
+                replaced[new_key] = self.in_file(value)
+            else:
+                is_free = word in FREE_DATA or (
+                    place.is_free and not (word in CALLS and place.names == (ADDITIONS,))
+                )
+                replaced[new_key] = self.in_value(value, _Place(names, is_free, place.inside))
+        is_same = replaced.keys() == values.keys()
+        return values if is_same and all(map(is_, replaced.values(), values.values())) else replaced
+
+    def _new_key(self, key: Any, word: str, taken: Mapping[Any, Any]) -> Any:
+        """Return a key with its text replaced, and marks behind it if it is taken."""
+        new_key: Any = self.replace_text(word, None)
+        while new_key != key and new_key in taken:
+            new_key += "'"
+        return new_key
 
 
-def _mapping(
-    value: Mapping[Any, Any], put: Put, names: Names, free: bool, inside: tuple[int, ...]
-) -> Any:
-    texts = {str(key): part for key, part in value.items() if isinstance(part, str)}
-    own = [part for key, part in texts.items() if key.lower() in NAMING]
-    named = tuple(str.__str__(name) for name in own if _A_NAME.fullmatch(name))
-    mime = texts.get("mime_type") or texts.get("media_type") or ""
-    encoded = ENCODED if mime.startswith("text/") or mime.endswith(("json", "xml", "yaml")) else ()
-    made: dict[Any, Any] = {}
-    for key, part in value.items():
-        text = key if isinstance(key, str) else ""
-        new_key, under = key, named if named and text.lower() in VALUED else (text,) * bool(text)
-        if free and text:
-            new_key = put(str.__str__(key), None)
-            while new_key != key and new_key in made:
-                new_key += "'"
-            under = names if "cookies" in map(str.lower, names) else under
-        if not free and text in STRUCTURE and isinstance(part, (str, int, type(None))):
-            made[new_key] = part
-        elif not free and text in encoded and isinstance(part, str):
-            made[new_key] = _encoded(part, put)
-        else:
-            inner = text in FREE or (free and not (text in CALLS and names == (MORE,)))
-            made[new_key] = _value(part, put, under, inner, inside)
-    same = all(map(is_, made.values(), value.values())) and made.keys() == value.keys()
-    return value if same else made
+def _names_beside_a_value(values: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return the names that a mapping gives for the value that stands in it, too."""
+    texts = {str(key): value for key, value in values.items() if isinstance(value, str)}
+    names = [text for key, text in texts.items() if key.lower() in NAMING]
+    return tuple(str.__str__(name) for name in names if _A_NAME.fullmatch(name))
 
 
-def _names_in(values: Sequence[Any], names: Names) -> list[Names]:
-    """Return the names of each part of a list: its own, or the command's option before it.
+def _is_text_file(values: Mapping[Any, Any]) -> bool:
+    for key in ("mime_type", "media_type"):
+        mime_type = values.get(key)
+        if isinstance(mime_type, str) and mime_type:
+            return mime_type.startswith("text/") or mime_type.endswith(TEXT_TYPES)
+    return False
+
+
+def _is_simple(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int))
+
+
+def _names_in(values: Sequence[Any], names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the names of each part of a list: the list's own, and the command's option before it.
 
     For example in `["mysql", "--password", "..."]` or `["curl", "-u", "..."]`.
     """
-    words = [value if isinstance(value, str) else "" for value in ("", *values)]
-    curl = any(word.rsplit("/", 1)[-1] == "curl" for word in words)
-    options = [_OPTION.fullmatch(word) or (curl and word == "-u") for word in words]
-    return [
-        (words[at], *names) if options[at] and words[at + 1][:1] != "-" else names
-        for at in range(len(values))
-    ]
-
-
-def _text(value: str, put: Put, names: Names) -> str:
-    for name in names or (None,):
-        made = put(str.__str__(value), name)
-        if made != value:
-            return made
-    return value
-
-
-def _encoded(value: str, put: Put) -> str:
-    try:
-        raw = base64.b64decode(value, validate=True)
-    except ValueError:
-        return _text(value, put, ())
-    made = _bytes(raw, put, ())
-    return value if made is raw else base64.b64encode(made).decode()
-
-
-def _bytes(value: Any, put: Put, names: Names) -> Any:
-    """Redact bytes that are a text."""
-    try:
-        text = bytes(value).decode()
-    except UnicodeDecodeError:
-        return value
-    made = _text(text, put, names)
-    return value if made == text else type(value)(made.encode("utf-8", "surrogatepass"))
+    words = [value if isinstance(value, str) else "" for value in values]
+    is_curl = any(word.rsplit("/", 1)[-1] == "curl" for word in words)
+    names_of_each: list[tuple[str, ...]] = []
+    before = ""
+    for word in words:
+        is_option = _OPTION.fullmatch(before) or (is_curl and before == "-u")
+        takes_value = is_option and not word.startswith("-")
+        names_of_each.append((before, *names) if takes_value else names)
+        before = word
+    return names_of_each
