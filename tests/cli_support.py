@@ -12,25 +12,25 @@ from conspectus.cli.app import app
 output.PATIENCE = 600.0  # A busy machine must not add lines to standard error.
 
 
-def run(*arguments: object, code: int = 0, **more: Any) -> Result:
+def run(*arguments: object, code: int = 0, **options: Any) -> Result:
     """Run a command in this process; its arguments may also be paths and numbers."""
-    done = CliRunner().invoke(app, [*map(str, arguments)], **more)
-    assert done.exit_code == code, done.output
-    return done
+    finished = CliRunner().invoke(app, [*map(str, arguments)], **options)
+    assert finished.exit_code == code, finished.output
+    return finished
 
 
-def read_json(*arguments: object, **more: Any) -> dict[str, Any]:
+def read_json(*arguments: object, **options: Any) -> dict[str, Any]:
     """Run a command with `--json`, and read what it prints."""
-    return json.loads(run(*arguments, "--json", **more).stdout)
+    return json.loads(run(*arguments, "--json", **options).stdout)
 
 
-def refused(*arguments: object, code: int = 2, **more: Any) -> str:
+def error_line(*arguments: object, code: int = 2, **options: Any) -> str:
     """Run a command that fails with one line on standard error; give the line."""
-    done = run(*arguments, code=code, **more)
-    assert done.stderr.startswith("conspectus: error: ")
-    assert done.stderr.count("\n") == 1
-    assert "Traceback" not in done.output
-    return done.stderr
+    finished = run(*arguments, code=code, **options)
+    assert finished.stderr.startswith("conspectus: error: ")
+    assert finished.stderr.count("\n") == 1
+    assert "Traceback" not in finished.output
+    return finished.stderr
 
 
 def write_json(path: Path, value: object) -> Path:

@@ -36,7 +36,7 @@ class Scripted:
         return self.summarize(request)
 
 
-class Faulty(InMemoryStore):
+class FaultyStore(InMemoryStore):
     """A store that fails, or confirms and forgets, for the kinds of values named.
 
     Attributes:
@@ -57,37 +57,37 @@ class Faulty(InMemoryStore):
         if any(self.fail & kinds for kinds in puts.values()):
             raise self.error
         self.drafts += [op.key for op in ops if "drafts" in puts.get(id(op), ())]
-        kept = [op for op in ops if not self.forget & puts.get(id(op), set())]
-        answers = iter(super().batch(kept))
-        return [next(answers) if op in kept else None for op in ops]
+        confirmed = [op for op in ops if not self.forget & puts.get(id(op), set())]
+        answers = iter(super().batch(confirmed))
+        return [next(answers) if op in confirmed else None for op in ops]
 
 
-def short(request: SummaryRequest) -> str:
+def short_summary(request: SummaryRequest) -> str:
     return f"- {len(request.entries)} messages about the task [x]"
 
 
-def new_compactor(summarizer: Any = None, **more: Any) -> Compactor:
-    more.setdefault("archive", Archive(InMemoryStore()))
-    more.setdefault("alternate_roles", "off")  # each message stays the caller's own object
-    return Compactor(summarizer, **more)
+def new_compactor(summarizer: Any = None, **settings: Any) -> Compactor:
+    settings.setdefault("archive", Archive(InMemoryStore()))
+    settings.setdefault("alternate_roles", "off")  # each message stays the caller's own object
+    return Compactor(summarizer, **settings)
 
 
-def compacted(messages: Sequence[Any], compactor: Compactor, **more: Any) -> CompactionResult:
-    return compactor.compact(list(messages), thread_id="t", **more)
+def compacted(messages: Sequence[Any], compactor: Compactor, **options: Any) -> CompactionResult:
+    return compactor.compact(list(messages), thread_id="t", **options)
 
 
 def check_nothing_missing(messages: Sequence[Any], result: Any, compactor: Compactor) -> None:
     """Each message is kept as it is, or archived equal to the original."""
-    kept = [id(m) for m in result.messages]
-    left = [m for m in messages if id(m) not in kept]
-    if not left:
+    kept_ids = [id(m) for m in result.messages]
+    missing = [m for m in messages if id(m) not in kept_ids]
+    if not missing:
         return
     chain = compactor.archive.chain(SCOPE)
     keys = {key for r in chain for key in (*r.covers, *(c.key for c in r.clips))}
-    entries = [e for e in read_messages(list(messages)) if id(e.source) not in kept]
+    entries = [e for e in read_messages(list(messages)) if id(e.source) not in kept_ids]
     assert {e.key for e in entries} <= keys
-    found = compactor.archive.get(SCOPE, [e.key for e in entries])
-    assert [f.message for f in found] == [e.source for e in entries]
+    archived = compactor.archive.get(SCOPE, [e.key for e in entries])
+    assert [f.message for f in archived] == [e.source for e in entries]
 
 
 def check_sequence(messages: Sequence[Any], result: Any) -> None:

@@ -13,33 +13,33 @@ from scripted_models import ScriptedChatModel
 SUMMARY = "## Goal\n- The user has the modules looked at, one after the other."
 
 
-def written(folder: Path, text: str, name: str = "config.yaml") -> Path:
+def write_file(folder: Path, text: str, name: str = "config.yaml") -> Path:
     """A file with this in it."""
     file = folder / name
     file.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
     return file
 
 
-def loaded(folder: Path, section: str) -> SummarizationConfig:
+def load_section(folder: Path, section: str) -> SummarizationConfig:
     """The configuration whose section holds these lines."""
     body = textwrap.indent(textwrap.dedent(section).strip("\n"), "  ")
-    return load_config(written(folder, f"summarization:\n{body}\n"))
+    return load_config(write_file(folder, f"summarization:\n{body}\n"))
 
 
-def answering(text: str = "Fine.", **more: Any) -> ScriptedChatModel:
+def answering_model(text: str = "Fine.", **options: Any) -> ScriptedChatModel:
     """A model that says the same each time."""
-    return ScriptedChatModel(answers=lambda messages: text, **more)
+    return ScriptedChatModel(answers=lambda messages: text, **options)
 
 
-def summarising(**more: Any) -> ScriptedChatModel:
+def summarising_model(**options: Any) -> ScriptedChatModel:
     """A model that writes a sound summary each time."""
-    return answering(SUMMARY, **more)
+    return answering_model(SUMMARY, **options)
 
 
-def built(config: SummarizationConfig, *between: Any, **settings: Any) -> Bench:
+def build_bench(config: SummarizationConfig, *middlewares: Any, **settings: Any) -> Bench:
     """An agent out of a configuration."""
-    model = settings.setdefault("model", answering())
-    return Bench(model, *create_middleware(config, *between, **settings), tools=[])
+    model = settings.setdefault("model", answering_model())
+    return Bench(model, *create_middleware(config, *middlewares, **settings), tools=[])
 
 
 def fits(value: Any, schema: Any = None) -> bool:

@@ -28,10 +28,10 @@ settings.register_profile(
 )
 settings.register_profile("fast", settings.get_profile("short"), max_examples=12)
 # Planted defects (`make mutants`) need a failure, and not the smallest example of it.
-for beside in ("short", "fast"):
+for profile in ("short", "fast"):
     settings.register_profile(
-        f"{beside}, first failure",
-        settings.get_profile(beside),
+        f"{profile}, first failure",
+        settings.get_profile(profile),
         phases=[Phase.explicit, Phase.generate],
         report_multiple_bugs=False,
     )
@@ -47,11 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("sampled"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for each in cases.values():
-        mark = each[0].get_closest_marker("sampled")
+    for parametrized in cases.values():
+        mark = parametrized[0].get_closest_marker("sampled")
         (count,) = mark.args
-        for place, item in enumerate(each):
-            if place * count // len(each) == (place - 1) * count // len(each):
+        for index, item in enumerate(parametrized):
+            if index * count // len(parametrized) == (index - 1) * count // len(parametrized):
                 item.add_marker(pytest.mark.slow)
 
 
@@ -64,13 +64,13 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the seconds that would have been waited between tries."""
-    seen: list[float] = []
+    seconds_waited: list[float] = []
     monkeypatch.setattr("conspectus.engine.summary.RETRY_AFTER", (0.5, 2.0))
     monkeypatch.setattr(
         "conspectus.engine.summary.pause",
-        lambda seconds: call_either_way(lambda: seen.append(seconds)),
+        lambda seconds: call_either_way(lambda: seconds_waited.append(seconds)),
     )
-    return seen
+    return seconds_waited
 
 
 @pytest.fixture
@@ -83,10 +83,10 @@ def own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def heard() -> Iterator[Any]:
     """What is told of notes prepared beside the caller."""
     from background_support import HeardEvents
-    from observe_support import heard as hearing
+    from observe_support import events_heard as hearing
 
-    with hearing("preparation") as found:
-        yield HeardEvents(found)
+    with hearing("preparation") as events:
+        yield HeardEvents(events)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -118,8 +118,8 @@ def fitter(tmp_path: Path) -> Iterator[Any]:
     from conspectus_sdk import Fitter
     from sdk_support import WINDOW
 
-    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
-        yield made
+    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as sdk_fitter:
+        yield sdk_fitter
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

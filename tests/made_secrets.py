@@ -16,7 +16,7 @@ LETTERS = {"a": string.ascii_letters + string.digits, "h": HEX, "n": "123456789"
 LETTERS["u"] = string.ascii_uppercase + string.digits
 
 
-class Made:
+class SecretMaker:
     """Random strings of given forms; the same for the same seed."""
 
     def __init__(self, seed: int = 7) -> None:
@@ -24,14 +24,14 @@ class Made:
 
     def of(self, letters: str, count: int) -> str:
         """So many of these letters; a digit and letters of both cases among them, if they may."""
-        made = [self._random.choice(letters) for _ in range(count)]
-        for place, kind in enumerate(
+        characters = [self._random.choice(letters) for _ in range(count)]
+        for index, letters_of_kind in enumerate(
             (string.digits, string.ascii_lowercase, string.ascii_uppercase)
         ):
-            possible = [one for one in letters if one in kind]
+            possible = [letter for letter in letters if letter in letters_of_kind]
             if possible and count > 8:
-                made[2 * place + 1] = self._random.choice(possible)
-        return "".join(made)
+                characters[2 * index + 1] = self._random.choice(possible)
+        return "".join(characters)
 
     def alnum(self, count: int) -> str:
         """Letters and digits."""
@@ -62,19 +62,21 @@ class Made:
 
     def filled(self, form: str) -> tuple[str, str]:
         """A row of a table with its secrets made, and the first of them; empty for none."""
-        made: list[str] = []
+        secrets: list[str] = []
 
-        def one(match: re.Match[str]) -> str:
-            kind = match["kind"]
+        def fill(match: re.Match[str]) -> str:
+            letter_kind = match["kind"]
             count = int(match["count"] or 0)
             pair = base64.b64encode(f"ann:{self.password()}".encode()).decode()
             texts = {"p": self.password(), "t": self.alnum(32), "jwt": self.jwt(), "basic": pair}
             texts["b"] = self.base64(count)
-            made.append(texts[kind] if kind in texts else self.of(LETTERS[kind], count))
-            return made[-1]
+            secrets.append(
+                texts[letter_kind] if letter_kind in texts else self.of(LETTERS[letter_kind], count)
+            )
+            return secrets[-1]
 
         forms = r"\$(?:(?P<kind>basic|jwt|t\b|p(?![a-z])|[ahunb](?=\d))(?P<count>\d*))"
-        return re.sub(forms, one, form), made[0] if made else ""
+        return re.sub(forms, fill, form), secrets[0] if secrets else ""
 
 
 TABLES = Path(__file__).with_name("made_secrets.txt").read_text(encoding="utf-8")
@@ -88,18 +90,18 @@ def rows(name: str) -> list[tuple[str, str]]:
     return [(k, re.sub(r"(?<!\\)\\([nt])", lambda m: ends[m[1]], text)) for k, text in split]
 
 
-def provider_secrets(made: Made) -> dict[str, str]:
+def provider_secrets(made: SecretMaker) -> dict[str, str]:
     """One secret of each provider's form, by the kind that it is redacted as."""
     return {kind: made.filled(form)[0] for kind, form in rows("PROVIDERS")}
 
 
-def said_secrets(made: Made) -> list[tuple[str, str, str]]:
+def said_secrets(made: SecretMaker) -> list[tuple[str, str, str]]:
     """Texts in which a secret is told by what stands around it: kind of place, text, the secret."""
-    table = [(place, *made.filled(form)) for place, form in rows("SAID")]
+    table = [(kind_of_place, *made.filled(form)) for kind_of_place, form in rows("SAID")]
     words = ("swordfish", "short")
     table = [
-        (place, text, secret or next(word for word in words if word in text))
-        for place, text, secret in table
+        (kind_of_place, text, secret or next(word for word in words if word in text))
+        for kind_of_place, text, secret in table
     ]
     token = "ghp" + "_" + made.alnum(36)
     for hidden in (
@@ -118,10 +120,10 @@ def said_secrets(made: Made) -> list[tuple[str, str, str]]:
     return table
 
 
-def no_secrets(made: Made) -> list[tuple[str, str]]:
+def no_secrets(made: SecretMaker) -> list[tuple[str, str]]:
     """Texts that hold none, though they look or sound like it: what it is, and the text."""
     image = base64.b64encode(b"\x89PNG\r\n\x1a\n" + random.Random(3).randbytes(6_000)).decode()
     files = [f"data:image/png;base64,{image}", f'"data": "{image[:3000]}"']
-    return [(kind, made.filled(form)[0]) for kind, form in rows("HARMLESS")] + [
+    return [(kind_of_text, made.filled(form)[0]) for kind_of_text, form in rows("HARMLESS")] + [
         ("encoded files", text) for text in files
     ]

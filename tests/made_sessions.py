@@ -46,10 +46,10 @@ class Session:
                 if self.random.random() < 0.3:  # a result comes before the next call is written
                     results.append(self._result(block["id"], uuid))
         for call_id, uuid in callers.items():
-            if call_id not in [one["tool_use_id"] for one in results]:
+            if call_id not in [result["tool_use_id"] for result in results]:
                 results.append(self._result(call_id, uuid))
         self.said.append(("assistant", blocks))
-        self.said += [("user", [one]) for one in results]
+        self.said += [("user", [result]) for result in results]
 
     def answer(self, text: str) -> None:
         """The agent says something."""
@@ -59,49 +59,54 @@ class Session:
 
     def noise(self) -> None:
         """Lines that are no part of the conversation."""
-        kind = self.random.randrange(6)
-        if kind == 0:
+        kind_of_line = self.random.randrange(6)
+        if kind_of_line == 0:
             self.rows.append({"type": "summary", "summary": "A title", "leafUuid": "gone"})
-        elif kind == 1:
+        elif kind_of_line == 1:
             self.rows.append({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}})
-        elif kind == 2:
+        elif kind_of_line == 2:
             self._line("system", None, subtype="informational", content="Hook ran")
-        elif kind == 3:
-            said = {"role": "user", "content": "Caveat: local commands"}
-            self._line("user", said, isMeta=True)
-        elif kind == 4:
-            failed = {"role": "assistant", "content": [{"type": "text", "text": "API Error: 529"}]}
-            self._line("assistant", {"id": f"e{self._new()}", **failed}, isApiErrorMessage=True)
+        elif kind_of_line == 3:
+            message = {"role": "user", "content": "Caveat: local commands"}
+            self._line("user", message, isMeta=True)
+        elif kind_of_line == 4:
+            message_text = {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "API Error: 529"}],
+            }
+            self._line(
+                "assistant", {"id": f"e{self._new()}", **message_text}, isApiErrorMessage=True
+            )
         else:
             self._aside()
 
     def rewind(self) -> None:
         """The user goes back, after a stretch that no longer counts."""
         leaf = self._leaf
-        said = len(self.said)
+        said_before = len(self.said)
         self.ask(f"Try it another way {self._new()}.")
         self.work(2)
         if self.random.random() < 0.5:
             self.answer("That failed.")
-        del self.said[said:]
+        del self.said[said_before:]
         self._leaf = leaf
         self.ask(f"No, go on {self._new()}.")
 
     def compact(self) -> None:
         """Claude Code sums up, and goes on from its summary."""
-        before = self._leaf
+        leaf_before = self._leaf
         self._leaf = None
         self._line(
             "system",
             None,
             subtype="compact_boundary",
             content="Conversation compacted",
-            logicalParentUuid=before,
+            logicalParentUuid=leaf_before,
             compactMetadata={"trigger": "auto", "preTokens": 155_000},
         )
         text = f"This session is being continued from a previous conversation ({self._new()})."
-        said = {"role": "user", "content": text}
-        self._line("user", said, isCompactSummary=True, isVisibleInTranscriptOnly=True)
+        message = {"role": "user", "content": text}
+        self._line("user", message, isCompactSummary=True, isVisibleInTranscriptOnly=True)
 
     def resume(self) -> None:
         """The session goes on in another process, which repeats lines, some of them changed."""
@@ -118,13 +123,13 @@ class Session:
         leaf = self._leaf
         self._leaf = None
         self._line("user", {"role": "user", "content": "Search."}, isSidechain=True)
-        said = {"role": "assistant", "content": [{"type": "text", "text": "Found."}]}
-        self._line("assistant", {"id": f"a{self._new()}", **said}, isSidechain=True)
+        message = {"role": "assistant", "content": [{"type": "text", "text": "Found."}]}
+        self._line("assistant", {"id": f"a{self._new()}", **message}, isSidechain=True)
         self._leaf = leaf
 
     def _spoken(self, message: str, block: Row) -> str:
-        said = {"id": message, "role": "assistant", "type": "message", "content": [block]}
-        return self._line("assistant", {**said, "usage": {"input_tokens": self._count}})
+        spoken_message = {"id": message, "role": "assistant", "type": "message", "content": [block]}
+        return self._line("assistant", {**spoken_message, "usage": {"input_tokens": self._count}})
 
     def _result(self, call_id: str, caller: str) -> Row:
         """A result; the next line follows whichever line was written last."""
@@ -134,10 +139,15 @@ class Session:
         self._line("user", {"role": "user", "content": [block]}, toolUseResult={"stdout": "x"})
         return block
 
-    def _line(self, kind: str, message: Row | None, **more: Any) -> str:
+    def _line(self, row_type: str, message: Row | None, **fields: Any) -> str:
         uuid = f"uuid-{self._new()}"
-        row: Row = {"parentUuid": self._leaf, "isSidechain": False, "sessionId": "s", "type": kind}
-        row |= {"uuid": uuid, "timestamp": self._time(), **more}
+        row: Row = {
+            "parentUuid": self._leaf,
+            "isSidechain": False,
+            "sessionId": "s",
+            "type": row_type,
+        }
+        row |= {"uuid": uuid, "timestamp": self._time(), **fields}
         if message is not None:
             row["message"] = message
         self.rows.append(row)
@@ -153,7 +163,7 @@ class Session:
         return self._count
 
 
-def made_session(seed: int, events: int = 14) -> Session:
+def random_session(seed: int, events: int = 14) -> Session:
     """A session in which all sorts of things have happened."""
     session = Session(seed)
     session.ask("Find the slow query, please.")

@@ -56,7 +56,7 @@ async def over_http(url: str, token: str) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def beside(archive: str, grant: Grant) -> AsyncIterator[Client]:
+async def in_process_client(archive: str, grant: Grant) -> AsyncIterator[Client]:
     """A client at a server in this process, where many calls are made."""
     async with Client(build_server(archive, {"": grant})) as client:
         yield client
@@ -71,7 +71,7 @@ async def connected(
         args = []
         for tenant, threads in tenants.items():
             args += ["--tenant", tenant]
-            args += [part for one in threads or () for part in ("--thread", one)]
+            args += [part for thread in threads or () for part in ("--thread", thread)]
         async with over_stdio(archive, *args) as client:
             yield client
         return
@@ -98,7 +98,7 @@ def grant_file(
     return path
 
 
-async def told(client: Client, name: str, *, wrong: bool = False, **arguments: Any) -> str:
+async def call_tool(client: Client, name: str, *, wrong: bool = False, **arguments: Any) -> str:
     """What a tool answers: no error, unless it is to be `wrong`."""
     result = await client.call_tool(name, arguments)
     [block] = result.content
@@ -107,19 +107,19 @@ async def told(client: Client, name: str, *, wrong: bool = False, **arguments: A
     return block.text
 
 
-async def refused(client: Client, name: str, **arguments: Any) -> str:
+async def tool_error(client: Client, name: str, **arguments: Any) -> str:
     """The error of a tool."""
-    return await told(client, name, wrong=True, **arguments)
+    return await call_tool(client, name, wrong=True, **arguments)
 
 
-def archived(
+def archive_texts(
     archive: str, texts: Sequence[str], thread: str, tenant: str = "ann", session: str = "main"
 ) -> None:
     """Archive what a user said, each with the id `u0`, `u1` and so on."""
     messages = [
-        one
+        message
         for number, text in enumerate(texts)
-        for one in (
+        for message in (
             {"role": "user", "content": text, "id": f"u{number}"},
             {
                 "role": "assistant",
@@ -130,8 +130,8 @@ def archived(
     ]
     messages.append({"role": "user", "content": "Go on.", "id": "last"})
     compactor = Compactor(archive=archive, keep=("messages", 1), stale_results=False)
-    where = {"thread_id": thread, "tenant": tenant, "session": session}
-    assert compactor.compact(messages, force=True, **where).outcome == "compacted"
+    scope = {"thread_id": thread, "tenant": tenant, "session": session}
+    assert compactor.compact(messages, force=True, **scope).outcome == "compacted"
     compactor.archive.close()
 
 

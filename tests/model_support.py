@@ -31,10 +31,10 @@ def request(
     focus: str = "",
     count: Callable[[str], int] = estimate,
     form: AnswerForm = "findings",
-    **more: Any,
+    **fields: Any,
 ) -> SummaryRequest:
     entries = read_messages(messages)
-    return SummaryRequest(entries, summary_so_far, limit, count, form=form, focus=focus, **more)
+    return SummaryRequest(entries, summary_so_far, limit, count, form=form, focus=focus, **fields)
 
 
 def turns(count: int, words: int = 60) -> list[BaseMessage]:
@@ -55,26 +55,30 @@ def words_read(calls: Sequence[RecordedCall]) -> list[str]:
     return [word for call in calls for word in re.findall(r"\b[qarw]\d+x\d+\b", call.text)]
 
 
-def source(messages: Sequence[BaseMessage]) -> str:
+def first_offered_id(messages: Sequence[BaseMessage]) -> str:
     """The first id that a prompt offers."""
     text = str(messages[-1].text)
-    found = re.search(r'<message id="([^"]+)"', text) or re.search(r"\[(\w+)\]", text)
-    return found[1] if found else "none"
+    match = re.search(r'<message id="([^"]+)"', text) or re.search(r"\[(\w+)\]", text)
+    return match[1] if match else "none"
 
 
-def noted(messages: list[BaseMessage]) -> str:
+def cited_note(messages: list[BaseMessage]) -> str:
     """What a model answers that reads and cites."""
-    return f"- something was done [{source(messages)}]"
+    return f"- something was done [{first_offered_id(messages)}]"
 
 
 def kind_of(messages: Sequence[BaseMessage]) -> str:
     if "hands over long work" in str(messages[0].content):
         return "shorter"
-    kinds: dict[str, str] = {text: kind for kind, text in INSTRUCTIONS.items()}
-    return "notes" if PART in str(messages[-1].content) else kinds[str(messages[0].content)]
+    kind_of_instructions: dict[str, str] = {text: kind for kind, text in INSTRUCTIONS.items()}
+    return (
+        "notes"
+        if PART in str(messages[-1].content)
+        else kind_of_instructions[str(messages[0].content)]
+    )
 
 
-def kinds(model: ScriptedChatModel) -> list[str]:
+def prompt_kinds(model: ScriptedChatModel) -> list[str]:
     return [kind_of(call.messages) for call in model.calls]
 
 
@@ -84,18 +88,20 @@ def too_long_above(tokens: int) -> Callable[[list[BaseMessage]], AIMessage | str
     def answer(messages: list[BaseMessage]) -> AIMessage | str | BaseException:
         if sum(estimate(str(message.text)) for message in messages) > tokens:
             return ContextOverflowError(f"maximum context length is {tokens} tokens")
-        return noted(messages)
+        return cited_note(messages)
 
     return answer
 
 
-def summarised(summarizer: Summarizer, asked: SummaryRequest, mode: str = "sync") -> Summary:
+def summarised(
+    summarizer: Summarizer, summary_request: SummaryRequest, mode: str = "sync"
+) -> Summary:
     if mode == "sync":
-        return summarizer.summarize(asked)
-    return asyncio.run(summarizer.asummarize(asked))
+        return summarizer.summarize(summary_request)
+    return asyncio.run(summarizer.asummarize(summary_request))
 
 
-both = pytest.mark.parametrize("mode", ["sync", "async"])
+sync_and_async = pytest.mark.parametrize("mode", ["sync", "async"])
 
 
 def profile(limit: int) -> Any:

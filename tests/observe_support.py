@@ -19,7 +19,7 @@ SECRET = "xyzzy-4711"
 """Stands in messages, summaries and errors of these tests, and must not be seen in telemetry."""
 
 
-class _Open(SimpleSpanProcessor):
+class _CountingProcessor(SimpleSpanProcessor):
     """Exports what has ended, and knows how many have begun."""
 
     begun = 0
@@ -35,7 +35,7 @@ class Telemetry:
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
         self.reader = InMemoryMetricReader()
-        self._processor = _Open(self.exporter)
+        self._processor = _CountingProcessor(self.exporter)
         self.tracers = TracerProvider()
         self.tracers.add_span_processor(self._processor)
         self.meters = MeterProvider([self.reader])
@@ -44,13 +44,13 @@ class Telemetry:
     @property
     def spans(self) -> list[ReadableSpan]:
         """Those that have ended; asserts that no other was begun."""
-        found = list(self.exporter.get_finished_spans())
-        assert len(found) == self._processor.begun, "a span was left open"
-        return found
+        ended = list(self.exporter.get_finished_spans())
+        assert len(ended) == self._processor.begun, "a span was left open"
+        return ended
 
     def path(self, span: ReadableSpan) -> str:
         """A span's name after those of its parents."""
-        by_id = {one.context.span_id: one for one in self.spans}
+        by_id = {ended_span.context.span_id: ended_span for ended_span in self.spans}
         names = [span.name]
         while span.parent is not None:
             span = by_id[span.parent.span_id]
@@ -60,10 +60,10 @@ class Telemetry:
     @property
     def paths(self) -> list[str]:
         """Of all spans, as they ended."""
-        return [self.path(one) for one in self.spans]
+        return [self.path(span) for span in self.spans]
 
-    def named(self, name: str) -> list[ReadableSpan]:
-        return [one for one in self.spans if one.name == name]
+    def spans_named(self, name: str) -> list[ReadableSpan]:
+        return [span for span in self.spans if span.name == name]
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -77,24 +77,26 @@ class Telemetry:
         """The values of a metric, or counts of a histogram, by sorted attributes."""
         metric = self.metrics.get(name)
         return {
-            tuple(sorted(one.attributes.items())): one.count if hasattr(one, "count") else one.value
-            for one in (metric.data.data_points if metric else ())
+            tuple(sorted(point.attributes.items())): point.count
+            if hasattr(point, "count")
+            else point.value
+            for point in (metric.data.data_points if metric else ())
         }
 
     def total(self, name: str, **attributes: Any) -> float:
         """The sum of a metric over the points that have these attributes."""
-        wanted = attributes.items()
-        return sum(v for k, v in self.points(name).items() if wanted <= dict(k).items())
+        required = attributes.items()
+        return sum(v for k, v in self.points(name).items() if required <= dict(k).items())
 
     @property
     def everything(self) -> str:
         """All that was exported, as one text."""
         data = self.reader.get_metrics_data()
-        return "\n".join([*(one.to_json() for one in self.spans), data.to_json() if data else ""])
+        return "\n".join([*(span.to_json() for span in self.spans), data.to_json() if data else ""])
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def without_other_listeners() -> Iterator[None]:
     """No listeners and no prices but those of a test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(events, "_listeners", ())
@@ -104,31 +106,33 @@ def alone() -> Iterator[None]:
 
 
 @contextmanager
-def instrumented(**more: Any) -> Iterator[Telemetry]:
+def instrumented(**options: Any) -> Iterator[Telemetry]:
     """Spans and metrics in memory, and nothing left of it afterwards."""
-    made = Telemetry()
-    with alone():
-        listen(OpenTelemetry(made.tracers, made.meters, **more))
-        yield made
+    telemetry = Telemetry()
+    with without_other_listeners():
+        listen(OpenTelemetry(telemetry.tracers, telemetry.meters, **options))
+        yield telemetry
 
 
 @contextmanager
-def heard(*kinds: str) -> Iterator[list[Event]]:
+def events_heard(*kinds: str) -> Iterator[list[Event]]:
     """The events of these kinds, or of all."""
-    found: list[Event] = []
-    with alone():
-        listen(lambda event: found.append(event) if event.kind in kinds or not kinds else None)
-        yield found
+    events_heard: list[Event] = []
+    with without_other_listeners():
+        listen(
+            lambda event: events_heard.append(event) if event.kind in kinds or not kinds else None
+        )
+        yield events_heard
 
 
-def dicts(count: int, words: int = 40) -> list[dict[str, str]]:
+def openai_talk(count: int, words: int = 40) -> list[dict[str, str]]:
     """A talk in OpenAI's form."""
     roles = ("user", "assistant")
-    said = [f"Module {n} ({SECRET}): " + f"line {n} of it. " * words for n in range(count)]
-    return [{"role": roles[n % 2], "id": f"d{n}", "content": text} for n, text in enumerate(said)]
+    texts = [f"Module {n} ({SECRET}): " + f"line {n} of it. " * words for n in range(count)]
+    return [{"role": roles[n % 2], "id": f"d{n}", "content": text} for n, text in enumerate(texts)]
 
 
-def compact(summarizer: Any = None, name: str = "t", **more: Any) -> Any:
+def compact(summarizer: Any = None, name: str = "t", **settings: Any) -> Any:
     """What comes of one compaction by force."""
-    own = Compactor(summarizer, keep=("messages", 2), **more)
-    return own.compact(dicts(9), thread_id=name, force=True)
+    compactor = Compactor(summarizer, keep=("messages", 2), **settings)
+    return compactor.compact(openai_talk(9), thread_id=name, force=True)

@@ -18,14 +18,14 @@ def part(message: Any, name: str) -> Any:
     return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
 
 
-def written(message: Any) -> str:
+def all_text(message: Any) -> str:
     """Everything in a message, with its id and its name."""
     whole = message if isinstance(message, dict) else message.model_dump(exclude_none=True)
     return json.dumps(whole, default=str)
 
 
 def characters(messages: Messages) -> int:
-    return sum(len(str(part(m, "content") or "")) + len(written(m)) // 9 for m in messages)
+    return sum(len(str(part(m, "content") or "")) + len(all_text(m)) // 9 for m in messages)
 
 
 def by_usage(messages: Messages) -> int:
@@ -40,7 +40,7 @@ def by_usage(messages: Messages) -> int:
 def by_turns(messages: Messages) -> int:
     """Messages of one side in a row share their frame."""
     sides = [part(m, "role") or part(m, "type") for m in messages]
-    turns = sum(side != before for side, before in zip(sides, ["", *sides], strict=False))
+    turns = sum(side != side_before for side, side_before in zip(sides, ["", *sides], strict=False))
     return characters(messages) // 4 + 12 * turns
 
 
@@ -53,7 +53,7 @@ COUNTERS: dict[str, Counter] = {
         for m in ms
     ),
     "letters of ids": lambda ms: (
-        characters(ms) // 4 + sum(str(part(m, "id")).count(one) for m in ms for one in "abc")
+        characters(ms) // 4 + sum(str(part(m, "id")).count(letter) for m in ms for letter in "abc")
     ),
     "summed, then divided": lambda ms: (characters(ms) + 23 * len(ms)) // 4,
     "a base for tools": lambda ms: 700 + characters(ms) // 4,
@@ -63,7 +63,7 @@ COUNTERS: dict[str, Counter] = {
     "pairs": lambda ms: characters(ms) // 4 + len(ms) * (len(ms) - 1) // 2,
     "superadditive": lambda ms: int((characters(ms) / 4) ** 1.1),
     "subadditive": lambda ms: int((characters(ms) / 4) ** 0.9 * 2),
-    "JSON": lambda ms: len(json.dumps([written(m) for m in ms])) // 4,
+    "JSON": lambda ms: len(json.dumps([all_text(m) for m in ms])) // 4,
     "numpy": lambda ms: np.int64(characters(ms) // 4),
     "turns": by_turns,
     "thousands": lambda ms: characters(ms) // 4_000 * 1_000,

@@ -20,9 +20,9 @@ NEARBY = (
 @cache
 def _find() -> tuple[str | None, str]:
     psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
-    given = os.environ.get(VARIABLE)
+    chosen = os.environ.get(VARIABLE)
     reasons = []
-    for address in (given,) if given else NEARBY:
+    for address in (chosen,) if chosen else NEARBY:
         try:
             psycopg.connect(address, connect_timeout=3).close()
             return address, ""

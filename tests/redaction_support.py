@@ -12,9 +12,9 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive
 from conspectus.archive.values import unpacked
-from made_secrets import Made
+from made_secrets import SecretMaker
 
-MADE = Made(11)
+MADE = SecretMaker(11)
 TOKEN = "ghp" + "_" + MADE.alnum(36)
 PASSWORD = MADE.password()
 KEY = MADE.alnum(32)
@@ -49,9 +49,9 @@ def history() -> list[BaseMessage]:
         ),
         AIMessage(f"Done; the password is {PASSWORD}.", id="a2"),
         *[
-            one
+            message
             for n in range(12)
-            for one in (
+            for message in (
                 HumanMessage(f"Look at module {n} again.", id=f"v{n}"),
                 AIMessage(f"Module {n} is fine.", id=f"b{n}"),
             )
@@ -68,20 +68,20 @@ class Stored(NamedTuple):
     text: str
 
 
-def stored(store: Any, *prefix: str) -> list[Stored]:
+def stored_values(store: Any, *prefix: str) -> list[Stored]:
     """Every value below a namespace, unpacked where an archive has packed it."""
     if isinstance(store, Archive):
-        return in_tables(store)
-    found = []
+        return values_in_tables(store)
+    values = []
     for item in store.search(prefix, limit=100_000):
         packed = b64decode(item.value["z"]) if "z" in item.value else b""
         data = unpacked(packed) if packed else item.value
         text = json.dumps(data, ensure_ascii=False, default=repr)
-        found.append(Stored(tuple(item.namespace), item.key, text))
-    return found
+        values.append(Stored(tuple(item.namespace), item.key, text))
+    return values
 
 
-def in_tables(archive: Archive) -> list[Stored]:
+def values_in_tables(archive: Archive) -> list[Stored]:
     """Every row of an archive in SQLite, and every word of its index."""
     index = "TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
     with archive.backend.transaction(writes=False) as run:
@@ -92,7 +92,7 @@ def in_tables(archive: Archive) -> list[Stored]:
     return [Stored(("item",), "", text) for text in [*texts, *words]]
 
 
-def no_secret(value: Any) -> None:
+def check_no_secret(value: Any) -> None:
     text = value if isinstance(value, str) else repr(value)
     folded = text.casefold()  # the words of a search index are
     for secret in SECRETS:
@@ -100,6 +100,8 @@ def no_secret(value: Any) -> None:
         assert secret.encode().hex() not in text
 
 
-def in_the_store(store: InMemoryStore) -> str:
+def text_of_store(store: InMemoryStore) -> str:
     """Everything that a store holds, its values as they are read."""
-    return "\n".join(f"{one.namespace} {one.key} {one.text}" for one in stored(store))
+    return "\n".join(
+        f"{value.namespace} {value.key} {value.text}" for value in stored_values(store)
+    )

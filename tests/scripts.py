@@ -20,7 +20,7 @@ def folder_of_scripts(folder: str = "benchmarks") -> Iterator[None]:
         yield
 
 
-def ran(*arguments: object, **how: Any) -> subprocess.CompletedProcess[Any]:
+def run_python(*arguments: object, **options: Any) -> subprocess.CompletedProcess[Any]:
     """A program in Python, in a process of its own, and what it said."""
-    how = {"capture_output": True, "text": True, "check": False, **how}
-    return subprocess.run([sys.executable, *map(str, arguments)], **how)
+    options = {"capture_output": True, "text": True, "check": False, **options}
+    return subprocess.run([sys.executable, *map(str, arguments)], **options)

@@ -32,11 +32,11 @@ RESPONSES_TOOL = {
 }  # fmt: skip
 
 
-def asking(turn: int) -> str:
+def question_of(turn: int) -> str:
     return f"Look at module_{turn}.py: is it sound?"
 
 
-def looked(turn: int) -> str:
+def module_text(turn: int) -> str:
     return f"module_{turn}.py: {RESULT}"
 
 
@@ -59,11 +59,11 @@ def size(messages: Sequence[Any]) -> int:
 def check_kept(archive: Archive, scope: Scope, history: Sequence[Any], sent: Sequence[Any]) -> None:
     """All of a history is in view or archived, each message as it was."""
     rows = archive.export(scope)
-    kept = [row["message"] for row in rows] + [plain(one) for one in sent]
+    kept_or_sent = [row["message"] for row in rows] + [plain(sent_message) for sent_message in sent]
     assert len(rows) > len(history) / 2
     assert len({row["cite"] for row in rows}) == len(rows)  # each can be recalled by its own name
     for message in history:
-        assert plain(message) in kept
+        assert plain(message) in kept_or_sent
 
 
 def check_requests(server: FaultServer) -> None:
@@ -81,16 +81,16 @@ class Chat:
     """A loop around OpenAI's chat completions."""
 
     model = "gpt-4o"
-    beside: ClassVar[dict[str, Any]] = {"tools": [OPENAI_TOOL]}
+    fit_arguments: ClassVar[dict[str, Any]] = {"tools": [OPENAI_TOOL]}
 
     def __init__(self, server: Any) -> None:
         self.client = OpenAI(base_url=server.openai_url, api_key="k", max_retries=0)
         self.history: list[Any] = [{"role": "system", "content": PROMPT}]
 
-    def says(self, text: str) -> None:
+    def ask(self, text: str) -> None:
         self.history.append({"role": "user", "content": text})
 
-    def answers(self, sent: list[Any]) -> list[str]:
+    def answer(self, sent: list[Any]) -> list[str]:
         """Ask the provider; return the ids of the calls that it makes."""
         answer = self.client.chat.completions.create(
             model=self.model, messages=sent, tools=[OPENAI_TOOL]
@@ -99,29 +99,33 @@ class Chat:
         self.history.append(message)
         return [call["id"] for call in message.get("tool_calls", ())]
 
-    def results(self, calls: list[str], text: str) -> None:
-        self.history += [{"role": "tool", "tool_call_id": one, "content": text} for one in calls]
+    def add_results(self, calls: list[str], text: str) -> None:
+        self.history += [
+            {"role": "tool", "tool_call_id": call_id, "content": text} for call_id in calls
+        ]
 
 
 class Responses(Chat):
     """A loop around OpenAI's Responses, whose items are sent whole each time."""
 
-    beside: ClassVar = {"system": PROMPT, "tools": [RESPONSES_TOOL]}
+    fit_arguments: ClassVar = {"system": PROMPT, "tools": [RESPONSES_TOOL]}
 
     def __init__(self, server: Any) -> None:
         super().__init__(server)
         self.history = []
 
-    def answers(self, sent: list[Any]) -> list[str]:
+    def answer(self, sent: list[Any]) -> list[str]:
         answer = self.client.responses.create(
             model=self.model, instructions=PROMPT, input=sent, tools=[RESPONSES_TOOL], store=False
         )
         self.history.extend(item.model_dump(exclude_none=True) for item in answer.output)
         return [item.call_id for item in answer.output if item.type == "function_call"]
 
-    def results(self, calls: list[str], text: str) -> None:
-        kind = "function_call_output"
-        self.history += [{"type": kind, "call_id": one, "output": text} for one in calls]
+    def add_results(self, calls: list[str], text: str) -> None:
+        item_type = "function_call_output"
+        self.history += [
+            {"type": item_type, "call_id": call_id, "output": text} for call_id in calls
+        ]
 
 
 class Messages(Chat):
@@ -129,19 +133,19 @@ class Messages(Chat):
 
     model = "claude-next"
     system: ClassVar = [{"type": "text", "text": PROMPT, **MARK}]
-    beside: ClassVar = {"system": system, "tools": [ANTHROPIC_TOOL], "answer_tokens": 200}
+    fit_arguments: ClassVar = {"system": system, "tools": [ANTHROPIC_TOOL], "answer_tokens": 200}
 
     def __init__(self, server: Any) -> None:
         self.anthropic = Anthropic(base_url=server.anthropic_url, api_key="k", max_retries=0)
         self.history = []
 
-    def says(self, text: str) -> None:
+    def ask(self, text: str) -> None:
         for message in self.history:
             for block in message["content"]:
                 block.pop("cache_control", None)
         self.history.append({"role": "user", "content": [{"type": "text", "text": text, **MARK}]})
 
-    def answers(self, sent: list[Any]) -> list[str]:
+    def answer(self, sent: list[Any]) -> list[str]:
         with self.anthropic.messages.stream(
             model=self.model, max_tokens=200, system=self.system, messages=sent,
             tools=[ANTHROPIC_TOOL],
@@ -150,7 +154,9 @@ class Messages(Chat):
         self.history.append({"role": "assistant", "content": content})
         return [block["id"] for block in content if block["type"] == "tool_use"]
 
-    def results(self, calls: list[str], text: str) -> None:
-        kind = "tool_result"
-        blocks = [{"type": kind, "tool_use_id": one, "content": text} for one in calls]
+    def add_results(self, calls: list[str], text: str) -> None:
+        block_type = "tool_result"
+        blocks = [
+            {"type": block_type, "tool_use_id": call_id, "content": text} for call_id in calls
+        ]
         self.history.append({"role": "user", "content": blocks})

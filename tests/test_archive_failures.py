@@ -20,7 +20,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from typing_extensions import TypeIs
 
-from compactor_support import Faulty
+from compactor_support import FaultyStore
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.archive.langgraph import FORMAT
@@ -39,7 +39,7 @@ from conspectus.errors import (
 )
 from conspectus_lab.archive_conformance import record_of, talk
 from graph_support import tool_turns
-from scripts import ran
+from scripts import run_python
 
 SCOPE = Scope("ann", "thread")
 LOOKS = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(24)]
@@ -74,7 +74,7 @@ class Remote(InMemoryStore):
     ],
 )
 def test_whatever_a_store_raises_says_what_to_do(error, advice):
-    store = Faulty(fail=["messages"])
+    store = FaultyStore(fail=["messages"])
     store.error = error
     archive = Archive(store)
     with pytest.raises(ArchiveError, match=advice) as caught:
@@ -333,7 +333,7 @@ print("well")
 
 
 def test_a_fork_shares_no_connection_with_its_parent(database):
-    done = ran("-c", FORKS, database, timeout=600)
+    done = run_python("-c", FORKS, database, timeout=600)
     assert done.stdout.count("well") == 2, done.stderr
 
 

@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 
 from conspectus.archive import Archive
-from observe_support import alone
+from observe_support import without_other_listeners
 from scripts import folder_of_scripts
 
 
@@ -68,7 +68,7 @@ ASKED = re.compile(r"\bconspectus_[a-z_]+")
 
 @pytest.fixture(scope="module")
 def example() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch, alone():
+    with pytest.MonkeyPatch.context() as patch, without_other_listeners():
         patch.syspath_prepend(FOLDER)
         yield importlib.import_module("agent_metrics")
 

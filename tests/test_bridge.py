@@ -12,7 +12,7 @@ import pytest
 from langgraph.errors import GraphInterrupt
 from langgraph.store.memory import InMemoryStore
 
-from compactor_support import SCOPE, Scripted, new_compactor, short
+from compactor_support import SCOPE, Scripted, new_compactor, short_summary
 from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.bridge import StepTimeout, arun, call_either_way, gather, run
@@ -114,7 +114,7 @@ def test_cancelled_at_any_turn_of_the_loop(tmp_path):
 
     async def main() -> None:
         with Compactor(
-            Awaiting(short), archive=tmp_path / "a.db", trigger=("messages", 30)
+            Awaiting(short_summary), archive=tmp_path / "a.db", trigger=("messages", 30)
         ) as compactor:
             done = [await cancelled_after(turns, compactor) for turns in range(0, 40, 3)]
         assert not done[0]
@@ -149,7 +149,7 @@ def test_a_summariser_may_interrupt_the_graph(way_out):
                 raise way_out
             return super().summarize(request)
 
-    compactor = new_compactor(Asking(short), trigger=("messages", 30))
+    compactor = new_compactor(Asking(short_summary), trigger=("messages", 30))
     sent = talk(40)
     with pytest.raises(way_out):
         compactor.compact(sent, thread_id="t")
@@ -241,7 +241,7 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
 def test_a_worker_that_is_overtaken_each_time_changes_nothing(on_failure, window, outcome):
     sent = agent_history(60)
     own = {"trigger": ("messages", 10), "keep": ("messages", 4)}
-    compactor = new_compactor(Scripted(short), on_failure=on_failure, window=window, **own)
+    compactor = new_compactor(Scripted(short_summary), on_failure=on_failure, window=window, **own)
     archive = compactor.archive
     commit = archive.commit
     tried = []

@@ -24,8 +24,8 @@ from conspectus_mcp.hook import (
 )
 from hostile_texts import CLASSES, marks
 from made_sessions import Session
-from mcp_support import over_stdio, run, told
-from scripts import ran
+from mcp_support import call_tool, over_stdio, run
+from scripts import run_python
 
 RULE = "Never edit files under tests without asking me first."
 CAP = ("Hotels may cost at most 120 EUR per night.", "Raise the hotel cap to 150 EUR per night.")
@@ -72,7 +72,7 @@ class Place:
         """Run a hook's process; its exit code must be 0 whatever happens."""
         given = data if isinstance(data, bytes) else json.dumps(data).encode()
         hook = ("-m", "conspectus.cli", "hook", event, "--archive", self.archive)
-        done = ran(*hook, input=given, cwd=cwd, text=False)
+        done = run_python(*hook, input=given, cwd=cwd, text=False)
         assert done.returncode == 0
         return done.stdout.decode(), done.stderr.decode()
 
@@ -235,10 +235,10 @@ def test_the_plugin_s_files_are_what_the_client_wants_and_work(place, tmp_path):
 
     async def main() -> None:
         async with over_stdio(str(place.archive), *asked[at : at + 2]) as client:
-            assert RULE in await told(client, "search", query="edit files under tests")
-            assert '"b2f1"' in await told(client, "list_threads")
+            assert RULE in await call_tool(client, "search", query="edit files under tests")
+            assert '"b2f1"' in await call_tool(client, "list_threads")
         async with over_stdio(str(place.archive), "--project", str(tmp_path)) as client:
-            assert "No thread" in await told(client, "list_threads")
+            assert "No thread" in await call_tool(client, "list_threads")
 
     run(main())
     write_plugin(folder)  # its own files are written again

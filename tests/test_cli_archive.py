@@ -16,14 +16,14 @@ import tokenizers
 import typer
 from typer.testing import CliRunner
 
-from cli_support import read_json, refused, run, write_json
+from cli_support import error_line, read_json, run, write_json
 from conspectus import Compactor
 from conspectus.archive import Archive
 from conspectus.cli.failures import Program
 from conspectus.errors import NotFoundError, install_command
 from conspectus.tokens.meter import PER_MESSAGE
 from histories import assistant, tool_result, user
-from scripts import ran
+from scripts import run_python
 
 
 def talk() -> list[dict[str, Any]]:
@@ -70,11 +70,11 @@ def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(ar
     for way in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
         with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'"):
             compactor.recall(thread_id="trap", **way)
-    assert "no thread 'trap' of 'local': nothing is archived" in refused(*args)
-    assert "check the archive and the tenant" in refused(*args, "--tenant", "bob")
-    assert "no thread ''" in refused("archive", "forget", *args[1:3], "--thread=", "--yes")
+    assert "no thread 'trap' of 'local': nothing is archived" in error_line(*args)
+    assert "check the archive and the tenant" in error_line(*args, "--tenant", "bob")
+    assert "no thread ''" in error_line("archive", "forget", *args[1:3], "--thread=", "--yes")
     args[4] = "trip"
-    told = refused(*args, "--session", "mian")
+    told = error_line(*args, "--session", "mian")
     assert (
         "no session 'mian' of thread 'trip' of 'local'; pass a session that it has: 'main'" in told
     )
@@ -87,11 +87,11 @@ def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(ar
 
 def test_recall_is_asked_in_one_way(archive):
     here = ["recall", "--archive", archive, "--thread", "trip"]
-    assert "ask by a query, by an id, or by a range" in refused(*here)
-    assert "holds none of these words" in refused(*here, "x", "--id", "u1")
-    assert "give both" in refused(*here, "--from", "u1")
-    assert "runs backwards" in refused(*here, "--from", "a3", "--to", "u1")
-    assert "--thread" in refused("recall", "x")
+    assert "ask by a query, by an id, or by a range" in error_line(*here)
+    assert "holds none of these words" in error_line(*here, "x", "--id", "u1")
+    assert "give both" in error_line(*here, "--from", "u1")
+    assert "runs backwards" in error_line(*here, "--from", "a3", "--to", "u1")
+    assert "--thread" in error_line("recall", "x")
 
 
 def test_list_names_the_threads_of_one_tenant(archive):
@@ -105,7 +105,7 @@ def test_list_names_the_threads_of_one_tenant(archive):
     assert heading.split("\t") == list(thread)
     assert row.split("\t") == [str(value) for value in thread.values()]
     for command in ("list", "check", "export"):
-        said = refused("archive", command, "--archive", archive, "--tenant", "bob")
+        said = error_line("archive", command, "--archive", archive, "--tenant", "bob")
         assert "keeps nothing of 'bob'" in said
 
 
@@ -119,7 +119,7 @@ def test_show_tells_what_each_compaction_did(archive, tmp_path):
     assert (first["compaction"], first["cause"], first["left"]) == ("1", "forced", "26")
     assert int(second["left"]) == len(grown) - 20 - 26
     assert int(second["tokens before"]) > int(second["after"])
-    assert "no thread 'other'" in refused(
+    assert "no thread 'other'" in error_line(
         "archive", "show", "--archive", archive, "--thread", "other"
     )
 
@@ -161,8 +161,8 @@ def test_export_gives_the_originals_as_they_were(archive, tmp_path):
     assert {row["thread"] for row in rows} == {"trip"}
     run(*args, "--thread", "trip", "-o", out)
     assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == rows
-    assert "no thread" in refused(*args, "--thread", "other")
-    assert "in a folder that exists" in refused(*args, "-o", tmp_path / "none" / "out.jsonl")
+    assert "no thread" in error_line(*args, "--thread", "other")
+    assert "in a folder that exists" in error_line(*args, "-o", tmp_path / "none" / "out.jsonl")
 
 
 def test_export_writes_each_session_of_a_thread(archive):
@@ -178,14 +178,16 @@ def test_export_writes_each_session_of_a_thread(archive):
 
 def test_forget_deletes_one_thread_for_good(archive):
     args = ["archive", "forget", "--archive", archive]
-    assert "give --yes" in refused(*args, "--thread", "trip", input="y\n")
-    assert "--all" in refused(*args, "--yes")
-    assert "--all" in refused(*args, "--yes", "--all", "--thread", "trip")
+    assert "give --yes" in error_line(*args, "--thread", "trip", input="y\n")
+    assert "--all" in error_line(*args, "--yes")
+    assert "--all" in error_line(*args, "--yes", "--all", "--thread", "trip")
     assert recalled(archive, "--id", "u3")["hits"]
     args.append("--yes")
-    assert "no thread" in refused(*args, "--thread", "other")
+    assert "no thread" in error_line(*args, "--thread", "other")
     assert read_json(*args, "--thread", "trip")["deleted"] > len(talk()) - 4
-    assert "no thread" in refused("recall", "--archive", archive, "--thread", "trip", "Reykjavik")
+    assert "no thread" in error_line(
+        "recall", "--archive", archive, "--thread", "trip", "Reykjavik"
+    )
     assert b"reykjavik" not in Path(archive).read_bytes().lower()  # nor in the index
 
 
@@ -274,7 +276,7 @@ def without_progress(stderr: bytes) -> bytes:
 
 @pytest.mark.parametrize("args", [[], ["archive"], ["nothing"], ["compact"], ["tokens", "a", "b"]])
 def test_wrong_use_is_one_line_that_names_the_help(args):
-    assert "--help'" in refused(*args)
+    assert "--help'" in error_line(*args)
 
 
 def test_the_help_names_every_exit_code():
@@ -297,7 +299,7 @@ def test_the_help_names_every_exit_code():
 )
 def test_a_command_without_its_extra_names_it(module, command):
     line = f"import sys; sys.modules[{module!r}] = None; from conspectus.cli import main"
-    result = ran("-c", f"{line}; main()", *command, text=False)
+    result = run_python("-c", f"{line}; main()", *command, text=False)
     assert result.returncode == 2
     assert result.stdout == b""
     assert install_command(command[0]) in result.stderr.decode()

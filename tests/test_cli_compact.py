@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import messages_to_dict
 
-from cli_support import read_json, refused, run, write_json
+from cli_support import error_line, read_json, run, write_json
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.transcripts import read_history
 from stateful.messages import answering, calling, speaking
@@ -147,7 +147,7 @@ def test_the_history_itself_is_not_replaced(history, tmp_path):
     link = tmp_path / "link.json"
     link.symlink_to(history)
     for out in (history, link):
-        assert "give -o another name" in refused("compact", history, *SMALL, "-o", out)
+        assert "give -o another name" in error_line("compact", history, *SMALL, "-o", out)
         assert json.loads(history.read_text(encoding="utf-8")) == talk()
     out = tmp_path / "out.json"
     out.write_text("as it was")
@@ -271,7 +271,7 @@ def test_bad_use_is_one_line_and_exit_code_2(history, tmp_path, name, monkeypatc
     monkeypatch.chdir(tmp_path)
     args, expected = BAD_USES[name]
     Path("loop").symlink_to("loop")
-    assert expected in refused("compact", history, *args)
+    assert expected in error_line("compact", history, *args)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["loop", "talk.json"]
 
 
@@ -279,11 +279,11 @@ def test_an_archive_is_neither_the_output_nor_any_other_file(history, tmp_path):
     archive = tmp_path / "a.db"
     report(history, *SMALL, "--archive", archive)
     before = archive.read_bytes()
-    assert "is only read" in refused("compact", history, "--archive", archive, "-o", archive)
+    assert "is only read" in error_line("compact", history, "--archive", archive, "-o", archive)
     assert archive.read_bytes() == before
     (tmp_path / "notes.db").write_text("dear diary, " * 50)
     for where in (tmp_path / "notes.db", tmp_path, "postgresql://ann:secret@127.0.0.1:9/x"):
-        assert "secret" not in refused("compact", history, *SMALL, "--archive", where, code=3)
+        assert "secret" not in error_line("compact", history, *SMALL, "--archive", where, code=3)
     assert (tmp_path / "notes.db").read_text() == "dear diary, " * 50
 
 

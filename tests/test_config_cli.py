@@ -15,7 +15,15 @@ from langgraph.runtime import Runtime
 
 import cli_support
 from cli_support import read_json
-from config_support import SUMMARY, answering, built, fits, loaded, summarising, written
+from config_support import (
+    SUMMARY,
+    answering_model,
+    build_bench,
+    fits,
+    load_section,
+    summarising_model,
+    write_file,
+)
 from conspectus.config import (
     ConfigError,
     create_middleware,
@@ -33,7 +41,7 @@ checked = partial(read_json, "config", "check")
 
 
 def section(folder: Path, *lines: str) -> Path:
-    return written(folder, "summarization:\n" + "".join(f"  {line}\n" for line in lines))
+    return write_file(folder, "summarization:\n" + "".join(f"  {line}\n" for line in lines))
 
 
 ON = ("enabled: true", "trigger: {type: tokens, value: 4000}")
@@ -59,7 +67,7 @@ def test_check_shows_every_setting_and_the_window(tmp_path):
 def test_check_takes_the_window_from_the_option_the_models_or_a_profile(tmp_path):
     share = ("enabled: true", "trigger: {type: fraction, value: 0.8}")
     assert checked(section(tmp_path, *share), "--window", "10000")["window"] == 10_000
-    file = written(tmp_path, """
+    file = write_file(tmp_path, """
         models: [{name: house, use: "langchain_openai:ChatOpenAI", model: x, context_window: 9000}]
         summarization: {enabled: true, trigger: {type: fraction, value: 0.5}}
         """)  # fmt: skip
@@ -84,11 +92,11 @@ def test_check_opens_nothing_and_shows_no_secret(tmp_path, monkeypatch):
 def test_check_reads_the_section_of_the_endpoint_whose_windows_are_its_own(tmp_path):
     serve = "serve: {windows: {gpt-5*: 272000}}\n"
     share = "summarization: {enabled: true, trigger: {type: fraction, value: 0.8}, model_name: a}\n"
-    notes = " ".join(checked(written(tmp_path, serve + share))["notes"])
+    notes = " ".join(checked(write_file(tmp_path, serve + share))["notes"])
     assert "serve: windows in tokens: gpt-5* 272,000, other" in notes
     assert "the model 'a' is not under 'models'; pass it in model_registry=" in notes
-    assert checked(written(tmp_path, serve))["settings"]["trigger"] == [{"fraction": 0.85}]
-    done = run("check", written(tmp_path, serve.replace("s:", "z:") + share), code=2)
+    assert checked(write_file(tmp_path, serve))["settings"]["trigger"] == [{"fraction": 0.85}]
+    done = run("check", write_file(tmp_path, serve.replace("s:", "z:") + share), code=2)
     assert "line 1: serve.windowz: unknown key; did you mean 'window'?" in done.stderr
 
 
@@ -135,7 +143,7 @@ MADE: list[dict[str, Any]] = []
 
 
 def config_of(folder: Path, use: str = f"{__name__}:HouseModel") -> Any:
-    return load_config(written(folder, FILE.format(use=use)))
+    return load_config(write_file(folder, FILE.format(use=use)))
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +153,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_model_that_the_file_defines_is_built_from_there(tmp_path):
-    made = create_summarization_middleware(config_of(tmp_path), model=answering())
+    made = create_summarization_middleware(config_of(tmp_path), model=answering_model())
     assert MADE == [{"model": "gpt-4o-mini", "api_key": "hunter2", "temperature": 0.4}]
     assert made is not None
     said = [HumanMessage(f"look at module {n}, the one in src/module_{n}.py") for n in range(6)]
@@ -167,8 +175,8 @@ def test_a_model_that_cannot_be_had_is_the_runs_own_and_that_is_said(
     use, name, why, tmp_path, caplog
 ):
     text = FILE.format(use=use).replace("model_name: house", f"model_name: {name}")
-    config = load_config(written(tmp_path, text))
-    own = summarising()
+    config = load_config(write_file(tmp_path, text))
+    own = summarising_model()
     made = create_summarization_middleware(config, model=own, model_registry={})
     assert made is not None
     assert len(made._setup.engine.summarizers) == 1
@@ -188,7 +196,7 @@ def refusing(**settings: Any) -> BaseChatModel:
 def test_a_file_of_an_earlier_version_loads(tmp_path):
     earlier = "preserve_recent_skill_count: 5\npreserve_recent_skill_tokens: 25000\n"
     more = "preserve_recent_skill_tokens_per_skill: 5000\n"
-    config = loaded(
+    config = load_section(
         tmp_path, "enabled: true\ntrigger: {type: tokens, value: 4000}\n" + earlier + more
     )
     assert config.enabled
@@ -213,18 +221,18 @@ def about_money(message: Any) -> bool:
 
 
 def test_what_is_not_enabled_is_no_middleware(tmp_path):
-    config = loaded(tmp_path, "enabled: false\ntrigger: {type: tokens, value: 4000}")
-    assert create_summarization_middleware(config, model=answering()) is None
-    between = create_summarization_middleware(loaded(tmp_path, SIX), model=answering())
+    config = load_section(tmp_path, "enabled: false\ntrigger: {type: tokens, value: 4000}")
+    assert create_summarization_middleware(config, model=answering_model()) is None
+    between = create_summarization_middleware(load_section(tmp_path, SIX), model=answering_model())
     assert between is not None
-    assert create_middleware(config, between, model=answering()) == [between]
+    assert create_middleware(config, between, model=answering_model()) == [between]
 
 
 def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(tmp_path):
-    config = loaded(tmp_path, SIX + "model_name: small\n")
-    small = summarising()
+    config = load_section(tmp_path, SIX + "model_name: small\n")
+    small = summarising_model()
     for registry in ({"small": small}, {"small": small}.__getitem__):
-        built(config, model_registry=registry)
+        build_bench(config, model_registry=registry)
     with pytest.raises(ConfigError, match=r"line 6: .*no such name; known are smal"):
         create_summarization_middleware(config, model_registry={"smal": small})
     with pytest.raises(ConfigError, match=r"line 6: the model 'small' cannot be had \(KeyError"):
@@ -234,19 +242,19 @@ def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(t
 
 
 def test_a_wrong_model_argument_is_not_the_files_mistake(tmp_path):
-    config = loaded(tmp_path, SIX)
+    config = load_section(tmp_path, SIX)
     with pytest.raises(ConfigError, match=r"^the model 'm' cannot be had"):
         create_middleware(config, model="m")
-    own: Any = answering()
+    own: Any = answering_model()
     with pytest.raises(PolicyError, match=r"own middleware, and is none; .* model="):
         create_middleware(config, own)
 
 
 def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path):
-    config = loaded(tmp_path, SIX)
+    config = load_section(tmp_path, SIX)
     with pytest.raises(ConfigError, match="pass it as model="):
         create_summarization_middleware(config)
-    own = answering("## Goal\n- Look at the modules.")
+    own = answering_model("## Goal\n- Look at the modules.")
     made = create_summarization_middleware(config, model="own", model_registry={"own": own})
     assert made.model is own
 
@@ -259,7 +267,7 @@ def test_null_beside_models_is_the_first_of_them(tmp_path, monkeypatch):
           - {name: second, use: "langchain_openai:ChatOpenAI", model: gpt-5, api_key: none}
           - {name: first, use: "langchain_openai:ChatOpenAI", model: gpt-5, api_key: none}
         """
-    file = written(tmp_path, textwrap.dedent(models) + "summarization:\n  " + "\n  ".join(ON))
+    file = write_file(tmp_path, textwrap.dedent(models) + "summarization:\n  " + "\n  ".join(ON))
     made: Any = create_summarization_middleware(load_config(file))
 
     assert made.model.model_name == "gpt-4o"
@@ -279,8 +287,8 @@ def test_check_finds_a_model_that_cannot_be_had(tmp_path, monkeypatch, lines, to
     monkeypatch.delenv("FIRST_KEY", raising=False)
     model = '{name: first, use: "langchain_openai:ChatOpenAI", model: gpt-4o, api_key: $FIRST_KEY}'
     text = f"models:\n  - {model}\nsummarization:\n"
-    file = written(tmp_path, text + "".join(f"  {line}\n" for line in (*ON, *lines)))
-    assert told in " ".join(cli_support.refused("config", "check", file).split())
+    file = write_file(tmp_path, text + "".join(f"  {line}\n" for line in (*ON, *lines)))
+    assert told in " ".join(cli_support.error_line("config", "check", file).split())
 
 
 def test_check_names_a_providers_key_that_is_not_set(tmp_path, monkeypatch):
@@ -295,12 +303,12 @@ def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path):
     tried: list[str] = []
 
     def failing(name: str) -> Any:
-        model = answering()
+        model = answering_model()
         model.answers = lambda messages: tried.append(name) or ValueError("no key")
         return model
 
-    config = loaded(tmp_path, SIX + "model_name: one\nfallback_models: [two, three]\n")
-    agent = built(config, model_registry=failing, model=summarising())
+    config = load_section(tmp_path, SIX + "model_name: one\nfallback_models: [two, three]\n")
+    agent = build_bench(config, model_registry=failing, model=summarising_model())
     for n in range(4):
         agent.say(f"look at module {n}")
     assert tried == ["one"] * 3 + ["two"] * 3 + ["three"] * 3
@@ -315,7 +323,7 @@ def test_a_relative_archive_is_beside_the_configuration(tmp_path, monkeypatch, a
     folder = tmp_path / "settings"
     folder.mkdir()
     middleware = create_summarization_middleware(
-        loaded(folder, SIX.replace("memory:", archive)), model=answering()
+        load_section(folder, SIX.replace("memory:", archive)), model=answering_model()
     )
     assert (folder / "notes.db").is_file()
     assert not list(elsewhere.iterdir())
@@ -324,19 +332,19 @@ def test_a_relative_archive_is_beside_the_configuration(tmp_path, monkeypatch, a
 
 def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path):
     (tmp_path / "notes.txt").write_text("not a database, whatever its name")
-    config = loaded(tmp_path, SIX.replace("memory:", f"sqlite:///{tmp_path}/notes.txt"))
+    config = load_section(tmp_path, SIX.replace("memory:", f"sqlite:///{tmp_path}/notes.txt"))
     with pytest.raises(ArchiveError, match=r"line 5: .*not a SQLite database"):
-        create_summarization_middleware(config, model=answering())
-    broken = loaded(tmp_path, SIX.replace("memory:", "postgresql://ann:hunter2@:hunter2/x"))
+        create_summarization_middleware(config, model=answering_model())
+    broken = load_section(tmp_path, SIX.replace("memory:", "postgresql://ann:hunter2@:hunter2/x"))
     with pytest.raises(InputError, match="line 5: the PostgreSQL address is malformed") as caught:
-        create_summarization_middleware(broken, model=answering())
+        create_summarization_middleware(broken, model=answering_model())
     assert "hunter2" not in str(caught.value)
     assert "@host:5432/database" in str(caught.value)
     assert "%40 for @" in str(caught.value)
 
 
 def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
-    config = loaded(tmp_path, """
+    config = load_section(tmp_path, """
         enabled: true
         trigger: {type: tokens, value: 40}
         keep: {type: messages, value: 2}
@@ -345,7 +353,7 @@ def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
         alternate_roles: off
         archive: "memory:"
         """)  # fmt: skip
-    agent = built(config, model=summarising(), model_registry={})
+    agent = build_bench(config, model=summarising_model(), model_registry={})
     agent.say("the money is in the safe")
     for n in range(8):
         agent.say(f"please look at module number {n} now")
@@ -367,9 +375,9 @@ def test_a_hook_that_fails_is_logged_and_harms_neither_the_summary_nor_the_next_
     async def slow(event: SummarizationEvent) -> None:
         await asyncio.sleep(60)
 
-    agent = built(
-        loaded(tmp_path, SIX + "summarizer_timeout: 0.2\n"),
-        model=summarising(),
+    agent = build_bench(
+        load_section(tmp_path, SIX + "summarizer_timeout: 0.2\n"),
+        model=summarising_model(),
         before_summarization=[broken, slow, lambda event: called.append(1)],
     )
     for n in range(4):
@@ -393,9 +401,11 @@ def test_redaction_is_off_or_by_the_default_redactor_or_by_a_function(tmp_path):
         "redact: secrets": "secrets",
         f"redact: {__name__}:drop_zebra": drop_zebra,
     }.items():
-        made = create_summarization_middleware(loaded(tmp_path, SIX + line), model=answering())
+        made = create_summarization_middleware(
+            load_section(tmp_path, SIX + line), model=answering_model()
+        )
         assert made is not None
         assert made.redact == redact
     for value in ("yes please", "5", "[a]", "no.such.module:function", "secrets!"):
         with pytest.raises(ConspectusError, match=r"config.yaml, line 6: .*redact"):
-            loaded(tmp_path, SIX + f"redact: {value}")
+            load_section(tmp_path, SIX + f"redact: {value}")

@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from config_support import fits, loaded, written
+from config_support import fits, load_section, write_file
 from conspectus.cli.app import app
 from conspectus.config import ConfigError, SummarizationConfig, json_schema, load_config
 
@@ -32,7 +32,7 @@ FORMS: list[tuple[str, str, Any]] = [
 
 @pytest.mark.parametrize(("key", "value", "read"), FORMS)
 def test_a_value_in_another_form_is_the_value_that_it_is(key, value, read, tmp_path):
-    config = loaded(tmp_path, f"trigger: {{type: tokens, value: 1e4}}\n{key}: {value}")
+    config = load_section(tmp_path, f"trigger: {{type: tokens, value: 1e4}}\n{key}: {value}")
     found = getattr(config, key)
     assert (found.pair if key == "keep" else found) == read
     assert config.trigger == [{"tokens": 10_000}]
@@ -41,14 +41,14 @@ def test_a_value_in_another_form_is_the_value_that_it_is(key, value, read, tmp_p
 
 @pytest.mark.parametrize("text", ["models: []\n", "", "summarization:\n"])
 def test_a_file_without_the_section_summarises_nothing(text, tmp_path):
-    assert not load_config(written(tmp_path, text)).enabled
+    assert not load_config(write_file(tmp_path, text)).enabled
 
 
 def test_variables_stand_for_values_and_neither_they_nor_passwords_are_shown(tmp_path, monkeypatch):
     values = {"LIMIT": "6000", "ON": "true", "MODEL": "hunter2"}
     for name, value in {**values, "ARCHIVE_URL": "postgresql://ann:hunter3@db/x"}.items():
         monkeypatch.setenv(name, value)
-    config = loaded(tmp_path, """
+    config = load_section(tmp_path, """
         enabled: $ON
         archive: $ARCHIVE_URL
         trigger: {type: tokens, value: $LIMIT}
@@ -87,10 +87,10 @@ def test_the_skills_of_the_file_are_the_skills_of_the_section(tmp_path):
         (section.replace("skills_path: /opt/s", ""), "/srv/skills"),
         (section, "/opt/s"),
     ):
-        skills = load_config(written(tmp_path, text)).skills
+        skills = load_config(write_file(tmp_path, text)).skills
         assert skills is not None
         assert (skills.tools, skills.folder) == (("read_file", "read", "view", "cat"), folder)
-    assert loaded(tmp_path, "skill_file_read_tool_names: []").skills is None
+    assert load_section(tmp_path, "skill_file_read_tool_names: []").skills is None
 
 
 @pytest.mark.parametrize("file", PRESETS, ids=lambda file: file.stem)
@@ -149,7 +149,7 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_each_mistake_has_its_line_and_a_way_out(name, tmp_path):
     text, line, wrong, fix = BROKEN[name]
-    file = written(tmp_path, text)
+    file = write_file(tmp_path, text)
     done = CliRunner().invoke(app, ["config", "check", str(file)])
     assert done.exit_code == 2, done.output
     [said] = done.stderr.splitlines()
@@ -169,7 +169,7 @@ def test_each_mistake_has_its_line_and_a_way_out(name, tmp_path):
     ],
 )
 def test_sizes_that_cannot_have_their_effect_are_noted(tmp_path, lines, note):
-    file = written(tmp_path, section("enabled: true", *lines))
+    file = write_file(tmp_path, section("enabled: true", *lines))
     done = CliRunner().invoke(app, ["config", "check", str(file), "--json"])
     [said] = json.loads(done.stdout)["notes"]
     assert note in said
@@ -178,7 +178,7 @@ def test_sizes_that_cannot_have_their_effect_are_noted(tmp_path, lines, note):
 def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(tmp_path):
     lines = ("enabled: 3", "triger: x", "keep: {type: token, value: 5}", "recal: off")
     done = CliRunner().invoke(
-        app, ["config", "check", str(written(tmp_path, section(*lines))), "--json"]
+        app, ["config", "check", str(write_file(tmp_path, section(*lines))), "--json"]
     )
     found = json.loads(done.stdout)
     assert (done.exit_code, found["valid"]) == (2, False)
@@ -210,13 +210,13 @@ def test_no_error_shows_a_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("PART", "hunt")
     keys = ("archive", "trim_tokens_to_summarize", "on_failure", "token_counter", "keep")
     for key in (*keys, "trigger", "fallback_models", "pin", "recall", "window"):
-        file = written(tmp_path, on("model_name: $PART", f"{key}: $HIDDEN"))
+        file = write_file(tmp_path, on("model_name: $PART", f"{key}: $HIDDEN"))
         assert "er2" not in CliRunner().invoke(app, ["config", "check", str(file)]).output, key
 
 
 def test_wrong_values_do_not_matter_while_summarisation_is_off(tmp_path):
     lines = ("trigger: 7", "archive: $NO_SUCH_VARIABLE", "keep: {type: messages, value: 90}")
-    file = written(tmp_path, section("enabled: 'no'", "colour: blue", *lines, "window: 900"))
+    file = write_file(tmp_path, section("enabled: 'no'", "colour: blue", *lines, "window: 900"))
     config = load_config(file)
     assert (config.enabled, config.trigger) == (False, None)
     done = CliRunner().invoke(app, ["config", "check", str(file), "--json"])
@@ -225,4 +225,4 @@ def test_wrong_values_do_not_matter_while_summarisation_is_off(tmp_path):
     for part in ("line 3: ", "line 4: ", "line 5: ", "unknown key", "NO_SUCH_VARIABLE is not set"):
         assert part in told
     with pytest.raises(ConfigError, match="line 5"):
-        load_config(written(tmp_path, section("enabled: true", "colour: blue", *lines)))
+        load_config(write_file(tmp_path, section("enabled: true", "colour: blue", *lines)))

@@ -34,7 +34,7 @@ import yaml
 import conspectus
 from conspectus.engine import compaction
 from fault_server import FaultServer
-from scripts import ran
+from scripts import run_python
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -283,7 +283,7 @@ def described() -> list[str]:
 def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path):
     options = ["--strict", "--site-dir", str(tmp_path)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = ran("-m", "mkdocs", "build", *options, cwd=ROOT, env=environment, timeout=300)
+    done = run_python("-m", "mkdocs", "build", *options, cwd=ROOT, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     pages = {page: page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")}
     for page, text in pages.items():

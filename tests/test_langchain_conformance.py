@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from langchain_conformance.behaviour import BEHAVIOURS, OURS, THEIRS, kept, tens, writer
+from langchain_conformance.behaviour import (
+    BEHAVIOURS,
+    OURS,
+    THEIRS,
+    kept_ids,
+    ten_tokens_each,
+    writer,
+)
 from langchain_conformance.page import PAGE, outcome, page
 from stateful.oracle import unanswered
 
@@ -77,7 +84,7 @@ def drawn(chance: random.Random) -> tuple[list[AnyMessage], Callable[[], dict[st
             ("fraction", chance.randint(1, 300) / WINDOW),
         ]
     )
-    counter = {"token_counter": tens} if chance.random() < 0.5 else {}
+    counter = {"token_counter": ten_tokens_each} if chance.random() < 0.5 else {}
 
     def settings() -> dict[str, Any]:
         model = writer(WINDOW)
@@ -112,8 +119,8 @@ def test_the_page_is_what_the_behaviours_write():
 @given(st.integers(0, 2**63))
 def test_wherever_langchains_cut_is_legal_ours_is_the_same(seed):
     history, settings = drawn(random.Random(seed))
-    theirs = kept(THEIRS.step(copy.deepcopy(history), **settings()))
-    ours = kept(OURS.step(copy.deepcopy(history), **settings()))
+    theirs = kept_ids(THEIRS.step(copy.deepcopy(history), **settings()))
+    ours = kept_ids(OURS.step(copy.deepcopy(history), **settings()))
     if theirs is not None and is_legal(history, theirs):
         assert ours == theirs
     elif ours is not None:

@@ -15,16 +15,16 @@ from conspectus.errors import InputError
 from conspectus_mcp.grants import digest, read_grants
 from mcp_support import (
     FRAME,
-    archived,
-    beside,
+    archive_texts,
+    call_tool,
     connected,
     grant_file,
     http_server,
+    in_process_client,
     over_http,
     over_stdio,
-    refused,
     run,
-    told,
+    tool_error,
 )
 from postgres_support import postgres_schema
 
@@ -36,9 +36,11 @@ PORT = "The staging database listens on port 5433."
 def archive(tmp_path: Path) -> str:
     """An archive with two threads of ann and one of bob."""
     path = str(tmp_path / "a.db")
-    archived(path, [PORT, "Never push to main.", *(f"Look at m_{n}.py." for n in range(20))], "t1")
-    archived(path, ["The zebra is in the second thread."], "t2")
-    archived(path, ["The giraffe is bob's."], "t1", tenant="bob")
+    archive_texts(
+        path, [PORT, "Never push to main.", *(f"Look at m_{n}.py." for n in range(20))], "t1"
+    )
+    archive_texts(path, ["The zebra is in the second thread."], "t2")
+    archive_texts(path, ["The giraffe is bob's."], "t1", tenant="bob")
     return path
 
 
@@ -62,15 +64,17 @@ def test_a_client_searches_and_reads(transport, archive, tmp_path):
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
             assert all(tool.description for tool in tools)
 
-            found = await told(client, "search", query="staging port", limit=1)
+            found = await call_tool(client, "search", query="staging port", limit=1)
             assert found == f"{FRAME}[u0 user] {PORT}\n</recalled>"
-            assert f"[u0 user] {PORT}\n" in await told(client, "search", query="staging port")
-            assert (await told(client, "search", query="xylophone")).startswith("Nothing was found")
-            many = await told(client, "search", query="look", limit=3)
+            assert f"[u0 user] {PORT}\n" in await call_tool(client, "search", query="staging port")
+            assert (await call_tool(client, "search", query="xylophone")).startswith(
+                "Nothing was found"
+            )
+            many = await call_tool(client, "search", query="look", limit=3)
             assert many.count("\n[") == 3
 
-            assert await told(client, "read", id="[u0]") == found
-            part = await told(client, "read", id="u0", until="u1")
+            assert await call_tool(client, "read", id="[u0]") == found
+            part = await call_tool(client, "read", id="u0", until="u1")
             assert [line.split()[0] for line in part.splitlines()[2:5]] == ["[u0", "[a0", "[u1"]
 
     run(main())
@@ -83,26 +87,30 @@ def test_a_client_sees_nothing_beyond_its_grant(transport, archive, tmp_path):
     async def main() -> None:
         async with connected(transport, archive, tmp_path, {"ann": None, "bob": None}) as client:
             handles = dict(
-                re.findall(r'\[(\w{16})\] ("\w+" of \w+)', await told(client, "list_threads"))
+                re.findall(r'\[(\w{16})\] ("\w+" of \w+)', await call_tool(client, "list_threads"))
             )
             assert sorted(handles.values()) == ['"t1" of ann', '"t1" of bob', '"t2" of ann']
-            assert "giraffe" in await told(client, "search", query="giraffe")
-            assert "several" in await refused(client, "read", id="u0")
-            assert "several" in await refused(client, "read", id="u0", thread="t1")
+            assert "giraffe" in await call_tool(client, "search", query="giraffe")
+            assert "several" in await tool_error(client, "read", id="u0")
+            assert "several" in await tool_error(client, "read", id="u0", thread="t1")
         [theirs] = [handle for handle, name in handles.items() if name == '"t2" of ann']
         [foreign] = [handle for handle, name in handles.items() if name == '"t1" of bob']
         async with connected(transport, archive, tmp_path, {"ann": ["t1"]}) as client:
-            assert (await told(client, "list_threads")).count("\n[") == 1
-            assert "No more" in await told(client, "list_threads", start=9)
+            assert (await call_tool(client, "list_threads")).count("\n[") == 1
+            assert "No more" in await call_tool(client, "list_threads", start=9)
             for word in ("zebra", "giraffe"):
-                assert (await told(client, "search", query=word)).startswith("Nothing was found")
+                assert (await call_tool(client, "search", query=word)).startswith(
+                    "Nothing was found"
+                )
             errors = set()
             for name in (theirs, foreign, "t2", "bob", "nothing"):
-                said = await refused(client, "search", query="the", thread=name)
+                said = await tool_error(client, "search", query="the", thread=name)
                 errors.add(said.replace(name, "X"))
-                assert "no thread" in await refused(client, "read", id="u0", thread=name)
+                assert "no thread" in await tool_error(client, "read", id="u0", thread=name)
             assert len(errors) == 1  # what there is elsewhere is told by no error
-            assert "no archived message" in await refused(client, "read", id="u0", session="other")
+            assert "no archived message" in await tool_error(
+                client, "read", id="u0", session="other"
+            )
 
     run(main())
 
@@ -116,7 +124,7 @@ def test_over_http_a_token_says_what_is_seen(archive, tmp_path):
 
     async def seen(url: str, token: str) -> str:
         async with over_http(url, token) as client:
-            found = [await told(client, "search", query="zebra giraffe") for _ in range(5)]
+            found = [await call_tool(client, "search", query="zebra giraffe") for _ in range(5)]
             assert len(set(found)) == 1
             return found[0]
 
@@ -148,10 +156,10 @@ def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path):
     async def main() -> None:
         async with over_stdio(str(path), "--tenant", "ann") as client:
             for name, arguments in (("search", {"query": "x"}), ("read", {"id": "u0"})):
-                assert "no archive at" in await refused(client, name, **arguments)
+                assert "no archive at" in await tool_error(client, name, **arguments)
             assert not path.exists()
-            archived(str(path), [PORT], "t1")
-            assert PORT in await told(client, "search", query="staging")
+            archive_texts(str(path), [PORT], "t1")
+            assert PORT in await call_tool(client, "search", query="staging")
 
     run(main())
 
@@ -163,25 +171,25 @@ def test_a_damaged_thread_is_told_beside_what_is_found(archive):
     database.close()
 
     async def main() -> None:
-        async with beside(archive, {"ann": None}) as client:
-            listed = await told(client, "list_threads")
+        async with in_process_client(archive, {"ann": None}) as client:
+            listed = await call_tool(client, "list_threads")
             damaged = re.findall(r'\[(\w{16})\] "t1"', listed)[0]
             for thread in ("", damaged):
-                said = await told(client, "search", query="the", thread=thread)
+                said = await call_tool(client, "search", query="the", thread=thread)
                 assert "missing or damaged" in said
                 assert ("zebra" in said) == (not thread)
-            assert "missing or damaged" in await refused(client, "read", id="u0", thread=damaged)
+            assert "missing or damaged" in await tool_error(client, "read", id="u0", thread=damaged)
 
     run(main())
 
 
 def test_it_reads_postgresql():
     with postgres_schema() as address:
-        archived(address, [PORT], "t1")
+        archive_texts(address, [PORT], "t1")
 
         async def main() -> None:
-            async with beside(address, {"ann": None}) as client:
-                assert PORT in await told(client, "search", query="staging")
+            async with in_process_client(address, {"ann": None}) as client:
+                assert PORT in await call_tool(client, "search", query="staging")
 
         run(main())
 

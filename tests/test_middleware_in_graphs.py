@@ -37,7 +37,7 @@ from graph_support import (
     tool_steps,
     user_input,
 )
-from redaction_support import stored
+from redaction_support import stored_values
 from scripted_models import ScriptedChatModel
 
 
@@ -96,7 +96,7 @@ def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals
     check_sent(model, reader_model)
     check_nothing_lost(graph, store)
     by_session: dict[tuple[str, ...], str] = {}
-    for item in stored(store, "conspectus"):
+    for item in stored_values(store, "conspectus"):
         *session, part = item.namespace
         if part in ("messages", "texts"):
             by_session[tuple(session)] = by_session.get(tuple(session), "") + item.text

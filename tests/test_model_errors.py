@@ -20,7 +20,14 @@ from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.model.provider_errors import explained, is_overflow, retry_after
 from histories import talk
-from model_support import ScriptedChatModel, both, kinds, request, summarised, turns
+from model_support import (
+    ScriptedChatModel,
+    prompt_kinds,
+    request,
+    summarised,
+    sync_and_async,
+    turns,
+)
 
 SAID = Path(__file__).with_name("provider_errors.txt").read_text(encoding="utf-8")
 FULL, OTHER = (part.strip().split("\n") for part in SAID.removeprefix("[FULL]").split("[OTHER]"))
@@ -184,7 +191,7 @@ BADLY = {
 }
 
 
-@both
+@sync_and_async
 @pytest.mark.parametrize(("written", "says"), BADLY.values(), ids=BADLY)
 def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(written, says, mode):
     model = ScriptedChatModel(answers=lambda _: written, usage=(10, 1))
@@ -192,7 +199,7 @@ def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(written, 
         summarised(ChatModelSummarizer(model), request(turns(1)), mode)
     assert "take another" in str(caught.value)
     assert not caught.value.transient
-    assert kinds(model) == ["findings", "findings"]
+    assert prompt_kinds(model) == ["findings", "findings"]
     assert caught.value.cost.tokens == 22  # type: ignore[attr-defined]
     assert model.calls[1].text.startswith(model.calls[0].text), "the beginning stays the same"
     assert says.split()[-1] in model.calls[1].text[len(model.calls[0].text) :]

@@ -13,11 +13,18 @@ from langgraph.store.memory import InMemoryStore
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
-from compactor_support import Faulty, Scripted
+from compactor_support import FaultyStore, Scripted
 from conspectus import ChatModelSummarizer, Compactor, SummaryError, __version__
 from conspectus.observe import Event, listen, unlisten
 from graph_support import new_agent, new_middleware, thread_config, tool_steps, user_input
-from observe_support import SECRET, alone, compact, dicts, heard, instrumented
+from observe_support import (
+    SECRET,
+    compact,
+    events_heard,
+    instrumented,
+    openai_talk,
+    without_other_listeners,
+)
 from scripted_models import ScriptedChatModel
 
 SUMMARY = "## Done\n- Modules seen."
@@ -38,9 +45,9 @@ class Broken:
 
 
 def test_a_listener_that_fails_changes_nothing_and_is_said_once(caplog):
-    with alone():
+    with without_other_listeners():
         expected = compact(archive="memory:")
-    with heard("compaction") as found:
+    with events_heard("compaction") as found:
         broken = Broken()
         listen(broken)
         result = compact(archive="memory:")
@@ -116,13 +123,13 @@ def test_a_failure_is_one_line_with_the_remedy(caplog, summarizer, remedy):
 
 
 def test_no_text_of_a_conversation_is_in_events():
-    with heard() as found:
+    with events_heard() as found:
         made = Compactor(
             ScriptedChatModel(answers=[f"{SUMMARY} {SECRET}"]),
             keep=("messages", 2),
             archive="memory:",
         )
-        made.compact(dicts(9), thread_id="t", force=True, focus=SECRET)
+        made.compact(openai_talk(9), thread_id="t", force=True, focus=SECRET)
         made.recall(SECRET, thread_id="t")
     assert len(found) > 10
     assert SECRET not in repr(found)
@@ -135,8 +142,8 @@ ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
 def test_what_compactions_did_is_counted_by_cause_and_outcome():
     compactor = Compactor(window=2_000, keep=("messages", 4), archive="memory:")
     with instrumented() as found:
-        first = compactor.compact(dicts(40), thread_id="a")
-        forced = compactor.compact(dicts(12), thread_id="b", force=True)
+        first = compactor.compact(openai_talk(40), thread_id="a")
+        forced = compactor.compact(openai_talk(12), thread_id="b", force=True)
         assert found.points("conspectus.compactions") == {
             (("cause", "trigger"), ("outcome", "compacted")): 1,
             (("cause", "forced"), ("outcome", "compacted")): 1,
@@ -155,7 +162,7 @@ def test_what_compactions_did_is_counted_by_cause_and_outcome():
 def test_a_compactors_own_listener_hears_of_an_unreadable_archive():
     events: list[Event] = []
     store = Mock(spec=InMemoryStore, batch=Mock(side_effect=OSError(28, "No space left")))
-    with alone():
+    with without_other_listeners():
         result = compact(archive=store, window=60, telemetry=events.append)
     assert (result.outcome, result.failed) == ("stuck", "archive")
     heard_kinds = [(event.kind, event.outcome) for event in events]
@@ -172,13 +179,13 @@ def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():
         assert all(set(points.values()) == {0} for points in before.values())
         for number, one in enumerate((broken, empty, slow)):
             assert compact(one, str(number), on_failure="keep").failed == "summary"
-        assert compact(name="f", archive=Faulty(fail=["messages"])).failed == "archive"
+        assert compact(name="f", archive=FaultyStore(fail=["messages"])).failed == "archive"
         failures = found.points("conspectus.compaction.failures")
         kinds = {dict(labels)["failure"]: v for labels, v in failures.items() if v}
         assert kinds == {"summary": 1, "rejected": 1, "timeout": 1, "archive": 1}
         assert found.total("conspectus.archive.duration", outcome="error") > 0
         assert found.total("conspectus.tokens.freed") == 0
-        assert Compactor(window=60).compact(dicts(40), thread_id="s").outcome == "stuck"
+        assert Compactor(window=60).compact(openai_talk(40), thread_id="s").outcome == "stuck"
         assert found.total("conspectus.stuck") == 1
         for name in ALERTED:
             assert found.points(f"conspectus.{name}").keys() == before[name].keys()
@@ -196,7 +203,7 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
         assert f"{step}.summarize > chat scripted" in inside
         assert f"{step}.commit > conspectus.archive.write" in inside
         assert len({one.context.trace_id for one in found.spans}) == 1
-        [span] = found.named("conspectus.compaction")
+        [span] = found.spans_named("conspectus.compaction")
         attributes = dict(span.attributes or {})
         assert attributes["conspectus.outcome"] == "compacted"
         assert attributes["conspectus.cause"] == "trigger"
@@ -206,7 +213,7 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
         assert span.status.status_code is StatusCode.UNSET
         held = graph.get_state(thread_config()).values["_conspectus"]
         assert attributes["conspectus.record"] == held["head"]
-        [call] = found.named("chat scripted")
+        [call] = found.spans_named("chat scripted")
         assert call.kind is trace.SpanKind.CLIENT
         assert call.attributes["gen_ai.operation.name"] == "chat"
         assert call.attributes["gen_ai.request.model"] == "scripted"
@@ -223,7 +230,7 @@ def test_a_compaction_that_failed_says_so_and_what_was_said_only_if_asked(raises
     with instrumented(error_messages=shown) as found:
         with error:
             compact(model, on_failure="raise" if raises else "keep", archive="memory:")
-        [whole] = found.named("conspectus.compaction")
+        [whole] = found.spans_named("conspectus.compaction")
         attributes = dict(whole.attributes or {})
         assert attributes["conspectus.outcome"] == "failed"
         assert attributes["conspectus.failure"] == "summary"
@@ -237,6 +244,6 @@ def test_a_thread_is_named_in_plain_only_if_asked():
     for naming in ("plain", "hashed"):
         with instrumented(thread=naming) as found:
             compact(name="ann")
-            [whole] = found.named("conspectus.compaction")
+            [whole] = found.spans_named("conspectus.compaction")
             shown = (whole.attributes or {})["conspectus.thread"]
             assert (shown == "ann") == (naming == "plain")

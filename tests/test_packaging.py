@@ -25,7 +25,7 @@ from conspectus.errors import ConspectusError, install_command
 from conspectus.observe import OpenTelemetry
 from conspectus.tokens import TokenMeter
 from conspectus_lab.report import replay_page
-from scripts import ran
+from scripts import run_python
 from test_docs import ROOT, blocks_of
 
 LOADED = "import json, sys\nprint('\\n' + json.dumps(list(sys.modules)))"
@@ -33,7 +33,7 @@ LOADED = "import json, sys\nprint('\\n' + json.dumps(list(sys.modules)))"
 
 def loaded(code: str) -> set[str]:
     """The modules that some lines load in a fresh interpreter."""
-    shown = ran("-c", f"{code}\n{LOADED}", check=True)
+    shown = run_python("-c", f"{code}\n{LOADED}", check=True)
     return set(json.loads(shown.stdout.splitlines()[-1]))
 
 
@@ -221,7 +221,7 @@ class Alone:
         """Run code with arguments, in a folder of its own."""
         plain = {"HOME": str(self.folder), "TERM": "dumb", "COLUMNS": "100"}
         whole = START.format(ours=self.paths) + code
-        return ran("-I", "-S", "-c", whole, *args, cwd=self.folder, env=plain)
+        return run_python("-I", "-S", "-c", whole, *args, cwd=self.folder, env=plain)
 
 
 @pytest.fixture(scope="module")

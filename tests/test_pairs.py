@@ -12,8 +12,8 @@ import cli_support
 from conspectus.errors import InputError, MessageError
 from conspectus.messages import SUMMARY_LINE
 from conspectus.transcripts import read_history
-from made_sessions import made_session
-from providers import refused
+from made_sessions import random_session
+from providers import provider_refusals
 from stateful.messages import answering, calling, speaking
 
 FORMS = ("openai", "anthropic", "langchain")
@@ -82,11 +82,11 @@ def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
     path = tmp_path / "in.json"
     out = tmp_path / "out.json"
     rows = broken(form, steps)
-    assert refused(rows, form)
+    assert provider_refusals(rows, form)
     path.write_text(text_of(form, rows), encoding="utf-8")
     data = cli_support.read_json("compact", path, "-o", out, *more)
     history = read_history(out)
-    assert refused(history.messages, form) == []
+    assert provider_refusals(history.messages, form) == []
     assert any(note.startswith("message") for note in data["notes"])
     stayed = data["messages_before"] - data["evicted"] + bool(data["summary"])
     assert data["messages_after"] == stayed
@@ -96,7 +96,7 @@ def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
 
 
 def test_an_output_goes_on_under_its_thread(tmp_path):
-    session = made_session(5, events=30)
+    session = random_session(5, events=30)
     path = tmp_path / "s.jsonl"
     out = tmp_path / "out.json"
     later = tmp_path / "later.json"

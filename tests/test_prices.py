@@ -23,7 +23,7 @@ from conspectus_lab.billing import (
 )
 from conspectus_lab.replay import replay
 from histories import talk
-from observe_support import compact, heard
+from observe_support import compact, events_heard
 from scripted_models import ScriptedChatModel
 from test_observe import reporting
 
@@ -56,7 +56,7 @@ def test_an_unknown_price_is_said_once_and_leaves_all_of_the_bill_open(caplog):
     caplog.set_level(logging.INFO, "conspectus")
     prices._log_unknown.cache_clear()
     empty = ScriptedChatModel(answers=lambda messages: "", model_name="small", usage=(1_000, 50))
-    with heard("compaction") as found:
+    with events_heard("compaction") as found:
         set_prices({"large": Price(2.0, 20.0)})
         record = compact(empty, fallbacks=[model("large")], archive="memory:").record
     assert set(record.cost.models) == {"small", "large"}
@@ -68,7 +68,7 @@ def test_an_unknown_price_is_said_once_and_leaves_all_of_the_bill_open(caplog):
 def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
     own = {"small": Price(1.0, 1.0), "large": Price(2.0, 2.0)}
     empty = reporting().model_copy(update={"content": ""})
-    with heard("compaction") as found, Archive.open(tmp_path / "a.db") as archive:
+    with events_heard("compaction") as found, Archive.open(tmp_path / "a.db") as archive:
         set_prices(own)
         first = ScriptedChatModel(answers=[empty] * 2, model_name="small")
         result = compact(first, fallbacks=[model("large")], archive=archive)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from compactor_support import Scripted, compacted, new_compactor, short
+from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import Compactor, Summary, SummaryRequest, is_summary_message
 from conspectus.messages import read_messages
 from conspectus.tokens import TokenMeter
@@ -24,7 +24,7 @@ def test_a_summariser_that_skips_messages_is_refused():
         def summarize(self, request: SummaryRequest) -> Summary:
             return Summary("- fine", tuple(e.key for e in request.entries[1:]))
 
-    result = compacted(talk(40), new_compactor(Skipping(short)), force=True)
+    result = compacted(talk(40), new_compactor(Skipping(short_summary)), force=True)
     assert result.outcome == "kept"
     assert "1 of 60 messages were not read" in result.reason
 
@@ -212,7 +212,7 @@ class NothingUnreadLeaves:
     """Every evicted message stands in what some summariser was given, to the last word."""
 
     def judge(self, look: Look) -> None:
-        evicted = look.gone if look.reach is None else look.reach[: look.covered]
+        evicted = look.not_shown if look.reach is None else look.reach[: look.covered]
         whole = {text for reading in look.readings for text in reading.originals}
         texts = "\n".join(reading.text for reading in look.readings)
         words = words_in(texts)

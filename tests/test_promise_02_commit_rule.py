@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compactor_support import SCOPE, Faulty, Scripted, compacted, new_compactor, short
+from compactor_support import SCOPE, FaultyStore, Scripted, compacted, new_compactor, short_summary
 from conspectus import ChatModelSummarizer, SummaryError
 from conspectus.archive import Archive
 from histories import talk
@@ -24,8 +24,8 @@ FAULTS = [(how, kind) for how in ("fail", "forget") for kind in ("messages", "re
 
 @pytest.mark.parametrize(("how", "kind"), [*FAULTS, ("fail", "drafts")])
 def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(how, kind):
-    writer = Scripted(short) if kind == "drafts" else "embedded"  # whose text cost nothing
-    compactor = new_compactor(writer, archive=Archive(Faulty(**{how: [kind]})))
+    writer = Scripted(short_summary) if kind == "drafts" else "embedded"  # whose text cost nothing
+    compactor = new_compactor(writer, archive=Archive(FaultyStore(**{how: [kind]})))
     result = compacted(MESSAGES, compactor, force=True)
     assert result.outcome == "kept"
     assert result.messages == MESSAGES
@@ -35,7 +35,7 @@ def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(how, kind):
 
 
 def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force():
-    store = Faulty()
+    store = FaultyStore()
     compactor = new_compactor(archive=Archive(store))
     first = compacted(MESSAGES, compactor, force=True)
     store.fail.add("records")
@@ -139,8 +139,8 @@ class CommitRule:
             # A store that fails right after the head was written is told of as having failed; the
             # record is in force then, with all that it covers, and nothing has left the view.
             in_force = any(name in str(look.heads[1]) for name in new)
-            assert look.trouble or not in_force, "in force although it failed"
-            if look.same and not in_force:
+            assert look.archive_failed or not in_force, "in force although it failed"
+            if look.unedited and not in_force:
                 assert look.heads[0] == look.heads[1], "the head moved although it failed"
         if look.error is None and not look.committed and look.unchanged is not None:
             assert shown == look.unchanged
@@ -148,11 +148,13 @@ class CommitRule:
             assert not look.archived
             assert not any(POINTER.search(text_of(one)) for one in look.parts[2])
             return
-        missing = counted(look.gone)
+        missing = counted(look.not_shown)
         reach = counted(look.reach)
         if look.error is None:
             assert not missing - reach, "not shown, and not in the archive"
-        if look.error is None or not look.trouble:  # else the head could not follow an edit yet
+        if (
+            look.error is None or not look.archive_failed
+        ):  # else the head could not follow an edit yet
             assert not reach - counted(look.whole), "the archive holds what was never said here"
 
 
@@ -161,13 +163,13 @@ TestFailuresChangeNothingThroughCompactor = budgeted(CommitRule, CompactorWorld,
 
 class CommitRuleAgent(AgentWorld):
     def judge(self, look: Look) -> None:
-        missing = counted(look.gone)
-        kept = counted(look.kept or [])
+        missing = counted(look.not_shown)
+        kept = counted(look.archived_originals or [])
         state = self.graph.get_state(self.config).values.get("messages", [])
         assert not missing - kept - counted(state), "sent without it, and it is not in the archive"
 
-    def ends(self, channel: list[Any], reach: list[Any]) -> None:
-        said = counted(self.at.whole)
+    def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
+        said = counted(self.current.whole)
         here = counted(channel)
         assert not said - here - counted(reach), "not in the state, and not behind its record"
         assert not counted(reach) - said, "the record answers for what was never said here"

@@ -19,7 +19,7 @@ from compactor_support import (
     check_sequence,
     compacted,
     new_compactor,
-    short,
+    short_summary,
 )
 from conspectus import Archive, Compactor
 from conspectus.messages import SUMMARY_LINE, read_messages
@@ -144,7 +144,7 @@ TRIED = settings(
 
 
 def made(provider: Provider, seed: int, turns: int) -> Maker:
-    maker = Maker(random.Random(seed), provider.fresh)
+    maker = Maker(random.Random(seed), provider.unique_ids)
     for _ in range(turns):
         provider.make(maker)
     return maker
@@ -163,8 +163,8 @@ def made(provider: Provider, seed: int, turns: int) -> Maker:
 def test_no_request_is_refused_after_a_compaction(whose, seed, turns, window, keep, force):
     provider = FORMS[whose][seed % len(FORMS[whose])]
     maker = made(provider, seed, turns)
-    compactor = new_compactor(Scripted(short), window=window, keep=("messages", keep))
-    for place in maker.asked:
+    compactor = new_compactor(Scripted(short_summary), window=window, keep=("messages", keep))
+    for place in maker.request_places:
         history = maker.messages[:place]
         whole = provider.request(history)
         assert provider.refuses(whole, whole) == [], "it is no history of this provider"

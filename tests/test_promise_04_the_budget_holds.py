@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from compactor_support import Scripted, compacted, new_compactor, short
+from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import Compactor, StuckError, SummaryError
 from conspectus.engine import leaving
 from conspectus.messages import SUMMARY_LINE
@@ -96,7 +96,7 @@ def test_reserved_tokens_are_not_given_to_messages():
 
 
 def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop():
-    scripted = Scripted(short)
+    scripted = Scripted(short_summary)
     with pytest.warns(UserWarning, match="Lower keep or raise trigger"):
         compactor = new_compactor(scripted, trigger=("messages", 10), keep=("messages", 20))
     history = talk(30)
@@ -172,7 +172,7 @@ class BudgetHolds:
         if look.asked_again and not look.forced and look.error is None:
             assert look.calls == 0, "summarised again although nothing was said"
             assert not look.committed
-            assert [plain(message) for message in look.shown] == look.came
+            assert [plain(message) for message in look.shown] == look.sent_texts
 
 
 class BudgetHoldsCompactor(BudgetHolds, CompactorWorld):
@@ -190,12 +190,12 @@ class BudgetHoldsAgent(AgentWorld):
         if look.budget is not None:
             assert naive_count(look.shown) <= look.budget
         before, after = look.records
-        assert len(after) - len(before) <= 2 * len(self.asked), "compacted over and over"
+        assert len(after) - len(before) <= 2 * len(self.requests), "compacted over and over"
 
-    def ends(self, channel: list[Any], reach: list[Any]) -> None:
+    def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
         if isinstance(self.error, StuckError):
             assert self.error.needed > self.error.budget - 100 > 0
-            assert naive_count(self.at.whole) > 0
+            assert naive_count(self.current.whole) > 0
 
 
 TestBudgetHoldsThroughAgents = budgeted(BudgetHoldsAgent, short=2, long=100)

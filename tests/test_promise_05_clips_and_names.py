@@ -16,7 +16,7 @@ from compactor_support import (
     check_nothing_missing,
     compacted,
     new_compactor,
-    short,
+    short_summary,
 )
 from conspectus import is_summary_message
 from conspectus.messages import read_messages
@@ -30,7 +30,7 @@ from stateful.oracle import POINTER, is_summary, plain, role_of
 
 
 def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
-    scripted = Scripted(short)
+    scripted = Scripted(short_summary)
     compactor = new_compactor(scripted, window=3_000, keep=("messages", 4))
     giant = HumanMessage("x " * 9_000 + " SECRET-7788 " + "y " * 5_000)
     first = compacted([giant, AIMessage("ok")], compactor)
@@ -137,13 +137,13 @@ class KeptIsUntouched:
             assert not clips
             return
         covered = counted(look.reach[: look.covered])
-        short = counted(look.gone) - covered
+        short = counted(look.not_shown) - covered
         assert len(clips) == short.total(), "something is shown that nobody said"
         self.clips_lead_back(look, clips)
 
     def clips_lead_back(self, look: Look, clips: list[object]) -> None:
         left = counted(look.reach or [])
-        originals = [m for m in look.gone if left[plain(m)]]
+        originals = [m for m in look.not_shown if left[plain(m)]]
         for clip in clips:
             cites = POINTER.findall(plain(clip))
             assert cites, "truncated without saying so"
@@ -154,14 +154,14 @@ class KeptIsUntouched:
 class KeptIsUntouchedCompactor(KeptIsUntouched, CompactorWorld):
     def judge(self, look: Look) -> None:
         super().judge(look)
-        assert [plain(message) for message in self.sent] == look.came, "a message was changed"
+        assert [plain(message) for message in self.sent] == look.sent_texts, "a message was changed"
         if look.error is None:
-            given = {id(message) for message in [*self.sent, *self.at.whole]}
+            given = {id(message) for message in [*self.sent, *self.current.whole]}
             changed = [m for m in look.shown if id(m) not in given and not is_summary(m)]
             assert not [m for m in changed if not POINTER.search(plain(m))]
             for clip in changed:
                 cite = POINTER.findall(plain(clip))[0].rstrip("\\\"'")
-                assert self.compactor.recall(id=cite, **self.at.where).hits
+                assert self.compactor.recall(id=cite, **self.current.scope_arguments).hits
 
 
 TestKeptIsUntouchedThroughCompactor = budgeted(KeptIsUntouchedCompactor, short=7, long=600)
@@ -169,15 +169,15 @@ TestKeptIsUntouchedThroughCompactor = budgeted(KeptIsUntouchedCompactor, short=7
 
 class KeptIsUntouchedAgent(KeptIsUntouched, AgentWorld):
     def clips_lead_back(self, look: Look, clips: list[object]) -> None:
-        kept = {m.id: m for m in look.kept or []}
+        kept = {m.id: m for m in look.archived_originals or []}
         for clip in clips:
             assert POINTER.findall(plain(clip)), "truncated without saying so"
             original = kept[clip.id]  # type: ignore[attr-defined]
             assert plain(original) in {plain(m) for m in look.whole}
 
     def judge(self, look: Look) -> None:
-        look.reach = look.gone  # what is in force at this very request is not known
-        look.covered = len(look.gone) - len(look.parts[2])
+        look.reach = look.not_shown  # what is in force at this very request is not known
+        look.covered = len(look.not_shown) - len(look.parts[2])
         super().judge(look)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from compactor_support import Scripted, compacted, new_compactor, short
+from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import ChatModelSummarizer
 from histories import assistant, call_and_result, talk, user
 from notes_read import left_out
@@ -48,7 +48,7 @@ def model(text: str) -> ChatModelSummarizer:
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: None, lambda: Scripted(short), lambda: model("- nothing much happened")],
+    [lambda: None, lambda: Scripted(short_summary), lambda: model("- nothing much happened")],
     ids=["embedded", "own", "model"],
 )
 def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_word(make):
@@ -117,9 +117,9 @@ class FactsSurvive:
         self.planted += 1  # type: ignore[attr-defined]
 
     def judge(self, look: Look) -> None:
-        if not look.left:
+        if not look.evicted:
             return
-        covered = {text_of(message) for message in look.left}
+        covered = {text_of(message) for message in look.evicted}
         for fact in FACTS:
             if fact in covered:
                 assert fact in look.lines, f"the records lost {fact}"

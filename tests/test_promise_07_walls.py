@@ -147,7 +147,7 @@ class Walls:
         own_words = words_in("\n".join(map(plain, look.whole)))
         shown = words_in("\n".join(map(plain, look.shown)))
         assert shown <= own_words, f"from elsewhere: {shown - own_words}"
-        if look.error is not None or look.trouble:
+        if look.error is not None or look.archive_failed:
             return  # the head could not follow the history; it does at the next look
         reachable = words_in("\n".join(map(plain, look.reach or [])))
         assert reachable <= own_words, f"reached from elsewhere: {reachable - own_words}"
@@ -163,20 +163,22 @@ class WallsCompactor(Walls, CompactorWorld):
     def nothing_foreign_is_recalled(self, look: Look, own_words: set[str]) -> None:
         fresh = words_in("\n".join(reading.text for reading in look.fresh))
         assert fresh <= own_words, "a summariser read what was said elsewhere"
-        if look.error is not None or not (look.committed or look.back):
+        if look.error is not None or not (look.committed or look.returned_to):
             return
         self.others_do_not_find_it(sorted(own_words)[-3:])
         foreign = [w for n in range(self.planted) if (w := f"zq{n}0z") not in own_words][-3:]
         query = " ".join([*foreign, *sorted(own_words)[:2], "module done because"])
         recalled_words = words_in(
-            recalled_text(self.compactor, query, tokens=4_000, **self.at.where)
+            recalled_text(self.compactor, query, tokens=4_000, **self.current.scope_arguments)
         )
         assert recalled_words <= own_words | set(foreign)
         assert not recalled_words & set(foreign)
         if self.named and foreign:
             name = f"m{foreign[-1][2:-2]}"
             try:
-                answer = self.compactor.recall(id=name, tokens=4_000, **self.at.where)
+                answer = self.compactor.recall(
+                    id=name, tokens=4_000, **self.current.scope_arguments
+                )
             except NotFoundError:
                 return
             assert words_in(answer.text) <= own_words
@@ -185,7 +187,7 @@ class WallsCompactor(Walls, CompactorWorld):
         """What was said here is not found in another conversation, whether it began or not."""
         if not words:
             return
-        name = next(name for name in NAMES if name != self.at.name)
+        name = next(name for name in NAMES if name != self.current.name)
         other_conversation = self.conversation(name)
         histories = [
             other_conversation.whole,
@@ -195,7 +197,7 @@ class WallsCompactor(Walls, CompactorWorld):
             "\n".join(plain(message) for whole in histories for message in whole)
         )
         recalled_words = recalled_text(
-            self.compactor, " ".join(words), tokens=1_000, **other_conversation.where
+            self.compactor, " ".join(words), tokens=1_000, **other_conversation.scope_arguments
         )
         assert words_in(recalled_words) <= words_of_other, "found in another conversation"
 
@@ -207,20 +209,20 @@ class WallsAgent(Walls, AgentWorld):
     settings_of: ClassVar = {"recall": "auto"}
 
     def judge(self, look: Look) -> None:
-        if not look.known:
+        if not look.reach_is_current:
             look.reach = []
         super().judge(look)
 
     def nothing_foreign_is_recalled(self, look: Look, own_words: set[str]) -> None:
-        sent = words_in("\n".join(look.came))
+        sent = words_in("\n".join(look.sent_texts))
         assert sent <= own_words, f"sent from elsewhere: {sent - own_words}"
         fresh = words_in("\n".join(look.prompts))
-        assert fresh <= words_in("\n".join(map(plain, self.at.whole)))
+        assert fresh <= words_in("\n".join(map(plain, self.current.whole)))
 
-    def ends(self, channel: list[Any], reach: list[Any]) -> None:
+    def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
         """What was said here is not found in another thread, whether it began or not."""
-        own_words = sorted(words_in("\n".join(map(plain, self.at.whole))))[:3]
-        tenant, thread = next(name for name in THREADS if name != self.at.name)
+        own_words = sorted(words_in("\n".join(map(plain, self.current.whole))))[:3]
+        tenant, thread = next(name for name in THREADS if name != self.current.name)
         other_talk = self.talk((tenant, thread))
         histories = [other_talk.whole, *(tip.whole for tip in other_talk.tips)]
         words_of_other = words_in(

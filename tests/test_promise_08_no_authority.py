@@ -239,7 +239,9 @@ class NoAuthorityCompactor(NoAuthority, CompactorWorld):
     def judge(self, look: Look) -> None:
         super().judge(look)
         if look.error is None and look.reach:  # of a thread without a record nothing is recalled
-            found = self.compactor.recall("EVIL decided kept", tokens=2_000, **self.at.where)
+            found = self.compactor.recall(
+                "EVIL decided kept", tokens=2_000, **self.current.scope_arguments
+            )
             assert not RAW.search(found.text)
             assert not marks(found.text)
 
@@ -252,7 +254,7 @@ class NoAuthorityAgent(NoAuthority, AgentWorld):
 
     def judge(self, look: Look) -> None:
         super().judge(look)
-        for text in look.came:
+        for text in look.sent_texts:
             if '"lc_source": "recalled"' in text:
                 inside = json.loads(text)["content"]
                 assert not RAW.search(inside)

@@ -14,7 +14,7 @@ from compactor_support import compacted, new_compactor
 from conspectus.engine.summary import hash_of
 from conspectus.messages import read_messages
 from histories import agent_history, talk, user
-from scripts import ran
+from scripts import run_python
 from stateful.budgets import budgeted
 from stateful.twins import TwinAgents, TwinWorld
 
@@ -47,7 +47,7 @@ def printed(code: str) -> set[str]:
     root = Path(__file__).parent.parent
     plain = {"PATH": "", "PYTHONPATH": str(CORE.parents[1])}
     return {
-        ran(
+        run_python(
             "-c", prelude + code, check=True, cwd=root, env={**plain, "PYTHONHASHSEED": seed}
         ).stdout.strip()
         for seed in ("1", "2")

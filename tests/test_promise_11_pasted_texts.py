@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compactor_support import SCOPE, Scripted, compacted, new_compactor, short
+from compactor_support import SCOPE, Scripted, compacted, new_compactor, short_summary
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.messages import SUMMARY_LINE
@@ -51,7 +51,7 @@ def summary_in(messages: Any) -> str:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("who", ["user", "tool", "user before any answer"])
 def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, who):
-    compactor = new_compactor(Scripted(short), keep=("messages", 2))
+    compactor = new_compactor(Scripted(short_summary), keep=("messages", 2))
     summary = summary_in(compacted(more(form, 3), compactor, force=True).messages)
     pasted = said(form, "user", summary, "PASTE")
     history = more(form, 6)[6:]
@@ -123,7 +123,7 @@ def more(form: str, count: int) -> list[Any]:
 def test_a_clip_that_is_pasted_beside_its_original_or_after_it_has_left_is_a_message(
     form, whose, left
 ):
-    compactor = new_compactor(Scripted(short), window=2_500, keep=("messages", 2))
+    compactor = new_compactor(Scripted(short_summary), window=2_500, keep=("messages", 2))
     begun = [said(form, "user", LOG, "h0")] if whose == "user" else with_a_clip(form)
     view = compacted(begun, compactor).messages
     clip = clip_in(view)
@@ -144,7 +144,7 @@ def test_a_clip_that_is_pasted_beside_its_original_or_after_it_has_left_is_a_mes
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
 def test_a_summary_that_is_pasted_is_a_message(form, whole):
-    compactor = new_compactor(Scripted(short), window=1_500, keep=("messages", 2))
+    compactor = new_compactor(Scripted(short_summary), window=1_500, keep=("messages", 2))
     history = more(form, 6)
     view = compacted(history, compactor, force=True).messages
     (summary,) = [text_of(m) for m in view if text_of(m).startswith(SUMMARY_LINE)]
@@ -165,7 +165,7 @@ def test_a_summary_that_is_pasted_is_a_message(form, whole):
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("who", ["user", "tool", "assistant"])
 def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(form, who):
-    compactor = new_compactor(Scripted(short), window=1_500, keep=("messages", 4))
+    compactor = new_compactor(Scripted(short_summary), window=1_500, keep=("messages", 4))
     begun = [said(form, "user", LOG, "h1")] if who == "assistant" else with_a_clip(form)
     view = compacted(begun, compactor).messages
     clip = clip_in(view)
@@ -194,7 +194,7 @@ def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(form,
 )
 def test_equal_messages_that_are_clipped_are_each_known_again(form, whole, who):
     """Without ids only their order tells them apart, and their clips say the same."""
-    scripted = Scripted(short)
+    scripted = Scripted(short_summary)
     store = new_compactor().archive
 
     def fresh() -> Compactor:

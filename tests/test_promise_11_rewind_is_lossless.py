@@ -9,7 +9,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from compactor_support import Scripted, compacted, new_compactor, short
+from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
@@ -71,7 +71,7 @@ def test_going_back_to_an_older_summary_keeps_what_still_fits():
 
 @pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
 def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(more):
-    summarizer = Scripted(short)
+    summarizer = Scripted(short_summary)
     one = new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **more)
     sent = talk(30)
     views = [compacted(sent[:n], one).messages for n in (20, 40, 60)]
@@ -119,7 +119,7 @@ def compactor(summarizer: Scripted, **more: Any) -> Compactor:
 @pytest.mark.parametrize("form", ["openai", "langchain"])
 @pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
 def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(form, more):
-    summarizer = Scripted(short)
+    summarizer = Scripted(short_summary)
     one = compactor(summarizer, **more)
     first = [twice(form), *turns(0, 6, form)]
     later = [twice(form), *turns(6, 12, form)]
@@ -139,9 +139,9 @@ class RewindIsLossless:
         reach = counted(look.reach)
         whole = counted(look.whole)
         assert not reach - whole, "the head answers for what was not said on this branch"
-        assert not counted(look.gone) - reach, "lost on the way"
-        if look.back is not None and look.unchanged is not None and not look.committed:
-            then, view = look.back
+        assert not counted(look.not_shown) - reach, "lost on the way"
+        if look.returned_to is not None and look.unchanged is not None and not look.committed:
+            then, view = look.returned_to
             assert reach == then, "another head than that of this moment"
             assert [plain(m) for m in look.shown][: len(view)] == view
 
@@ -155,22 +155,22 @@ TestRewindIsLosslessThroughCompactor = budgeted(RewindIsLosslessCompactor, short
 
 class RewindIsLosslessAgent(AgentWorld):
     def judge(self, look: Look) -> None:
-        words = words_in("\n".join(map(plain, self.at.whole)))
-        assert words_in("\n".join(look.came)) <= words, "shown from another branch"
+        words = words_in("\n".join(map(plain, self.current.whole)))
+        assert words_in("\n".join(look.sent_texts)) <= words, "shown from another branch"
         assert words_in("\n".join(look.prompts)) <= words, "read from another branch"
 
-    def ends(self, channel: list[Any], reach: list[Any]) -> None:
-        said = counted(self.at.whole)
+    def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
+        said = counted(self.current.whole)
         behind = counted(reach)
         assert not behind - said, "the head answers for what was not said on this branch"
         assert not said - counted(channel) - behind, "lost on the way"
-        if self.error is None and not self.trouble and self.head(self.config):
-            tenant = self.at.name[0]
-            thread = "/".join(self.at.name)
+        if self.error is None and not self.archive_failed and self.head(self.config):
+            tenant = self.current.name[0]
+            thread = "/".join(self.current.name)
             query = "look at the next module, please; a line of it"
             compactor = Compactor(archive=self.store)
             found = compactor.recall(query, tenant=tenant, thread_id=thread, tokens=3_000)
-            words = words_in("\n".join(map(plain, self.at.whole)))
+            words = words_in("\n".join(map(plain, self.current.whole)))
             assert words_in(found.text) <= words, "the archive still points to another branch"
 
 
@@ -257,7 +257,7 @@ def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers()
 @pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
 @pytest.mark.parametrize("clears", [True, False])
 def test_a_node_that_forgets_to_clear_its_messages_is_warned_about_once(clears, more, caplog):
-    one = compactor(Scripted(short), **more)
+    one = compactor(Scripted(short_summary), **more)
 
     def shorten(state: MessagesState) -> dict[str, Any]:
         view = one.compact(state["messages"], thread_id="t").messages

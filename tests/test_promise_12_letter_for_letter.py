@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from compactor_support import Scripted, compacted, new_compactor, short
+from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import ChatModelSummarizer
 from histories import assistant, tool_result
 from notes_read import LEFT_OUT, SAID, cites, left_out, pieces, said_in, uncited, under, words
@@ -63,7 +63,7 @@ def history(texts: list[str], start: int) -> list[dict[str, Any]]:
 
 
 MODEL = ScriptedChatModel(answers=lambda _: "- All hosts are to be restarted.")
-MAKERS = {"embedded": None, "own": Scripted(short), "model": ChatModelSummarizer(MODEL)}
+MAKERS = {"embedded": None, "own": Scripted(short_summary), "model": ChatModelSummarizer(MODEL)}
 CASES = [(name, window) for name in MAKERS for window in (4_000, 12_000, 100_000)]
 
 
@@ -194,9 +194,9 @@ class WordsStand:
         self.planted += 1  # type: ignore[attr-defined]
 
     def judge(self, look: Look) -> None:
-        if not look.left:
+        if not look.evicted:
             return
-        gone = look.left
+        gone = look.evicted
         said = [text_of(message) for message in gone if role_of(message) in ("user", "system")]
         # A summary is smaller than what it replaces: of next to nothing it holds less.
         little = sum(map(len, said)) <= min(LITTLE, sum(len(text_of(m)) for m in gone) // 20)

@@ -418,14 +418,14 @@ class DeedsAreTold:
         self.say(speaking(self.form, "assistant", "done", name=self.name()))  # type: ignore[attr-defined]
 
     def judge(self, look: Look) -> None:
-        if not look.left:
+        if not look.evicted:
             return
         did = {
             int(n): outcome_word
             for message in look.whole
             for n, outcome_word in DEED.findall(text_of(message))
         }
-        evicted = {int(n) for message in look.left for n, _ in DEED.findall(text_of(message))}
+        evicted = {int(n) for message in look.evicted for n, _ in DEED.findall(text_of(message))}
         lines = under(DONE, look.summary)
         told_deeds: list[int] = []
         counts = "\n".join(line for line in lines if COUNTED.match(line))

@@ -9,7 +9,7 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from compactor_support import Scripted, short
+from compactor_support import Scripted, short_summary
 from conspectus import SummarizationMiddleware, is_summary_message
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
@@ -142,7 +142,7 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
 
 def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
     for asynchronous in (False, True):
-        scripted = Scripted(short)
+        scripted = Scripted(short_summary)
         more: Any = {"compact_tool": True, "trigger": ("messages", 500), "summarizer": scripted}
         call = {"name": "compact_conversation", "args": {"focus": "the ports"}}
         agent = RecallingAgent({"COMPACT": [[call]]}, recall="off", **more)
@@ -160,7 +160,7 @@ def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same():
     said: list[BaseMessage] = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(9)]
 
     def done(asynchronous: bool) -> list[str]:
-        scripted = Scripted(short)
+        scripted = Scripted(short_summary)
         middle = SummarizationMiddleware(None, keep=("messages", 2), summarizer=scripted)
         state = {"messages": list(said)}
         if asynchronous:

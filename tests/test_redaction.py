@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
-from compactor_support import SCOPE, Scripted, compacted, new_compactor, short
+from compactor_support import SCOPE, Scripted, compacted, new_compactor, short_summary
 from conspectus import (
     Archive,
     Compactor,
@@ -27,7 +27,7 @@ from conspectus import (
     SummarizationMiddleware,
     SummaryError,
 )
-from redaction_support import MADE, PASSWORD, TOKEN, history, in_the_store, no_secret
+from redaction_support import MADE, PASSWORD, TOKEN, check_no_secret, history, text_of_store
 from scripted_models import ScriptedChatModel
 
 
@@ -65,12 +65,12 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
     [request] = requests
     for seen in (
         [repr(entry.source) for entry in (*request.entries, *request.kept)], request.focus,
-        result.summary, str(result.record.to_json()), events, in_the_store(store),
+        result.summary, str(result.record.to_json()), events, text_of_store(store),
     ):  # fmt: skip
         assert bare not in str(seen)
     assert "always use [redacted: password]" in repr(result.record.notes)
     assert result.redacted["password"] == 6
-    assert number in in_the_store(store)  # a plain number is not looked for elsewhere
+    assert number in text_of_store(store)  # a plain number is not looked for elsewhere
     assert "[redacted: password]" in compactor.recall(id="u1", thread_id="t").text
 
 
@@ -111,7 +111,7 @@ def test_a_truncated_message_stays_as_it_was_and_its_archived_original_holds_no_
     shown = next(m for m in result.messages if m.id == "t")
     assert shown.content.startswith(LINES[:20])
     assert "archived as t" in shown.content
-    no_secret(kept_rows(compactor))
+    check_no_secret(kept_rows(compactor))
     assert compacted(messages, compactor).messages == result.messages
     back = compacted([*result.messages, HumanMessage("more", id="w")], compactor)
     assert back.messages[:-1] == result.messages
@@ -155,7 +155,7 @@ def test_a_name_that_stands_beside_a_value_tells_what_it_is(named, form):
     }[form]
     messages: list[Any] = [HumanMessage("set it", id="u"), AIMessage(id="a", **spoken)]
     messages += [ToolMessage("ok", tool_call_id="c", id="t"), *history()[-2:]]
-    compactor = new_compactor(Scripted(short), keep=("messages", 1), redact=True)
+    compactor = new_compactor(Scripted(short_summary), keep=("messages", 1), redact=True)
     assert compacted(messages, compactor, force=True).redacted["password"] >= 1
     assert not any(one in repr(kept_rows(compactor)) for one in (PASSWORD, "48127731"))
 
@@ -176,11 +176,11 @@ def test_the_middleware_its_hooks_and_the_preview_get_no_secret():
         preview=lambda request: asked.append(request) or f"{request.summary[:-80]}\n- and {TOKEN}",  # type: ignore[func-returns-value]
     )  # fmt: skip
     update = own.before_model({"messages": messages}, Runtime())
-    for seen in (repr(events), repr(asked), in_the_store(store)):
-        no_secret(seen)
+    for seen in (repr(events), repr(asked), text_of_store(store)):
+        check_no_secret(seen)
     shown = {message.id: message for message in update["messages"]}
     assert TOKEN in shown.pop("last").content
-    no_secret(repr(shown))
+    check_no_secret(repr(shown))
 
 
 def test_a_guard_with_a_middleware_says_where_redaction_belongs():
@@ -204,8 +204,8 @@ def test_short_term_memory_redacts():
     SummarizationNode(model=node, **limits).invoke({"messages": messages})  # type: ignore[arg-type]
     for model in (reader, node):
         assert model.calls
-        no_secret(repr(model.calls))
-    no_secret(in_the_store(store))
+        check_no_secret(repr(model.calls))
+    check_no_secret(text_of_store(store))
 
 
 @pytest.mark.parametrize("archive", [None, "memory:", "archived before"])
@@ -240,7 +240,7 @@ def test_the_readable_files_of_deep_agents_hold_no_secret(archive, tmp_path):
     texts = [file.read_text("utf-8") for file in files()]
     assert any("[redacted: " in text for text in texts)
     for text in texts:
-        no_secret(text)
+        check_no_secret(text)
 
 
 @pytest.mark.parametrize("on_failure", ["keep", "raise"])
@@ -260,7 +260,7 @@ def test_no_listener_record_or_log_is_told_of_a_secret(on_failure, caplog):
 
     reasons = []
     with caplog.at_level(logging.DEBUG):
-        for summarizer in (fail, Own(short), Scripted(fail), Scripted(wordy)):
+        for summarizer in (fail, Own(short_summary), Scripted(fail), Scripted(wordy)):
             careful = new_compactor(
                 summarizer, redact=True, telemetry=events.append, on_failure=on_failure,
                 on_event=lambda name, data: events.append(dict(data)),
@@ -269,7 +269,7 @@ def test_no_listener_record_or_log_is_told_of_a_secret(on_failure, caplog):
                 result = compacted(history(), careful, force=True, focus=TOKEN)
                 reasons += [f"{result.reason} {result.record}"]
     for seen in (repr(events), caplog.text, reasons):
-        no_secret(seen)
+        check_no_secret(seen)
     assert "messages archived" in caplog.text
     messages = [getattr(event, "error_message", "") or "" for event in events]
     assert any("[redacted: github-token]" in message for message in messages)
@@ -310,7 +310,9 @@ WRONG: list[tuple[Any, str]] = [
 
 
 def test_a_summary_of_which_the_redactor_leaves_nothing_is_none():
-    result = compacted(history(), Compactor(Scripted(short), redact=lambda text: ""), force=True)
+    result = compacted(
+        history(), Compactor(Scripted(short_summary), redact=lambda text: ""), force=True
+    )
     assert result.failed == "redaction"
     assert "left nothing of the summary" in result.reason
 
@@ -320,16 +322,16 @@ def test_a_summary_of_which_the_redactor_leaves_nothing_is_none():
 def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, archived):
     store = InMemoryStore()
     asked = list[Any]()
-    scripted = Scripted(lambda request: asked.append(request) or short(request))  # type: ignore[func-returns-value]
+    scripted = Scripted(lambda request: asked.append(request) or short_summary(request))  # type: ignore[func-returns-value]
     given: dict[str, Any] = {"redact": redactor, "summarizer_timeout": 0.05}
     compactor = Compactor(scripted, archive=Archive(store) if archived else None, **given)
     messages = history()
     result = compacted(messages, compactor, force=True)
     assert (result.outcome, result.failed) == ("kept", "redaction")
     assert why in result.reason
-    no_secret(result.reason)
+    check_no_secret(result.reason)
     assert all(a is b for a, b in zip(result.messages, messages, strict=True))
-    no_secret(in_the_store(store))
+    check_no_secret(text_of_store(store))
     assert Archive(store).export(SCOPE) == []
     assert not asked
     later = asyncio.run(compactor.acompact(messages, thread_id="u", force=True))

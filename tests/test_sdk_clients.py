@@ -17,10 +17,10 @@ from sdk_support import (
     Chat,
     Messages,
     Responses,
-    asking,
     check_kept,
     check_requests,
-    looked,
+    module_text,
+    question_of,
     script,
     size,
 )
@@ -37,18 +37,18 @@ def test_a_session_of_ten_windows_stays_inside_and_loses_nothing(loop, fitter):
         sent = list[Any]()
 
         def ask() -> list[str]:
-            result = fitter.fit(talk.history, model=talk.model, thread_id="s", **talk.beside)
+            result = fitter.fit(talk.history, model=talk.model, thread_id="s", **talk.fit_arguments)
             sent[:] = result.messages
-            return talk.answers(sent)
+            return talk.answer(sent)
 
         turn = 0
         while size(talk.history) <= WINDOWS * WINDOW:
-            talk.says(asking(turn))
-            talk.results(ask(), looked(turn))
+            talk.ask(question_of(turn))
+            talk.add_results(ask(), module_text(turn))
             assert ask() == []
             turn += 1
         check_requests(server)
-        room = talk.beside.get("answer_tokens", 0)
+        room = talk.fit_arguments.get("answer_tokens", 0)
         assert max(one.tokens for one in server.requests) <= WINDOW - room
     check_kept(fitter.archive, HERE, talk.history, [*sent, talk.history[-1]])
 
@@ -56,7 +56,7 @@ def test_a_session_of_ten_windows_stays_inside_and_loses_nothing(loop, fitter):
 def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter):
     history: list[Any] = []
     for turn in range(20):
-        text = {"type": "text", "text": f"{asking(turn)} {looked(turn)}"}
+        text = {"type": "text", "text": f"{question_of(turn)} {module_text(turn)}"}
         history.append({"role": "user", "content": [text | MARK]})
         history.append({"role": "assistant", "content": [text]})
     history.append({"role": "user", "content": "Go on."})
@@ -74,7 +74,7 @@ def thinking(number: int) -> list[Any]:
     thought = {"type": "thinking", "thinking": "I think. " * 10, "signature": f"s{number}"}
     call = {"type": "tool_use", "id": f"t{number}", "name": "look", "input": {}}
     step = {"role": "assistant", "content": [thought, {"type": "text", "text": "Well."}, call]}
-    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": looked(number)}
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": module_text(number)}
     return [step, {"role": "user", "content": [result]}]
 
 
@@ -101,7 +101,7 @@ def test_thoughts_from_before_a_compaction_go_and_later_ones_stay(fitter):
 
 
 def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter):
-    tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
+    tools = [{**ANTHROPIC_TOOL, "description": module_text(1) * 10}]
     with pytest.raises(StuckError, match="system prompt, tools") as stuck:
         fitter.fit(HI, model="x", thread_id="t", tools=tools)
     assert stuck.value.budget == WINDOW < stuck.value.needed

@@ -18,10 +18,10 @@ from sdk_support import (
     PROMPT,
     WINDOW,
     WINDOWS,
-    asking,
     check_kept,
     check_requests,
-    looked,
+    module_text,
+    question_of,
     script,
     size,
 )
@@ -67,9 +67,9 @@ def test_a_chat_of_ten_windows(fitter):
     async def main(server: FaultServer) -> None:
         turn = 0
         while size(history) <= WINDOWS * WINDOW:
-            history.append({"role": "user", "content": asking(turn)})
+            history.append({"role": "user", "content": question_of(turn)})
             for call in (await ask(server)).tool_calls:
-                result = {"role": "tool", "tool_call_id": call.id, "content": looked(turn)}
+                result = {"role": "tool", "tool_call_id": call.id, "content": module_text(turn)}
                 history.append(result)
             await ask(server)
             turn += 1
@@ -84,8 +84,8 @@ def test_a_chat_of_ten_windows(fitter):
 def large(first: str) -> list[Any]:
     said = [{"role": "user", "content": first}]
     for turn in range(12):
-        said.append({"role": "assistant", "content": looked(turn)})
-        said.append({"role": "user", "content": asking(turn)})
+        said.append({"role": "assistant", "content": module_text(turn)})
+        said.append({"role": "user", "content": question_of(turn)})
     return said
 
 
@@ -111,7 +111,7 @@ def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter):
     import litellm
 
     logger = logger_of(fitter)
-    tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
+    tools = [{**ANTHROPIC_TOOL, "description": module_text(1) * 10}]
     data = {"model": "m", "messages": large("x"), "tools": tools}
     small = {**data, "messages": data["messages"][:1], "tools": [], "max_tokens": 10**6}
     assert asyncio.run(hooked(logger, ANN, small, "acompletion")) == small
@@ -145,7 +145,7 @@ async def agent_at(server: FaultServer) -> AsyncIterator[Any]:
 
     def look(n: int) -> str:
         """Read a module."""
-        return looked(n)
+        return module_text(n)
 
     async with AsyncOpenAI(base_url=server.openai_url, api_key="none", max_retries=0) as client:
         model = OpenAIChatCompletionsModel("gpt-4o", client)
@@ -166,12 +166,14 @@ def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(fitter, tmp_
         items = list[Any]()
         async with agent_at(server) as agent:
             while size(items) <= WINDOWS * WINDOW:
-                done = await Runner.run(agent, asking(turn), session=session, run_config=config)
+                done = await Runner.run(
+                    agent, question_of(turn), session=session, run_config=config
+                )
                 assert done.final_output.startswith("It is sound")
                 items = await inner.get_items()
                 turn = turn + 1
         assert [one["content"] for one in items if one.get("role") == "user"] == [
-            asking(one) for one in range(turn)
+            question_of(one) for one in range(turn)
         ]  # what was summarised is no part of what the session keeps
         return items
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from conspectus_secrets import SecretRedactor
-from made_secrets import Made, no_secrets, provider_secrets, said_secrets
-from redaction_support import stored
+from made_secrets import SecretMaker, no_secrets, provider_secrets, said_secrets
+from redaction_support import stored_values
 from stateful.budgets import budgeted
 from stateful.compactor_talk import CALL_IDS
 from stateful.compactor_world import CompactorWorld
@@ -24,7 +24,7 @@ from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
 
 REDACTOR = SecretRedactor()
-MADE = Made()
+MADE = SecretMaker()
 PROVIDERS = provider_secrets(MADE)
 SAID = said_secrets(MADE)
 NONE = no_secrets(MADE)
@@ -217,7 +217,7 @@ class SecretsAreKeptNowhere(CompactorWorld):
         self.secrets: list[str] = []
 
     def secret(self, kind: str) -> str:
-        self.secrets.append(provider_secrets(Made(len(self.secrets)))[kind])
+        self.secrets.append(provider_secrets(SecretMaker(len(self.secrets)))[kind])
         return self.secrets[-1]
 
     @rule(kind=st.sampled_from(KINDS), who=st.sampled_from(["user", "assistant"]))
@@ -227,7 +227,7 @@ class SecretsAreKeptNowhere(CompactorWorld):
 
     @rule(kind=st.sampled_from(KINDS), lines=st.sampled_from([1, 400]))
     def a_tool_shows_a_secret(self, kind: str, lines: int) -> None:
-        free = [call for call in CALL_IDS if call not in self.at.pending]
+        free = [call for call in CALL_IDS if call not in self.current.pending]
         if not free:
             return
         secret = self.secret(kind)
@@ -238,20 +238,24 @@ class SecretsAreKeptNowhere(CompactorWorld):
 
     def judge(self, look: Look) -> None:
         kept = {
-            "the store": "\n".join(one.text for one in stored(self.store)),
+            "the store": "\n".join(one.text for one in stored_values(self.store)),
             "a summary": "\n".join(text_of(m) for m in look.parts[0]),
             "a summary in force": look.summary,
             "a prompt": "\n".join(look.prompts),
             "an event": repr(self.events),
         }
         if look.error is None and look.reach:  # of a thread without a record nothing is recalled
-            found = self.compactor.recall("deploy key TOKEN Bearer", tokens=4_000, **self.at.where)
+            found = self.compactor.recall(
+                "deploy key TOKEN Bearer", tokens=4_000, **self.current.scope_arguments
+            )
             kept["what was recalled"] = found.text
         for place, text in kept.items():
             folded = text.casefold()  # as the words of a search index are
             for secret in self.secrets:
                 assert secret.casefold() not in folded, f"a secret is in {place}"
-        if look.error is None and any(s in text_of(m) for s in self.secrets for m in look.gone):
+        if look.error is None and any(
+            s in text_of(m) for s in self.secrets for m in look.not_shown
+        ):
             assert "[redacted" in repr(look.reach), "it left, and nothing says that it was there"
 
 

@@ -54,9 +54,9 @@ def test_ten_windows_go_through_one(loop, tmp_path):
         talk = loop(endpoint)
         talk.model = "m"
         for turn in range(45):
-            talk.says(f"Question {turn}. {LONG}")
-            talk.results(talk.answers(talk.history), LONG * 2)
-            assert talk.answers(talk.history) == []
+            talk.ask(f"Question {turn}. {LONG}")
+            talk.add_results(talk.answer(talk.history), LONG * 2)
+            assert talk.answer(talk.history) == []
         assert METER.messages(talk.history) > 10 * WINDOW
         assert upstream.too_long == upstream.invalid == []
         last = upstream.requests[-1].text

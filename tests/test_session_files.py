@@ -8,8 +8,8 @@ import pytest
 
 from cli_support import read_json
 from conspectus.transcripts import HistoryFile, mend, read_history, write_history
-from made_sessions import made_session
-from providers import refused
+from made_sessions import random_session
+from providers import provider_refusals
 
 Row = dict[str, Any]
 
@@ -91,7 +91,7 @@ def test_a_gemini_session_is_read_in_both_of_its_forms(name):
         "assistant: All is well.",
     ]
     assert (history.form.name, history.model) == ("gemini-cli", "gemini-2.5-pro")
-    assert refused(history.messages, "openai") == []
+    assert provider_refusals(history.messages, "openai") == []
 
 
 def test_what_a_gemini_user_went_back_from_is_not_read(tmp_path):
@@ -127,7 +127,7 @@ def test_an_opencode_session_is_read_step_by_step(tmp_path):
     assert (history.form.name, history.model) == ("opencode", "claude-sonnet-4-5")
     assert history.skipped == 2
     mended = mend(history.messages)
-    assert refused(mended.messages, "openai") == []
+    assert provider_refusals(mended.messages, "openai") == []
     assert ["no result" in note for note in mended.notes] == [True]
     whole = json.loads((SESSIONS / "opencode.json").read_text(encoding="utf-8"))
     whole["info"]["revert"] = {"messageID": "m5"}
@@ -234,7 +234,7 @@ def blocks(message: Any) -> tuple[str, list[Any]]:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_what_was_said_is_read_once_and_in_order(tmp_path, seed):
-    session = made_session(seed)
+    session = random_session(seed)
     path = tmp_path / "session.jsonl"
     path.write_text(session.text(), encoding="utf-8")
     assert [blocks(one) for one in read_history(path).messages] == session.said

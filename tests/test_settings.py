@@ -21,7 +21,7 @@ from conspectus.errors import PolicyError
 from conspectus.langchain.settings import SummarizationSettings
 from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages
 from conspectus_sdk import Fitter
-from scripts import ran
+from scripts import run_python
 from test_docs import ROOT
 
 SURFACES: tuple[Any, ...] = (
@@ -67,7 +67,7 @@ def test_a_type_checker_sees_each_name_and_type(tmp_path):
     revealed = "reveal_type(Compactor.__init__)"
     program.write_text("\n".join([USER_PROGRAM, revealed, *MISTAKES]))
     cache = ROOT / ".mypy_cache"
-    checked = ran("-m", "mypy", "--strict", "--cache-dir", cache, program, cwd=ROOT)
+    checked = run_python("-m", "mypy", "--strict", "--cache-dir", cache, program, cwd=ROOT)
     said = [line.split(": ", 1)[1] for line in checked.stdout.splitlines() if "program.py" in line]
     signature = said.pop(0)
     for field in fields(CompactorSettings):

@@ -11,7 +11,7 @@ from langmem import short_term as theirs
 
 from conspectus import short_term as ours
 from short_term_support import (
-    TOLD,
+    SUMMARY_TEXT,
     PlainModel,
     count,
     histories,
@@ -168,4 +168,4 @@ def test_langmems_own_running_summary_and_summary_message_are_taken_over():
     assert words_of(after.messages[:-1]) == words_of(before.messages)
     assert after.messages[-1] is messages[-1]
     assert not model.calls
-    assert after.running_summary.summary == TOLD
+    assert after.running_summary.summary == SUMMARY_TEXT

@@ -27,9 +27,9 @@ from short_term_support import (
     count,
     human,
     pairing_faults,
-    result,
     summarised,
     talk,
+    tool_result,
 )
 from stateful.stores import TroubledStore
 
@@ -133,7 +133,7 @@ def test_an_archive_that_is_away_changes_nothing_and_says_so(caplog):
     store = TroubledStore()
     archive = Archive(store)
     first = summarise(talk(8), archive=archive)
-    store.fails(0, 10**6)
+    store.fail_after(0, 10**6)
     more = [*talk(8), *[human(f"x{n}", 40) for n in range(8)]]
     model = PlainModel()
     found = summarise(more, first.running_summary, archive=archive, model=model)
@@ -145,7 +145,7 @@ def test_an_archive_that_is_away_changes_nothing_and_says_so(caplog):
     }
     with pytest.raises(ArchiveError):
         summarise(more, first.running_summary, archive=archive, on_failure="raise")
-    store.recovers()
+    store.recover()
     found = summarise(more, first.running_summary, archive=archive)
     assert summarised(found.running_summary) > summarised(first.running_summary)
 
@@ -241,7 +241,7 @@ OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you s
 
 def test_an_exchange_larger_than_a_reading_is_shown_as_text():
     """Providers turn a result down whose call is not in the same request."""
-    messages = [human("1"), ai("2", 5, "c"), result("3", "c", 900), ai("4", 5), human("5")]
+    messages = [human("1"), ai("2", 5, "c"), tool_result("3", "c", 900), ai("4", 5), human("5")]
     model = PlainModel()
     found = plainly(messages, model=model)
     assert {"1", "2", "3"} <= summarised(found.running_summary)

@@ -43,8 +43,10 @@ class Request:
     @property
     def messages(self) -> list[dict[str, Any]]:
         """The messages or items, in the form of the protocol."""
-        given = self.body["input"] if self.protocol == "responses" else self.body["messages"]
-        return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+        messages = self.body["input"] if self.protocol == "responses" else self.body["messages"]
+        return (
+            [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+        )
 
     @property
     def text(self) -> str:
@@ -114,40 +116,40 @@ class FaultServer:
         with self._lock:
             self.script = script
             self._place = 0
-            for seen in (self._failures, self.requests, self.too_long, self.invalid):
-                seen.clear()
+            for list_of_requests in (self._failures, self.requests, self.too_long, self.invalid):
+                list_of_requests.clear()
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: object, *raised: object) -> None:
+    def __exit__(self, error_type: object, *raised: object) -> None:
         self.closing.set()
         self._server.shutdown()
         self._server.close_all()
-        if self._failures and kind is None:
+        if self._failures and error_type is None:
             raise self._failures[0]
 
     def reply(
         self, wire: Wire, body: dict[str, Any], headers: Mapping[str, str]
     ) -> tuple[Request, Answer | HttpError | Broken]:
         """Take a request, and return what answers it."""
-        torn = tuple(wire.refusals(body))
+        refusals = tuple(wire.refusals(body))
         tokens = self._count(body)
         with self._lock:
-            made = Request(len(self.requests) + 1, wire.name, body, headers, tokens, torn)
-            over = self.window is not None and tokens > self.window
-            self.requests.append(made)
-            self.invalid += [made] if torn else []
-            self.too_long += [made] if over else []
-        if not made.messages:
-            return made, faults.bad_request("messages: at least one message is required")
-        if torn:
-            return made, faults.bad_request("; ".join(torn))
-        if over:
-            return made, faults.context_length(self.window or 0, tokens)
-        reply = self._scripted(made)
-        return made, Answer(reply) if isinstance(reply, str) else reply
+            request = Request(len(self.requests) + 1, wire.name, body, headers, tokens, refusals)
+            over_window = self.window is not None and tokens > self.window
+            self.requests.append(request)
+            self.invalid += [request] if refusals else []
+            self.too_long += [request] if over_window else []
+        if not request.messages:
+            return request, faults.bad_request("messages: at least one message is required")
+        if refusals:
+            return request, faults.bad_request("; ".join(refusals))
+        if over_window:
+            return request, faults.context_length(self.window or 0, tokens)
+        reply = self._scripted(request)
+        return request, Answer(reply) if isinstance(reply, str) else reply
 
     def failed(self, error: Exception) -> HttpError:
         """Refuse because of a mistake in the script, which is raised at the end."""
@@ -159,20 +161,20 @@ class FaultServer:
         if callable(script):
             return script(request)
         with self._lock:
-            place = self._place
+            index = self._place
             self._place = self._place + 1
-        if place >= len(script):
+        if index >= len(script):
             raise IndexError(
-                f"the script has {len(script)} replies and this is request {place + 1}; add one, "
+                f"the script has {len(script)} replies and this is request {index + 1}; add one, "
                 "or give a function"
             )
-        return script[place]
+        return script[index]
 
 
 def _count(body: Mapping[str, Any]) -> int:
-    given = body["input"] if "input" in body else body["messages"]
-    texts = [body.get("system"), body.get("instructions"), given, body.get("tools")]
-    return sum(len(json.dumps(one, ensure_ascii=False)) for one in texts if one) // 4
+    messages = body["input"] if "input" in body else body["messages"]
+    texts = [body.get("system"), body.get("instructions"), messages, body.get("tools")]
+    return sum(len(json.dumps(text, ensure_ascii=False)) for text in texts if text) // 4
 
 
 class _Http(ThreadingHTTPServer):
@@ -199,9 +201,9 @@ class _Http(ThreadingHTTPServer):
 
     def close_all(self) -> None:
         self.server_close()
-        for one in list(self.open):
+        for connection in list(self.open):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -247,28 +249,32 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(wire, reply, request.number)
             return
         broken = reply if isinstance(reply, Broken) else Broken("", reply)
-        how = broken.how
+        how_it_breaks = broken.how
         answer = broken.answer
         seconds = broken.seconds
         error = broken.error or faults.unavailable()
         usage = answer.usage or Usage(request.tokens, -(-len(answer.text) // 4))
-        made = (answer, request.body, request.number, usage)
-        if how == "cut before headers":
+        arguments = (answer, request.body, request.number, usage)
+        if how_it_breaks == "cut before headers":
             self.close_connection = True
         elif request.stream:
-            events = list(wire.stream(*made, how == "empty"))
+            events = list(wire.stream(*arguments, how_it_breaks == "empty"))
             half = events[: max(1, len(events) // 2)]
             ends = dict.fromkeys(("ends early", "cut in the middle"), half)
             ends["invalid JSON"] = [*half, wire.bad_event]
             ends["error in the stream"] = [*half, wire.error_event(error, request.number)]
-            self._stream(ends.get(how, events), ends=how != "cut in the middle", seconds=seconds)
-        elif how == "error in the stream":
+            self._stream(
+                ends.get(how_it_breaks, events),
+                ends=how_it_breaks != "cut in the middle",
+                seconds=seconds,
+            )
+        elif how_it_breaks == "error in the stream":
             self._error(wire, error, request.number)
         else:
-            empty = {wire.content: []} if how == "empty" else {}
-            body = json.dumps(wire.whole(*made) | empty).encode()
-            cut = len(body) // 2 if how in ("cut in the middle", "ends early") else None
-            body = body[: len(body) // 2] if how == "invalid JSON" else body
+            empty = {wire.content: []} if how_it_breaks == "empty" else {}
+            body = json.dumps(wire.whole(*arguments) | empty).encode()
+            cut = len(body) // 2 if how_it_breaks in ("cut in the middle", "ends early") else None
+            body = body[: len(body) // 2] if how_it_breaks == "invalid JSON" else body
             self._whole(body, sent=cut, seconds=seconds)
 
     def _whole(
@@ -289,17 +295,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, events: list[bytes], *, ends: bool = True, seconds: float = 0.0) -> None:
         """Send events, and cut the connection if the stream is not to end."""
         self._head(200, "text/event-stream", [("transfer-encoding", "chunked")])
-        chunks = [b"%x\r\n%s\r\n" % (len(one), one) for one in events]
+        chunks = [b"%x\r\n%s\r\n" % (len(event), event) for event in events]
         self._pieces([*chunks, b"0\r\n\r\n"] if ends else chunks, None, seconds)
         self.close_connection = self.close_connection or not ends
 
-    def _head(self, status: int, kind: str, headers: Sequence[tuple[str, str]]) -> None:
+    def _head(self, status: int, content_type: str, headers: Sequence[tuple[str, str]]) -> None:
         self.send_response(status)
-        for name, value in (("content-type", kind), *headers):
+        for name, value in (("content-type", content_type), *headers):
             self.send_header(name, value)
         self.end_headers()
 
-    def _pieces(self, pieces: Sequence[bytes], most: int | None, seconds: float) -> None:
+    def _pieces(self, pieces: Sequence[bytes], sent: int | None, seconds: float) -> None:
         closing = cast("_Http", self.server).owner.closing
         try:
             for piece in pieces:
@@ -308,7 +314,7 @@ class _Handler(BaseHTTPRequestHandler):
                     if closing.wait(seconds / len(pieces)):
                         self.close_connection = True
                         return
-                self.wfile.write(piece[:most])
+                self.wfile.write(piece[:sent])
             self.wfile.flush()
         except OSError:  # the client did not want to wait
             self.close_connection = True

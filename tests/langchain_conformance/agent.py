@@ -23,10 +23,10 @@ def look(part: int) -> str:
     return f"part {part} reads"
 
 
-def agent(side: Side, *, summariser: Any = None, answers: Any = None, **more: Any) -> Any:
+def agent(side: Side, *, summariser: Any = None, answers: Any = None, **options: Any) -> Any:
     model = ScriptedChatModel(answers=answers or (lambda _: "It reads."))
-    middle = [side.make(summariser, **SETTINGS)]
-    return create_agent(model, tools=[look], middleware=middle, **more)
+    middlewares = [side.make(summariser, **SETTINGS)]
+    return create_agent(model, tools=[look], middleware=middlewares, **options)
 
 
 def shown(messages: list[AnyMessage]) -> list[str]:

@@ -35,7 +35,7 @@ class Side:
     cls: Any  # the class
     model: type[ScriptedChatModel] = ScriptedChatModel  # of its model
     # settings with which the summariser's text stands alone in the summary
-    alone: Mapping[str, Any] = field(default_factory=dict)
+    text_alone: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, model: Any = None, **settings: Any) -> Any:
         """An instance; without `model`, one whose summaries say the same each time."""
@@ -47,18 +47,18 @@ class Side:
 
 
 THEIRS = Side(LangChains)
-OURS = Side(Ours, alone={"notes": False})
+OURS = Side(Ours, text_alone={"notes": False})
 
 SUMMARY = "- the module was looked at"
 
 
-def writer(limit: int | None = None, **more: Any) -> ScriptedChatModel:
+def writer(limit: int | None = None, **options: Any) -> ScriptedChatModel:
     """A model that writes summaries; with `limit`, its profile says so."""
     profile = {"max_input_tokens": limit} if limit is not None else None
-    return ScriptedChatModel(answers=lambda _: SUMMARY, profile=profile, **more)
+    return ScriptedChatModel(answers=lambda _: SUMMARY, profile=profile, **options)
 
 
-def tens(messages: Sequence[Any]) -> int:
+def ten_tokens_each(messages: Sequence[Any]) -> int:
     """Ten tokens a message."""
     return 10 * len(list(messages))
 
@@ -75,20 +75,20 @@ def talk(count: int) -> list[AnyMessage]:
 
 def work(steps: int) -> list[AnyMessage]:
     """One request, then calls of a tool with their results."""
-    made: list[AnyMessage] = [HumanMessage("Look at every part.", id="ask")]
+    messages: list[AnyMessage] = [HumanMessage("Look at every part.", id="ask")]
     for n in range(steps):
         call = {"name": "look", "args": {"part": n}, "id": f"c{n}"}
-        made.append(AIMessage("", tool_calls=[call], id=f"a{n}"))
-        made.append(ToolMessage(f"part {n} reads", tool_call_id=f"c{n}", id=f"t{n}"))
-    return [*made, HumanMessage("Go on.", id="more")]
+        messages.append(AIMessage("", tool_calls=[call], id=f"a{n}"))
+        messages.append(ToolMessage(f"part {n} reads", tool_call_id=f"c{n}", id=f"t{n}"))
+    return [*messages, HumanMessage("Go on.", id="more")]
 
 
-def kept(update: Any) -> Any:
+def kept_ids(update: Any) -> Any:
     """Ids of what an update keeps; None for no update."""
     if update is None:
         return None
-    marked = "lc_source"
-    return [m.id for m in update["messages"][1:] if marked not in m.additional_kwargs]
+    summary_mark = "lc_source"
+    return [m.id for m in update["messages"][1:] if summary_mark not in m.additional_kwargs]
 
 
 def count_kept(update: Any) -> Any:
@@ -96,16 +96,16 @@ def count_kept(update: Any) -> Any:
     return None if update is None else len(update["messages"]) - 2
 
 
-def first_step(side: Side, most: int = 30, model: Any = None, **settings: Any) -> int | None:
-    """The length of the first history that is summarised; None if none up to `most` is."""
+def first_step(side: Side, longest: int = 30, model: Any = None, **settings: Any) -> int | None:
+    """The length of the first history that is summarised; None if none up to `longest` is."""
     settings.setdefault("keep", ("messages", 2))
-    for count in range(1, most + 1):
+    for count in range(1, longest + 1):
         if side.step(talk(count), model, **settings) is not None:
             return count
     return None
 
 
-def caught(action: Callable[[], Any]) -> Any:
+def result_or_error(action: Callable[[], Any]) -> Any:
     """What an action returns or raises."""
     try:
         return action()
@@ -114,25 +114,27 @@ def caught(action: Callable[[], Any]) -> Any:
         return Raised(tuple(kinds), _sentence(str(error)))
 
 
-def built(settings: dict[str, Any], model: Any = None) -> Callable[[Side], Any]:
+def build_outcome(settings: dict[str, Any], model: Any = None) -> Callable[[Side], Any]:
     """Builds one: `accepted`, or the error."""
 
     def observe(side: Side) -> Any:
-        made = caught(lambda: side.make(model() if model else None, **settings))
-        return made if isinstance(made, Raised) else "accepted"
+        result = result_or_error(lambda: side.make(model() if model else None, **settings))
+        return result if isinstance(result, Raised) else "accepted"
 
     return observe
 
 
 @contextmanager
-def warned(into: list[str]) -> Iterator[None]:
+def warnings_into(into: list[str]) -> Iterator[None]:
     """Collects warnings with the file that they point to."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         yield
-    for one in found:
-        where = "tests" if "langchain_conformance" in one.filename else one.filename
-        into.append(f"{one.category.__name__} in {where}: {_sentence(str(one.message))}")
+    for warning in caught_warnings:
+        shown_file = "tests" if "langchain_conformance" in warning.filename else warning.filename
+        into.append(
+            f"{warning.category.__name__} in {shown_file}: {_sentence(str(warning.message))}"
+        )
 
 
 def _sentence(text: str) -> str:
@@ -155,8 +157,8 @@ class Behaviour:
     @property
     def must_differ(self) -> bool:
         """Whether it must come out differently with the LangChain that is installed."""
-        gone = self.until and Version(version("langchain")) >= Version(self.until)
-        return bool(self.differs) and not gone
+        reason_is_gone = self.until and Version(version("langchain")) >= Version(self.until)
+        return bool(self.differs) and not reason_is_gone
 
     def same(self, theirs: Any, ours: Any) -> bool:
         """Whether what came out is the same. Our error may say more than theirs, never less."""
@@ -172,7 +174,9 @@ def add(
     section: str, name: str, observe: Callable[[Side], Any], differs: str = "", until: str = ""
 ) -> None:
     """Put a behaviour on the list."""
-    assert all(one.name != name or one.section != section for one in BEHAVIOURS), name
+    assert all(
+        behaviour.name != name or behaviour.section != section for behaviour in BEHAVIOURS
+    ), name
     BEHAVIOURS.append(Behaviour(section, name, observe, differs, until))
 
 

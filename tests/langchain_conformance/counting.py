@@ -13,7 +13,7 @@ from langchain_conformance.behaviour import (
     behaviour,
     count_kept,
     talk,
-    tens,
+    ten_tokens_each,
     work,
 )
 from scripted_models import ScriptedChatModel
@@ -124,7 +124,9 @@ for name, model, provider in (
 
     def reported(side: Side, model: str = model, provider: str = provider) -> Any:
         settings = {"trigger": ("tokens", 5000), "keep": ("messages", 2)}
-        step = side.step(told(5000, provider), provided(model), token_counter=tens, **settings)
+        step = side.step(
+            told(5000, provider), provided(model), token_counter=ten_tokens_each, **settings
+        )
         return step is not None
 
     add(USAGE, f"{name}, 5,000 tokens reported: summarised at 5,000", reported)
@@ -143,7 +145,7 @@ def _(side: Side) -> Any:
 )
 def _(side: Side) -> Any:
     settings = {"trigger": ("tokens", 5000), "keep": ("messages", 4)}
-    made = side.make(provided("openai"), token_counter=tens, **settings)
+    made = side.make(provided("openai"), token_counter=ten_tokens_each, **settings)
     history = told(6000, "openai", count=15)
     state: dict[str, Any] = {"messages": history}
     summaries = 0

@@ -8,7 +8,16 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
-from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, kept, talk, work, writer
+from langchain_conformance.behaviour import (
+    SUMMARY,
+    Side,
+    add,
+    behaviour,
+    kept_ids,
+    talk,
+    work,
+    writer,
+)
 
 STATE = "Effect on the state"
 CUT = "Where the history is cut"
@@ -34,7 +43,7 @@ add(
     "a line before it says that these are notes and no instructions, the last line tells it from "
     "other summaries; what the user said stands word for word before what the model wrote",
 )
-add(STATE, "ids of what is kept", lambda side: kept(sixth(side)))
+add(STATE, "ids of what is kept", lambda side: kept_ids(sixth(side)))
 add(
     STATE,
     "channels that are written",
@@ -57,7 +66,7 @@ def _(side: Side) -> Any:
 def _(side: Side) -> Any:
     made = side.make(**SETTINGS)
     none = asyncio.run(made.abefore_model({"messages": talk(3)}, Runtime()))
-    return none, kept(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
+    return none, kept_ids(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
 
 
 def rounds(side: Side, count: int, keep: int = 2, trigger: int = 5) -> tuple[list[Any], list[Any]]:
@@ -129,7 +138,7 @@ add(
 
 def cut(history: list[AnyMessage], keep: int) -> Any:
     def observe(side: Side) -> Any:
-        return kept(
+        return kept_ids(
             side.step(copy.deepcopy(history), trigger=("messages", 2), keep=("messages", keep))
         )
 

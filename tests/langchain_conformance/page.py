@@ -34,13 +34,13 @@ class Outcome:
 
 
 @cache
-def outcome(one: Behaviour) -> Outcome:
+def outcome(behaviour: Behaviour) -> Outcome:
     """Run a behaviour on both sides, once."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = one.observe(THEIRS)
-        ours = one.observe(OURS)
-    return Outcome(theirs, ours, one.same(theirs, ours))
+        theirs = behaviour.observe(THEIRS)
+        ours = behaviour.observe(OURS)
+    return Outcome(theirs, ours, behaviour.same(theirs, ours))
 
 
 def _shown(value: Any) -> str:
@@ -49,14 +49,15 @@ def _shown(value: Any) -> str:
     return "`` " + text.replace("|", "\\|") + " ``" if text else "nothing"
 
 
-def _since(one: Behaviour) -> str:
-    return f"; LangChain does so, too, from {one.until} on" if one.until else ""
+def _since(behaviour: Behaviour) -> str:
+    return f"; LangChain does so, too, from {behaviour.until} on" if behaviour.until else ""
 
 
 def page() -> str:
     """The whole page."""
-    found = [(one, outcome(one)) for one in BEHAVIOURS]
-    stated = sum(bool(one.differs) for one, _ in found)
+    outcomes = [(behaviour, outcome(behaviour)) for behaviour in BEHAVIOURS]
+    stated = sum(bool(behaviour.differs) for behaviour, _ in outcomes)
+    same_count = len(outcomes) - stated
     lines = [
         "# The same as LangChain's middleware, and where it is not",
         "",
@@ -70,7 +71,7 @@ def page() -> str:
         "LangChain, LangGraph and Deep Agents that are admitted; where LangChain has changed "
         "meanwhile, the line says so.",
         "",
-        f"**{len(found)} behaviours: {len(found) - stated} the same, {stated} different for a "
+        f"**{len(outcomes)} behaviours: {same_count} the same, {stated} different for a "
         "stated reason.** An error is the same when ours can be caught as theirs is, and says what "
         "theirs says in its first sentence; ours then goes on to show the right form.",
         "",
@@ -78,23 +79,30 @@ def page() -> str:
         "unless a line says so. Where a line shows what a summary says, ours has `notes=False`, "
         "with which the summariser's text stands alone; our first and last line are left out.",
     ]
-    for section in dict.fromkeys(one.section for one in BEHAVIOURS):
-        rows = [(one, came) for one, came in found if one.section == section]
+    for section in dict.fromkeys(behaviour.section for behaviour in BEHAVIOURS):
+        rows = [
+            (behaviour, result) for behaviour, result in outcomes if behaviour.section == section
+        ]
         lines += ["", f"## {section}"]
-        same = [f"| {one.name} | {came.shown[0]} |" for one, came in rows if not one.differs]
+        same = [
+            f"| {behaviour.name} | {result.shown[0]} |"
+            for behaviour, result in rows
+            if not behaviour.differs
+        ]
         if same:
             lines += ["", "| the same | both |", "|---|---|", *same]
-        other = [
-            f"| {one.name} | {came.shown[0]} | {came.shown[1]} | {one.differs}{_since(one)} |"
-            for one, came in rows
-            if one.differs
+        different = [
+            f"| {behaviour.name} | {result.shown[0]} | {result.shown[1]} "
+            f"| {behaviour.differs}{_since(behaviour)} |"
+            for behaviour, result in rows
+            if behaviour.differs
         ]
-        if other:
+        if different:
             lines += [
                 "",
                 "| different | LangChain | Conspectus | why |",
                 "|---|---|---|---|",
-                *other,
+                *different,
             ]
     return "\n".join(lines) + "\n"
 
@@ -102,13 +110,17 @@ def page() -> str:
 def main() -> None:
     """Write the page."""
     logging.disable()
-    wrong = [one for one in BEHAVIOURS if outcome(one).same == one.must_differ]
+    not_as_stated = [
+        behaviour for behaviour in BEHAVIOURS if outcome(behaviour).same == behaviour.must_differ
+    ]
     PAGE.write_text(page(), encoding="utf-8")
-    for one in wrong:
-        theirs, ours = outcome(one).shown
-        print(f"{one.section}: {one.name}\n  LangChain   {theirs}\n  Conspectus  {ours}")
-    print(f"{PAGE}: {len(BEHAVIOURS)} behaviours, {len(wrong)} not as stated")
-    sys.exit(bool(wrong))
+    for behaviour in not_as_stated:
+        theirs, ours = outcome(behaviour).shown
+        print(
+            f"{behaviour.section}: {behaviour.name}\n  LangChain   {theirs}\n  Conspectus  {ours}"
+        )
+    print(f"{PAGE}: {len(BEHAVIOURS)} behaviours, {len(not_as_stated)} not as stated")
+    sys.exit(bool(not_as_stated))
 
 
 if __name__ == "__main__":

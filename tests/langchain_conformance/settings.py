@@ -11,13 +11,13 @@ from langchain_conformance.behaviour import (
     Side,
     add,
     behaviour,
-    built,
+    build_outcome,
     count_kept,
     first_step,
-    kept,
+    kept_ids,
     talk,
-    tens,
-    warned,
+    ten_tokens_each,
+    warnings_into,
     writer,
 )
 
@@ -50,7 +50,13 @@ for name, (given, limit) in FORMS.items():
     add(
         TRIGGER,
         f"`{name}`: first history summarised, in messages",
-        partial(first_step, model=model, summarizer=writer(), trigger=given, token_counter=tens),
+        partial(
+            first_step,
+            model=model,
+            summarizer=writer(),
+            trigger=given,
+            token_counter=ten_tokens_each,
+        ),
     )
 
 WRONG: dict[str, tuple[Any, str]] = {
@@ -70,7 +76,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "[7]": ([7], CLEAR),
 }
 for name, (given, why) in WRONG.items():
-    add(TRIGGER, f"`{name}`", built({"trigger": given}, lambda: writer(1000)), why)
+    add(TRIGGER, f"`{name}`", build_outcome({"trigger": given}, lambda: writer(1000)), why)
 
 
 @behaviour(TRIGGER, "a list that its owner changes afterwards")
@@ -100,7 +106,7 @@ for name, given, why in (
     ("5", 5, f"{CLEAR}; `TypeError` would hide it from whoever catches settings that are wrong"),
     ("None", None, "None is the default, 20 messages"),
 ):
-    add(KEEP, f"`{name}`", built({"keep": given}, lambda: writer(1000)), why)
+    add(KEEP, f"`{name}`", build_outcome({"keep": given}, lambda: writer(1000)), why)
 
 
 @behaviour(
@@ -110,7 +116,7 @@ for name, given, why in (
 )
 def _(side: Side) -> Any:
     told: list[str] = []
-    with warned(told):
+    with warnings_into(told):
         side.make(trigger=("messages", 10), keep=("messages", 10))
     return told
 
@@ -128,8 +134,8 @@ for name, settings in {
 
     def observe(side: Side, settings: Any = settings) -> Any:
         told: list[str] = []
-        with warned(told):
-            made = side.make(token_counter=tens, **settings)
+        with warnings_into(told):
+            made = side.make(token_counter=ten_tokens_each, **settings)
         return made.trigger, made.keep, told
 
     add(OLD, name, observe)
@@ -148,7 +154,7 @@ def _(side: Side) -> Any:
 add(
     CALL,
     "a parameter that does not exist",
-    built({"tirgger": ("messages", 5)}),
+    build_outcome({"tirgger": ("messages", 5)}),
     "LangChain takes any name and ignores it; a slip would switch summaries off unnoticed",
 )
 
@@ -173,9 +179,11 @@ LATER: dict[str, tuple[Any, str]] = {
 for name, (value, why) in LATER.items():
 
     def later(side: Side, name: str = name, value: Any = value) -> Any:
-        made = side.make(trigger=("tokens", 30), keep=("messages", 3), token_counter=tens)
-        before = kept(made.before_model({"messages": talk(8)}, Runtime()))
+        made = side.make(
+            trigger=("tokens", 30), keep=("messages", 3), token_counter=ten_tokens_each
+        )
+        before = kept_ids(made.before_model({"messages": talk(8)}, Runtime()))
         setattr(made, name, value)
-        return before, kept(made.before_model({"messages": talk(8)}, Runtime()))
+        return before, kept_ids(made.before_model({"messages": talk(8)}, Runtime()))
 
     add(CALL, f"`{name}` is set later: messages kept before and after", later, why)

@@ -11,7 +11,15 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
-from langchain_conformance.behaviour import SUMMARY, Raised, Side, add, behaviour, caught, talk
+from langchain_conformance.behaviour import (
+    SUMMARY,
+    Raised,
+    Side,
+    add,
+    behaviour,
+    result_or_error,
+    talk,
+)
 from langchain_conformance.effect import LINE, SETTINGS
 from scripted_models import ScriptedChatModel
 
@@ -43,7 +51,7 @@ def said(update: Any) -> Any:
 
 def alone(side: Side) -> dict[str, Any]:
     """`SETTINGS`, for what a summary says: the summariser's text and nothing beside it."""
-    return {**SETTINGS, **side.alone}
+    return {**SETTINGS, **side.text_alone}
 
 
 def scripted(*answers: Any) -> ScriptedChatModel:
@@ -88,7 +96,7 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
 for name, (function, why) in FUNCTIONS.items():
 
     def sync(side: Side, function: Any = function) -> Any:
-        done = caught(lambda: side.step(talk(7), summarizer=function, **alone(side)))
+        done = result_or_error(lambda: side.step(talk(7), summarizer=function, **alone(side)))
         return done.kinds if isinstance(done, Raised) else said(done)
 
     def on_loop(side: Side, function: Any = function) -> Any:
@@ -195,7 +203,7 @@ def failing(answer: Any, **settings: Any) -> Callable[[Side], Any]:
         model = ScriptedChatModel(answers=lambda _: answer, cites=False)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("time.sleep", lambda seconds: None)  # between tries
-            done = caught(lambda: side.step(talk(7), model, **SETTINGS, **settings))
+            done = result_or_error(lambda: side.step(talk(7), model, **SETTINGS, **settings))
         came = "an error" if isinstance(done, Raised) else done and "a summary"
         return came or "the history stays", len(model.calls)
 

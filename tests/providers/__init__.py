@@ -8,14 +8,15 @@ from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from providers import anthropic, openai
 
 
-def refused(messages: Sequence[Any], form: str) -> list[str]:
+def provider_refusals(messages: Sequence[Any], form: str) -> list[str]:
     """Why a provider refuses these messages; nothing where it takes them."""
     if form in ("anthropic", "claude-code"):
-        rows = [one for one in messages if one["role"] != "system"]
+        rows = [message for message in messages if message["role"] != "system"]
         extra = {key for row in rows for key in row.keys() - {"role", "content"}}
-        wrong = anthropic.refuses({"messages": rows}, {"messages": rows})
-        return [*wrong, *(f"extra inputs are not permitted: {key}" for key in extra)]
+        faults = anthropic.refuses({"messages": rows}, {"messages": rows})
+        return [*faults, *(f"extra inputs are not permitted: {key}" for key in extra)]
     plain: list[Any] = [
-        convert_to_openai_messages(one) if isinstance(one, BaseMessage) else one for one in messages
+        convert_to_openai_messages(message) if isinstance(message, BaseMessage) else message
+        for message in messages
     ]
     return openai.refuses_chat(plain, plain)

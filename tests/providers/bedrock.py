@@ -14,11 +14,11 @@ from providers.making import PIXEL, Maker, Provider, dumped, standard, using
 
 
 def _thoughts(maker: Maker) -> list[Any]:
-    inner = maker.one(
+    inner = maker.choose(
         {"text": maker.text(), "signature": maker.id("sig_", 30)},
         {"redacted_content": maker.id("enc_", 20) * 20},
     )
-    return [{"type": "reasoning_content", "reasoning_content": inner}] if maker.often(0.6) else []
+    return [{"type": "reasoning_content", "reasoning_content": inner}] if maker.happens(0.6) else []
 
 
 def make(maker: Maker) -> None:
@@ -27,9 +27,9 @@ def make(maker: Maker) -> None:
     for _ in range(maker.chance.randint(0, 4)):
         uses = [
             {"type": "tool_use", "id": maker.id("tooluse_", 12), "name": "edit", "input": args}
-            for args in [maker.args() for _ in maker.few()]
+            for args in [maker.args() for _ in maker.some_of()]
         ]
-        words = [{"type": "text", "text": maker.text()}] if maker.often(0.4) else []
+        words = [{"type": "text", "text": maker.text()}] if maker.happens(0.4) else []
         maker.say(_answer([*_thoughts(maker), *words, *uses]))
         _results(maker, uses)
         maker.ask()
@@ -38,11 +38,11 @@ def make(maker: Maker) -> None:
 
 def _results(maker: Maker, uses: list[dict[str, Any]]) -> None:
     """Results as messages, or as blocks in the user's name, in Bedrock's own form or not."""
-    form = maker.one("messages", "messages", "own", "typed")
+    form = maker.choose("messages", "messages", "own", "typed")
     blocks: list[Any] = []
-    for use in maker.mixed(uses):
+    for use in maker.shuffled(uses):
         if form == "messages":
-            content = maker.one(maker.text(), [{"type": "json", "json": maker.args()}])
+            content = maker.choose(maker.text(), [{"type": "json", "json": maker.args()}])
             maker.say(ToolMessage(content, tool_call_id=use["id"]))
         elif form == "own":
             inner = {"toolUseId": use["id"], "content": [{"text": maker.text()}]}
@@ -51,7 +51,7 @@ def _results(maker: Maker, uses: list[dict[str, Any]]) -> None:
             text = [{"type": "text", "text": maker.text()}]
             blocks.append({"type": "tool_result", "tool_use_id": use["id"], "content": text})
     if blocks:
-        words = [{"type": "text", "text": maker.text()}] if maker.often(0.5) else []
+        words = [{"type": "text", "text": maker.text()}] if maker.happens(0.5) else []
         maker.say(HumanMessage([*blocks, *words]))
 
 
@@ -61,8 +61,8 @@ def _answer(blocks: list[Any]) -> AIMessage:
 
 def request(messages: Sequence[Any]) -> list[Any]:
     model = "anthropic.claude-sonnet-4-5-20250929-v1:0"
-    made, _ = _messages_to_bedrock(list(messages), model_id=model, provider="anthropic")
-    return made
+    rows, _ = _messages_to_bedrock(list(messages), model_id=model, provider="anthropic")
+    return rows
 
 
 def kinds_of(row: Any) -> tuple[str, ...]:
@@ -70,37 +70,37 @@ def kinds_of(row: Any) -> tuple[str, ...]:
 
 
 def refuses(rows: list[Any], whole: list[Any]) -> list[str]:
-    wrong: list[str] = []
+    faults: list[str] = []
     originals = {dumped(block) for row in whole for block in row["content"]}
     waiting: list[str] = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         blocks = row["content"]
         role = row["role"]
-        if role != ("user", "assistant")[place % 2]:
-            wrong.append(f"{place}: roles do not alternate")
+        if role != ("user", "assistant")[index % 2]:
+            faults.append(f"{index}: roles do not alternate")
         if not blocks:
-            wrong.append(f"{place}: empty")
-        found = [b["toolResult"]["toolUseId"] for b in blocks if "toolResult" in b]
-        if sorted(found) != sorted(waiting):
-            wrong.append(f"{place}: calls {sorted(waiting)} answered by {sorted(found)}")
+            faults.append(f"{index}: empty")
+        answered_ids = [b["toolResult"]["toolUseId"] for b in blocks if "toolResult" in b]
+        if sorted(answered_ids) != sorted(waiting):
+            faults.append(f"{index}: calls {sorted(waiting)} answered by {sorted(answered_ids)}")
         waiting = [b["toolUse"]["toolUseId"] for b in blocks if "toolUse" in b]
         if role == "user" and waiting:
-            wrong.append(f"{place}: a user uses a tool")
-        for at, block in enumerate(blocks):
+            faults.append(f"{index}: a user uses a tool")
+        for block_index, block in enumerate(blocks):
             if "reasoningContent" in block:
                 if dumped(block) not in originals:
-                    wrong.append(f"{place}: reasoning was changed")
-                if at:
-                    wrong.append(f"{place}: reasoning does not stand first")
+                    faults.append(f"{index}: reasoning was changed")
+                if block_index:
+                    faults.append(f"{index}: reasoning does not stand first")
             if "toolUse" in block and not isinstance(block["toolUse"]["input"], dict):
-                wrong.append(f"{place}: input is no object")
+                faults.append(f"{index}: input is no object")
             if "text" in block and not block["text"].strip():
-                wrong.append(f"{place}: blank text")
+                faults.append(f"{index}: blank text")
         if role == "assistant" and kinds_of(row) not in map(kinds_of, whole):
-            wrong.append(f"{place}: kinds of blocks were changed")
+            faults.append(f"{index}: kinds of blocks were changed")
     if waiting:
-        wrong.append("the last calls have no result")
-    return wrong
+        faults.append("the last calls have no result")
+    return faults
 
 
 PROVIDERS = [

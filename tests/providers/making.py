@@ -20,9 +20,9 @@ class Maker:
     """One history on its way: its messages, and the places where a request follows."""
 
     chance: random.Random  # all that is random in it
-    fresh: bool = True  # whether each id is used once; else some come again turn after turn
+    unique_ids: bool = True  # whether each id is used once; else some come again turn after turn
     messages: list[Any] = field(default_factory=list)
-    asked: list[int] = field(default_factory=list)
+    request_places: list[int] = field(default_factory=list)
     count: int = 0
 
     def say(self, *messages: Any) -> None:
@@ -30,39 +30,39 @@ class Maker:
 
     def ask(self) -> None:
         """A request is made here."""
-        self.asked.append(len(self.messages))
+        self.request_places.append(len(self.messages))
 
     def begin(self, image: dict[str, Any]) -> None:
         """A user asks with words, or with an image too; sometimes there is a prompt before it."""
-        if not self.messages and self.often(0.5):
+        if not self.messages and self.happens(0.5):
             self.say(SystemMessage(self.text(40)))
         parts = [{"type": "text", "text": self.text()}, image]
-        self.say(HumanMessage(self.one(self.text(), self.text(), parts)))
+        self.say(HumanMessage(self.choose(self.text(), self.text(), parts)))
         self.ask()
 
     def id(self, start: str = "call_", digits: int = 9) -> str:
         self.count += 1
-        number = self.count if self.fresh else self.count % 4
+        number = self.count if self.unique_ids else self.count % 4
         return f"{start}{number:0{max(1, digits - len(start))}d}"
 
-    def one(self, *options: Any) -> Any:
+    def choose(self, *options: Any) -> Any:
         return self.chance.choice(options)
 
-    def often(self, share: float) -> bool:
+    def happens(self, share: float) -> bool:
         return self.chance.random() < share
 
-    def text(self, most: int = 260) -> str:
+    def text(self, longest: int = 260) -> str:
         """A text, mostly short, sometimes long enough to be truncated."""
-        size = self.chance.randint(1, most if self.often(0.3) else 25)
+        size = self.chance.randint(1, longest if self.happens(0.3) else 25)
         return f"Part {self.chance.randint(1, 999)} of src/app_{size}.py: " + "word " * size
 
     def args(self) -> dict[str, Any]:
         return {"path": f"src/{self.chance.randint(1, 99)}.py", "text": self.text()}
 
-    def few(self, most: int = 3) -> range:
-        return range(self.chance.randint(1, most))
+    def some_of(self, at_most: int = 3) -> range:
+        return range(self.chance.randint(1, at_most))
 
-    def mixed(self, parts: Sequence[Any]) -> list[Any]:
+    def shuffled(self, parts: Sequence[Any]) -> list[Any]:
         return self.chance.sample(list(parts), len(parts))
 
 
@@ -77,7 +77,7 @@ class Provider:
     request: Callable[[Sequence[Any]], Any]
     # why it would refuse a request; told the one for the whole history
     refuses: Callable[[Any, Any], list[str]]
-    fresh: bool = True  # see `Maker`
+    unique_ids: bool = True  # see `Maker`
 
 
 Make = Callable[[Maker], None]
@@ -86,17 +86,19 @@ Make = Callable[[Maker], None]
 def remade(make: Make, change: Callable[[list[Any]], list[Any]]) -> Make:
     """The same turns with their messages in another form."""
 
-    def made(maker: Maker) -> None:
+    def make_remade(maker: Maker) -> None:
         start = len(maker.messages)
         make(maker)
         maker.messages[start:] = change(maker.messages[start:])
 
-    return made
+    return make_remade
 
 
 def answers_remade(make: Make, change: Callable[[AIMessage], Any]) -> Make:
     """The same turns with answers in another form."""
-    return remade(make, lambda said: [change(m) if isinstance(m, AIMessage) else m for m in said])
+    return remade(
+        make, lambda messages: [change(m) if isinstance(m, AIMessage) else m for m in messages]
+    )
 
 
 def standard(make: Make) -> Make:

@@ -29,9 +29,9 @@ def _call(name: str, call_id: str, args: dict[str, Any]) -> dict[str, Any]:
 def make_chat(maker: Maker) -> None:
     maker.begin({"type": "image_url", "image_url": {"url": IMAGE}})
     for _ in range(maker.chance.randint(0, 4)):
-        calls = [_call("edit", maker.id(), maker.args()) for _ in maker.few()]
-        maker.say(AIMessage(maker.one("", maker.text()), tool_calls=calls))
-        for call in maker.mixed(calls):
+        calls = [_call("edit", maker.id(), maker.args()) for _ in maker.some_of()]
+        maker.say(AIMessage(maker.choose("", maker.text()), tool_calls=calls))
+        for call in maker.shuffled(calls):
             maker.say(ToolMessage(maker.text(), tool_call_id=call["id"], name="edit"))
         maker.ask()
     maker.say(AIMessage(maker.text()))
@@ -89,7 +89,7 @@ HOSTED = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_l
 
 
 def _hosted(maker: Maker) -> dict[str, Any]:
-    item_type = maker.one(*HOSTED)
+    item_type = maker.choose(*HOSTED)
     fields = {
         "web_search_call": {"action": {"type": "search", "query": maker.text(30)}},
         "file_search_call": {"queries": [maker.text(30)], "results": []},
@@ -109,9 +109,9 @@ def _asks(maker: Maker, *, items: bool) -> list[dict[str, Any]]:
         "mcp_approval_request",
     ]
     item_types += ["apply_patch_call"] + (["local_shell_call", "shell_call"] if items else [])
-    item_type = maker.one(*item_types)
+    item_type = maker.choose(*item_types)
     calls = []
-    for _ in maker.few(1 if item_type == "computer_call" else 3):
+    for _ in maker.some_of(1 if item_type == "computer_call" else 3):
         call: dict[str, Any] = {
             "type": item_type,
             "id": maker.id("it_"),
@@ -139,16 +139,16 @@ def _asks(maker: Maker, *, items: bool) -> list[dict[str, Any]]:
 
 
 def _thoughts(maker: Maker) -> list[dict[str, Any]]:
-    summary = [{"type": "summary_text", "text": maker.text()}] if maker.often(0.5) else []
+    summary = [{"type": "summary_text", "text": maker.text()}] if maker.happens(0.5) else []
     thought = {"type": "reasoning", "id": maker.id("it_"), "summary": summary}
-    if maker.often(0.5):
+    if maker.happens(0.5):
         thought["encrypted_content"] = maker.id("enc_") * 20
-    return [thought] if maker.often(0.6) else []
+    return [thought] if maker.happens(0.6) else []
 
 
 def _words(maker: Maker) -> dict[str, Any]:
     cited = {"type": "url_citation", "url": "https://x.y", "title": "X", "start_index": 0}
-    notes = [{**cited, "end_index": 4}] if maker.often(0.3) else []
+    notes = [{**cited, "end_index": 4}] if maker.happens(0.3) else []
     return {"type": "text", "text": maker.text(), "id": maker.id("it_"), "annotations": notes}
 
 
@@ -168,13 +168,13 @@ def _outcome(maker: Maker, call: dict[str, Any]) -> Any:
     item_type = call["type"]
     if item_type == "function_call":
         image = {"type": "input_image", "image_url": IMAGE}
-        output = maker.one(maker.text(), [{"type": "input_text", "text": maker.text()}, image])
+        output = maker.choose(maker.text(), [{"type": "input_text", "text": maker.text()}, image])
         return ToolMessage(output, tool_call_id=call["call_id"])
     if item_type == "custom_tool_call":
         block = {"type": "custom_tool_call_output", "output": maker.text()}
         return ToolMessage([block], tool_call_id=call["call_id"])
     if item_type == "computer_call":
-        content = maker.one(IMAGE, [{"type": "input_image", "image_url": IMAGE}])
+        content = maker.choose(IMAGE, [{"type": "input_image", "image_url": IMAGE}])
         extra = {"type": "computer_call_output"}
         return ToolMessage(content, tool_call_id=call["call_id"], additional_kwargs=extra)
     if item_type == "apply_patch_call":
@@ -188,17 +188,21 @@ def _outcome(maker: Maker, call: dict[str, Any]) -> Any:
 def make_responses(maker: Maker) -> None:
     image = {"type": "input_image", "image_url": IMAGE}
     maker.say(
-        HumanMessage(maker.one(maker.text(), [{"type": "input_text", "text": maker.text()}, image]))
+        HumanMessage(
+            maker.choose(maker.text(), [{"type": "input_text", "text": maker.text()}, image])
+        )
     )
     maker.ask()
     for _ in range(maker.chance.randint(0, 3)):
         calls = _asks(maker, items=False)
-        hosted = [_hosted(maker)] if maker.often(0.3) else []
-        words = [_words(maker)] if maker.often(0.3) else []
+        hosted = [_hosted(maker)] if maker.happens(0.3) else []
+        words = [_words(maker)] if maker.happens(0.3) else []
         maker.say(_answer(maker, [*_thoughts(maker), *hosted, *words, *calls]))
-        outcomes = [_outcome(maker, call) for call in maker.mixed(calls)]
+        outcomes = [_outcome(maker, call) for call in maker.shuffled(calls)]
         if isinstance(outcomes[0], dict):  # in the user's name, with or without words of his own
-            users_words = [{"type": "input_text", "text": maker.text()}] if maker.often(0.5) else []
+            users_words = (
+                [{"type": "input_text", "text": maker.text()}] if maker.happens(0.5) else []
+            )
             maker.say(HumanMessage([*outcomes, *users_words]))
         else:
             maker.say(*outcomes)
@@ -212,10 +216,10 @@ def make_items(maker: Maker) -> None:
     maker.ask()
     for _ in range(maker.chance.randint(0, 3)):
         calls = _asks(maker, items=True)
-        hosted = [_hosted(maker)] if maker.often(0.3) else []
-        maker.say(*_thoughts(maker), *hosted, *([_message(maker)] if maker.often(0.3) else []))
+        hosted = [_hosted(maker)] if maker.happens(0.3) else []
+        maker.say(*_thoughts(maker), *hosted, *([_message(maker)] if maker.happens(0.3) else []))
         maker.say(*calls)
-        maker.say(*(_item(maker, call) for call in maker.mixed(calls)))
+        maker.say(*(_item(maker, call) for call in maker.shuffled(calls)))
         maker.ask()
     maker.say(*_thoughts(maker), _message(maker))
 
@@ -237,7 +241,7 @@ def _item(maker: Maker, call: dict[str, Any]) -> dict[str, Any]:
         shot = {"type": "computer_screenshot", "image_url": IMAGE}
         return {"type": "computer_call_output", **name, "output": shot}
     if item_type == "local_shell_call":
-        name = maker.one(name, {"id": call["call_id"]})
+        name = maker.choose(name, {"id": call["call_id"]})
         output = json.dumps({"stdout": maker.text(), "exit_code": 0})
         return {"type": "local_shell_call_output", **name, "output": output}
     if item_type == "shell_call":

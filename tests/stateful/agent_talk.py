@@ -28,7 +28,7 @@ class Tip:
 
 
 @dataclass
-class Talk:
+class ObservedThread:
     """What an observer knows of one thread."""
 
     name: tuple[str, str]  # tenant and thread
@@ -37,14 +37,14 @@ class Talk:
     tip: Tip | None = None  # where it goes on
     # what summarisers read for what is in force or kept as a draft
     readings: list[Reading] = field(default_factory=list)
-    back: bool = False  # somebody has just gone to another of its places
+    returned_to: bool = False  # somebody has just gone to another of its places
 
 
 class AgentTalk(World):
     """A conversation goes on; `AgentWorld` runs the agent and says who looks at it."""
 
-    at: Talk
-    all: dict[tuple[str, str], Talk]
+    current: ObservedThread
+    conversations: dict[tuple[str, str], ObservedThread]
     settings: Mapping[str, Any]
     script: list[AIMessage]
     graph: Any
@@ -52,7 +52,7 @@ class AgentTalk(World):
     def say(self, *messages: Any) -> None:
         """Somebody says something, to which the agent answers."""
         self.script = []
-        self.goes({"messages": list(messages)}, False)
+        self.run_agent({"messages": list(messages)}, False)
 
     def name(self) -> str:
         """An id for what a user says next."""
@@ -60,8 +60,8 @@ class AgentTalk(World):
 
     def goes_on_from(self, config: Any) -> None:
         """From a place that was made by hand: no look has told yet what it can be held against."""
-        self.at.tip = Tip(config, list(self.at.whole), Counter())
-        self.at.back = False
+        self.current.tip = Tip(config, list(self.current.whole), Counter())
+        self.current.returned_to = False
 
     @rule(
         text=WRITTEN,
@@ -74,23 +74,23 @@ class AgentTalk(World):
     def a_user_speaks(
         self, text: str, calls: list[list[str]], content: st.DataObject, on_a_loop: bool
     ) -> None:
-        more = content.draw(blocks(False)) if not calls else []
-        self.user_says(self.text(text), calls, on_a_loop, more)
+        content_blocks = content.draw(blocks(False)) if not calls else []
+        self.user_says(self.text(text), calls, on_a_loop, content_blocks)
 
     def user_says(
         self,
-        said: str,
+        text: str,
         calls: Sequence[Sequence[str]] = (),
         on_a_loop: bool = False,
-        more: Sequence[Any] = (),
+        content_blocks: Sequence[Any] = (),
         steps: Sequence[AIMessage] = (),
-        **how: Any,
+        **options: Any,
     ) -> None:
-        content: Any = [*more, {"type": "text", "text": said}] if more else said
-        self.script = [*(self.says("Looking.", made) for made in calls), *steps]
+        content: Any = [*content_blocks, {"type": "text", "text": text}] if content_blocks else text
+        self.script = [*(self.ai_message("Looking.", call_names) for call_names in calls), *steps]
         message = HumanMessage(content, id=f"h{self.planted}")
         self.planted += 1
-        self.goes({"messages": [message]}, on_a_loop, **how)
+        self.run_agent({"messages": [message]}, on_a_loop, **options)
 
     @rule(turns=st.integers(2, 5), on_a_loop=st.booleans())
     def the_talk_goes_on(self, turns: int, on_a_loop: bool) -> None:
@@ -104,13 +104,13 @@ class AgentTalk(World):
         self.user_says(self.text("a line of a log, as it is\n" * (size // 26)))
 
     @precondition(lambda self: self.ready and self.settings["recall"] != "off")
-    @rule(by_id=st.booleans(), which=st.integers(0, 1_000), on_a_loop=st.booleans())
-    def the_agent_recalls(self, by_id: bool, which: int, on_a_loop: bool) -> None:
+    @rule(by_id=st.booleans(), choice=st.integers(0, 1_000), on_a_loop=st.booleans())
+    def the_agent_recalls(self, by_id: bool, choice: int, on_a_loop: bool) -> None:
         """With its own tool, after some talk; an id may be one of another thread or branch."""
         self.the_talk_goes_on(4, on_a_loop)
         query = {"query": "the next module, a line of a log, what was said and done"}
-        ids = [str(message.id) for talk in self.all.values() for message in talk.whole]
-        args = {"id": ids[which % len(ids)]} if by_id else query
+        ids = [str(message.id) for talk in self.conversations.values() for message in talk.whole]
+        args = {"id": ids[choice % len(ids)]} if by_id else query
         call: Any = {"name": "recall", "args": args, "id": "r", "type": "tool_call"}
         asks = AIMessage(self.text("What was it?"), tool_calls=[call], id=f"a{self.planted}")
         self.user_says(self.text("What did we say of it?"), (), on_a_loop, steps=[asks])
@@ -121,11 +121,11 @@ class AgentTalk(World):
 
     @rule(on_a_loop=st.booleans())
     def it_is_approved(self, on_a_loop: bool) -> None:
-        if self.at.tip is None:
+        if self.current.tip is None:
             return
-        if self.graph.get_state(self.at.tip.config).next == ("tools",):
+        if self.graph.get_state(self.current.tip.config).next == ("tools",):
             self.script = []
-            self.goes(None, on_a_loop)
+            self.run_agent(None, on_a_loop)
 
     @rule(
         kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4),
@@ -137,66 +137,70 @@ class AgentTalk(World):
 
     @rule(after=st.integers(0, 10), times=st.integers(1, 6), on_a_loop=st.booleans())
     def the_archive_is_in_trouble(self, after: int, times: int, on_a_loop: bool) -> None:
-        self.store.fails(after, times)
+        self.store.fail_after(after, times)
         self.user_says(self.text("Look once more. " * 40), ["a", "bc", "a"], on_a_loop)
 
     @rule()
     def the_process_restarts(self) -> None:
-        self.builds()
+        self.build()
 
     @rule(name=st.sampled_from(THREADS))
     def another_thread_goes_on(self, name: tuple[str, str]) -> None:
-        self.at = self.talk(name)
+        self.current = self.talk(name)
 
-    @rule(which=st.integers(0, 1_000), calls=st.integers(0, 3), on_a_loop=st.booleans())
-    def somebody_goes_to_another_checkpoint(self, which: int, calls: int, on_a_loop: bool) -> None:
+    @rule(choice=st.integers(0, 1_000), calls=st.integers(0, 3), on_a_loop=st.booleans())
+    def somebody_goes_to_another_checkpoint(self, choice: int, calls: int, on_a_loop: bool) -> None:
         """Back, forward again, or over to another branch."""
-        if not self.at.tips:
+        if not self.current.tips:
             return
-        self.at.tip = self.at.tips[which % len(self.at.tips)]
-        self.at.whole = list(self.at.tip.whole)
-        self.at.back = True
+        self.current.tip = self.current.tips[choice % len(self.current.tips)]
+        self.current.whole = list(self.current.tip.whole)
+        self.current.returned_to = True
         self.user_says(self.text("Look the other way."), ["ab"] * calls, on_a_loop)
 
-    @rule(place=st.integers(0, 1_000), text=WRITTEN)
-    def a_message_is_edited(self, place: int, text: str) -> None:
-        if self.at.tip is None:
+    @rule(index=st.integers(0, 1_000), text=WRITTEN)
+    def a_message_is_edited(self, index: int, text: str) -> None:
+        if self.current.tip is None:
             return
-        state = self.graph.get_state(self.at.tip.config)
-        own = [
+        state = self.graph.get_state(self.current.tip.config)
+        editable = [
             m for m in state.values["messages"] if not is_summary(m) and isinstance(m.content, str)
         ]
-        own = [m for m in own if "clip_of" not in str(m.additional_kwargs)]
-        if not own or state.next:
+        editable = [m for m in editable if "clip_of" not in str(m.additional_kwargs)]
+        if not editable or state.next:
             return
-        new = own[place % len(own)].model_copy(update={"content": self.text(text)})
-        config = self.changed(self.at.tip.config, [new], "model")
-        self.at.whole = [new if m.id == new.id else m for m in self.at.whole]
+        new = editable[index % len(editable)].model_copy(update={"content": self.text(text)})
+        config = self.changed(self.current.tip.config, [new], "model")
+        self.current.whole = [new if m.id == new.id else m for m in self.current.whole]
         self.goes_on_from(config)
 
-    @rule(which=st.integers(0, 1_000), on_a_loop=st.booleans())
-    def a_client_asks_again(self, which: int, on_a_loop: bool) -> None:
+    @rule(choice=st.integers(0, 1_000), on_a_loop=st.booleans())
+    def a_client_asks_again(self, choice: int, on_a_loop: bool) -> None:
         """All that came of what a user has said is taken out of the channel, and it is answered
         anew."""
         for _ in range(6):  # without tools, so that records may end with what a user has said
             self.user_says(self.text("And the next one? " * 8), (), on_a_loop)
-        if self.at.tip is None:
+        if self.current.tip is None:
             return
-        channel = self.graph.get_state(self.at.tip.config).values["messages"]
-        said = [n for n, m in enumerate(channel) if m.type == "human" and not is_summary(m)]
-        if not said:
+        channel = self.graph.get_state(self.current.tip.config).values["messages"]
+        user_indexes = [n for n, m in enumerate(channel) if m.type == "human" and not is_summary(m)]
+        if not user_indexes:
             return
         # Where a record ends it is most telling: at what the model was not shown any more.
         shown = {message.id for message in self.shown()}
-        left = [n for n in said if channel[n].id not in shown][-1:]
-        place = left[0] if left and which % 2 else said[which % len(said)]
-        ids = [message.id for message in self.at.whole]
-        after = ids.index(channel[place].id) + 1
-        if not {*ids[after:]} <= {message.id for message in channel}:
+        hidden_indexes = [n for n in user_indexes if channel[n].id not in shown][-1:]
+        index = (
+            hidden_indexes[0]
+            if hidden_indexes and choice % 2
+            else user_indexes[choice % len(user_indexes)]
+        )
+        ids = [message.id for message in self.current.whole]
+        kept_count = ids.index(channel[index].id) + 1
+        if not {*ids[kept_count:]} <= {message.id for message in channel}:
             return  # a summary tells of it: only a checkpoint takes that back
-        removed = [RemoveMessage(id=message.id) for message in channel[place + 1 :]]
-        config = self.changed(self.at.tip.config, removed, "__start__")
-        del self.at.whole[after:]
+        removed = [RemoveMessage(id=message.id) for message in channel[index + 1 :]]
+        config = self.changed(self.current.tip.config, removed, "__start__")
+        del self.current.whole[kept_count:]
         self.goes_on_from(config)
         self.script = []
-        self.goes(None, on_a_loop)
+        self.run_agent(None, on_a_loop)

@@ -23,7 +23,7 @@ from conspectus.bridge import run
 from conspectus.errors import ConspectusError
 from graph_support import scope_of
 from scripted_models import ScriptedChatModel
-from stateful.agent_talk import THREADS, AgentTalk, Talk, Tip
+from stateful.agent_talk import THREADS, AgentTalk, ObservedThread, Tip
 from stateful.looks import Look, counted, lines_of
 from stateful.messages import planted, words_in
 from stateful.oracle import is_summary, plain
@@ -37,10 +37,10 @@ class Tap(AgentMiddleware[Any, Any, Any]):
         self.world = world
 
     def before_model(self, state: Any, runtime: Any) -> None:
-        self.world.hears(state["messages"])
+        self.world.note_said(state["messages"])
 
     async def abefore_model(self, state: Any, runtime: Any) -> None:
-        self.world.hears(state["messages"])
+        self.world.note_said(state["messages"])
 
 
 AGENT_SETTINGS = st.fixed_dictionaries(
@@ -66,13 +66,13 @@ class AgentWorld(AgentTalk):
     def __init__(self) -> None:
         super().__init__()
         self.saver = InMemorySaver()
-        self.all: dict[tuple[str, str], Talk] = {}
-        self.at = self.talk(THREADS[0])
+        self.conversations: dict[tuple[str, str], ObservedThread] = {}
+        self.current = self.talk(THREADS[0])
         self.script: list[AIMessage] = []
-        self.asked: list[tuple[list[BaseMessage], list[Any]]] = []
+        self.requests: list[tuple[list[BaseMessage], list[Any]]] = []
 
-    def talk(self, name: tuple[str, str]) -> Talk:
-        return self.all.setdefault(name, Talk(name))
+    def talk(self, name: tuple[str, str]) -> ObservedThread:
+        return self.conversations.setdefault(name, ObservedThread(name))
 
     @initialize(
         settings=AGENT_SETTINGS,
@@ -83,18 +83,25 @@ class AgentWorld(AgentTalk):
         self.settings = {**settings, **self.settings_of}
         self.guarded = guard
         self.kind = kind
-        self.builds()
+        self.build()
         self.ready = True
 
-    def builds(self) -> None:
+    def build(self) -> None:
         """The agent, as a new process would build it on the same checkpoints and store."""
         self.model = ScriptedChatModel(answers=self.answer)
-        given = {"summarizer": self.moods.made(self.kind), "summarizer_timeout": 600}
-        given |= {"tenant": lambda runtime: self.at.name[0], **self.settings}
-        given["alternate_roles"] = "off"  # each message is looked for by itself
-        own = SummarizationMiddleware(None, **given)
-        guard = [ContextGuard(own, reserved_tokens=100, on_stuck="raise")] if self.guarded else []
-        parts = {"middleware": [Tap(self), own, *guard], "system_prompt": "You look at modules."}
+        settings = {"summarizer": self.moods.new_summarizer(self.kind), "summarizer_timeout": 600}
+        settings |= {"tenant": lambda runtime: self.current.name[0], **self.settings}
+        settings["alternate_roles"] = "off"  # each message is looked for by itself
+        middleware = SummarizationMiddleware(None, **settings)
+        guard = (
+            [ContextGuard(middleware, reserved_tokens=100, on_stuck="raise")]
+            if self.guarded
+            else []
+        )
+        parts = {
+            "middleware": [Tap(self), middleware, *guard],
+            "system_prompt": "You look at modules.",
+        }
         parts |= {"checkpointer": self.saver, "store": self.store}
         self.graph = create_agent(self.model, [look], **parts)
 
@@ -104,149 +111,153 @@ class AgentWorld(AgentTalk):
         # A checkpoint itself does not bring a lone surrogate back as it was.
         return planted(text.encode("utf-8", "replace").decode(), words)
 
-    def hears(self, channel: Sequence[BaseMessage]) -> None:
+    def note_said(self, channel: Sequence[BaseMessage]) -> None:
         """Whatever is new in the channel was said just now."""
-        known = {message.id for message in self.at.whole}
-        new = [m for m in channel if m.id not in known and not is_summary(m)]
+        known_ids = {message.id for message in self.current.whole}
+        new = [m for m in channel if m.id not in known_ids and not is_summary(m)]
         for message in new:
             if isinstance(message, ToolMessage) and message.name == "recall":
-                said = words_in("\n".join(map(plain, self.at.whole)))
-                assert words_in(message.text) <= said, "recalled from elsewhere"
-        self.at.whole.extend(m.model_copy(deep=True) for m in new)
+                words_said = words_in("\n".join(map(plain, self.current.whole)))
+                assert words_in(message.text) <= words_said, "recalled from elsewhere"
+        self.current.whole.extend(m.model_copy(deep=True) for m in new)
 
     def answer(self, messages: list[BaseMessage]) -> Any:
         """What the agent's model says next, and a note of what it was sent."""
-        self.asked.append((messages, list(self.at.whole)))
+        self.requests.append((messages, list(self.current.whole)))
         if self.script:
             return self.script.pop(0)
-        return self.says("That is all.")
+        return self.ai_message("That is all.")
 
-    def says(self, text: str, calls: Sequence[str] = ()) -> AIMessage:
+    def ai_message(self, text: str, calls: Sequence[str] = ()) -> AIMessage:
         number = self.planted
-        made: list[Any] = [
+        tool_calls: list[Any] = [
             {"name": "look", "args": {"at": f"{at}{number}"}, "id": at, "type": "tool_call"}
             for at in calls
         ]
-        return AIMessage(self.text(text), tool_calls=made, id=f"a{number}")
+        return AIMessage(self.text(text), tool_calls=tool_calls, id=f"a{number}")
 
     @property
     def config(self) -> Any:
-        name = {"thread_id": "/".join(self.at.name)}
+        name = {"thread_id": "/".join(self.current.name)}
         return {"configurable": name, "recursion_limit": 60}
 
     def shown(self) -> Sequence[BaseMessage]:
-        return self.asked[-1][0] if self.asked else []
+        return self.requests[-1][0] if self.requests else []
 
     def changed(self, config: Any, messages: Sequence[BaseMessage], node: str) -> Any:
         """The place of a thread once its channel was changed by hand, as if by a node."""
         return self.graph.update_state(config, {"messages": list(messages)}, as_node=node)
 
-    def run_graph(self, given: Any, config: Any, on_a_loop: bool, how: Any) -> Any:
+    def run_graph(self, agent_input: Any, config: Any, on_a_loop: bool, options: Any) -> Any:
         """One run of the agent; what it raised, where it did."""
         try:
             if on_a_loop:
-                return self.loop.run(self.moods.watched(self.graph.ainvoke(given, config, **how)))
-            return self.graph.invoke(given, config, **how)
+                return self.loop.run(
+                    self.moods.cancellable(self.graph.ainvoke(agent_input, config, **options))
+                )
+            return self.graph.invoke(agent_input, config, **options)
         except (ConspectusError, KeyboardInterrupt, asyncio.CancelledError) as error:
             return error
 
-    def goes(self, given: Any, on_a_loop: bool, **how: Any) -> None:
-        at = self.at
-        start = at.tip.config if at.tip is not None else self.config
+    def run_agent(self, agent_input: Any, on_a_loop: bool, **options: Any) -> None:
+        current = self.current
+        start = current.tip.config if current.tip is not None else self.config
         config = {**start, "recursion_limit": 60}
-        read = len(self.moods.readings)
+        readings_before = len(self.moods.readings)
         prompts = len(self.moods.prompts)
-        failed = self.store.failed
-        records = self.store.held("records")
-        drafts = self.store.held("drafts")
-        head = self.head(at.tip.config) if at.tip is not None else None
-        back = at.back
-        reach = at.tip.reach if at.tip is not None else Counter()
-        self.asked = []
-        answer = self.run_graph(given, config, on_a_loop, how)
-        self.trouble = self.store.failed > failed
-        self.store.recovers()
+        failures_before = self.store.failed
+        records = self.store.values_of("records")
+        drafts = self.store.values_of("drafts")
+        head = self.head(current.tip.config) if current.tip is not None else None
+        returned = current.returned_to
+        reach_before = current.tip.reach if current.tip is not None else Counter()
+        self.requests = []
+        answer = self.run_graph(agent_input, config, on_a_loop, options)
+        self.archive_failed = self.store.failed > failures_before
+        self.store.recover()
         state = self.graph.get_state(self.config)
-        self.hears(state.values.get("messages", []))
-        now_read = self.moods.readings[read:]
-        if self.store.held("drafts") != drafts or self.store.held("records") != records:
-            at.readings += now_read
+        self.note_said(state.values.get("messages", []))
+        new_readings = self.moods.readings[readings_before:]
+        if self.store.values_of("drafts") != drafts or self.store.values_of("records") != records:
+            current.readings += new_readings
         self.error = answer if isinstance(answer, BaseException) else None
-        now = self.head(state.config)
-        found, covered, lines, summary = self.reached(state)
-        kept = self.all_kept(state)
-        for number, (shown, whole) in enumerate(self.asked):
-            last = number + 1 == len(self.asked)
-            own = [m for m in shown if m.type != "system"]
-            own = [m for m in own if m.additional_kwargs.get("lc_source") != "recalled"]
+        head_after = self.head(state.config)
+        reach_now, covered, lines, summary = self.reach_of(state)
+        archived_now = self.all_archived(state)
+        for number, (shown, whole) in enumerate(self.requests):
+            is_last = number + 1 == len(self.requests)
+            without_system = [m for m in shown if m.type != "system"]
+            without_system = [
+                m for m in without_system if m.additional_kwargs.get("lc_source") != "recalled"
+            ]
             self.judge(
                 Look(
                     whole=whole,
-                    shown=own,
-                    kept=kept,
-                    known=last,
-                    reach=found,
+                    shown=without_system,
+                    archived_originals=archived_now,
+                    reach_is_current=is_last,
+                    reach=reach_now,
                     covered=covered,
-                    readings=at.readings,
-                    fresh=now_read,
-                    prompts=self.moods.prompts[prompts:] if last else [],
-                    records=(records, self.store.held("records")),
-                    heads=(head, now),
-                    came=[plain(message) for message in shown],
-                    failed=self.trouble or self.error is not None,
+                    readings=current.readings,
+                    fresh=new_readings,
+                    prompts=self.moods.prompts[prompts:] if is_last else [],
+                    records=(records, self.store.values_of("records")),
+                    heads=(head, head_after),
+                    sent_texts=[plain(message) for message in shown],
+                    failed=self.archive_failed or self.error is not None,
                     budget=self.settings["window"] - 100 if self.guarded else None,
                     lines=lines,
                     summary=summary,
-                    calls=len(self.moods.readings) - read,
-                    back=(reach, []) if back and number == 0 else None,
+                    calls=len(self.moods.readings) - readings_before,
+                    returned_to=(reach_before, []) if returned and number == 0 else None,
                 )
             )
-        self.ends(list(state.values.get("messages", [])), found)
+        self.judge_end(list(state.values.get("messages", [])), reach_now)
         if state.config["configurable"].get("checkpoint_id"):
-            at.tip = Tip(state.config, list(at.whole), counted(found))
-            at.tips.append(at.tip)
-            at.back = False
+            current.tip = Tip(state.config, list(current.whole), counted(reach_now))
+            current.tips.append(current.tip)
+            current.returned_to = False
 
-    def ends(self, channel: list[Any], reach: list[Any]) -> None:
+    def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
         """What a promise says once a run is over; the channel is what the checkpoint holds.
 
-        `error` is what it raised, and `trouble` says whether the store failed in it.
+        `error` is what it raised, and `archive_failed` says whether the store did in it.
         """
 
-    def held(self, config: Any) -> Mapping[str, Any]:
+    def channel_of(self, config: Any) -> Mapping[str, Any]:
         return self.graph.get_state(config).values.get("_conspectus") or {}
 
     def head(self, config: Any) -> Any:
-        return self.held(config).get("head")
+        return self.channel_of(config).get("head")
 
-    def scope(self, held: Mapping[str, Any]) -> Scope:
-        return Scope(self.at.name[0], held["thread"], held["session"])
+    def scope(self, channel: Mapping[str, Any]) -> Scope:
+        return Scope(self.current.name[0], channel["thread"], channel["session"])
 
-    def reached(self, state: Any) -> tuple[list[Any], int, str, str]:
+    def reach_of(self, state: Any) -> tuple[list[Any], int, str, str]:
         """What the record in the state answers for, with its lines and its summary."""
-        held = state.values.get("_conspectus") or {}
-        if not held.get("head"):
+        channel = state.values.get("_conspectus") or {}
+        if not channel.get("head"):
             return [], 0, "", ""
         archive = Archive(self.store)
-        scope = self.scope(held)
-        chain = run(archive.call_either_way(archive.chain_at, scope, held["head"]))
+        scope = self.scope(channel)
+        chain = run(archive.call_either_way(archive.chain_at, scope, channel["head"]))
         assert chain, "the record in force is not in the archive"
-        gone = {key for record in chain for key in record.covers}
+        covered_keys = {key for record in chain for key in record.covers}
         # Those that are only truncated stand between them where the archive knows their place.
         rows = archive.export(scope, chain)
-        keys = sorted((row["key"] for row in rows), key=lambda key: key not in gone)
-        found = [one.message for one in archive.get(scope, keys)]
-        return found, len(gone), lines_of(chain), chain[-1].summary
+        keys = sorted((row["key"] for row in rows), key=lambda key: key not in covered_keys)
+        originals = [original.message for original in archive.get(scope, keys)]
+        return originals, len(covered_keys), lines_of(chain), chain[-1].summary
 
-    def all_kept(self, state: Any) -> list[Any]:
+    def all_archived(self, state: Any) -> list[Any]:
         """Every original of this thread in the archive, of whatever branch."""
-        tenant = self.at.name[0]
-        name = "/".join(self.at.name)
+        tenant = self.current.name[0]
+        name = "/".join(self.current.name)
         archive = Archive(self.store)
         scope = scope_of(state.values, name, tenant)
         keys = [key for record in archive.records(scope) for key in record.covers]
         keys += [clip.key for record in archive.records(scope) for clip in record.clips]
-        return [one.message for one in archive.get(scope, list(dict.fromkeys(keys)))]
+        return [original.message for original in archive.get(scope, list(dict.fromkeys(keys)))]
 
     def judge(self, look: Look) -> None:
         """What a promise says of one request."""

@@ -32,10 +32,10 @@ class Conversation:
     name: tuple[str, str, str]
     whole: list[Any] = field(default_factory=list)  # what was said on this branch
     view: list[Any] = field(default_factory=list)  # what the last look showed
-    seen: int = 0  # how much of `whole` that look knew
-    same: bool = True  # nothing was edited, and nobody went back, since then
+    shown_count: int = 0  # how much of `whole` that look knew
+    unedited: bool = True  # nothing was edited, and nobody went back, since then
     whole_only: bool = False  # `view` no longer goes with `whole`
-    back: Moment | None = None  # the moment to which somebody went back
+    returned_to: Moment | None = None  # the moment to which somebody went back
     # calls without a result, with the ids of their messages
     pending: list[str] = field(default_factory=list)
     moments: list[Moment] = field(default_factory=list)  # all looks that went well
@@ -43,7 +43,7 @@ class Conversation:
     quiet: bool = False  # nothing happened since the last look that went well
 
     @property
-    def where(self) -> dict[str, str]:
+    def scope_arguments(self) -> dict[str, str]:
         return dict(zip(("tenant", "thread_id", "session"), self.name, strict=True))
 
     @property
@@ -54,15 +54,15 @@ class Conversation:
 CALL_IDS = ["a", "b", "call_1", "call_2"]
 """Used again and again, as some providers do."""
 
-How = tuple[bool, bool, bool]
-HOW = st.tuples(st.booleans(), st.booleans(), st.booleans())
+LookOptions = tuple[bool, bool, bool]
+LOOK_OPTIONS = st.tuples(st.booleans(), st.booleans(), st.booleans())
 """How somebody looks: a compaction is asked for, the whole history is sent, on an event loop."""
 
 
-class Talk(World):
+class CompactorTalk(World):
     """A conversation goes on; `CompactorWorld` says who looks at it."""
 
-    at: Conversation
+    current: Conversation
     form: str
     named = broken = False
 
@@ -77,24 +77,24 @@ class Talk(World):
         return planted(text, words)
 
     def say(self, *messages: Any) -> None:
-        self.at.whole.extend(messages)
-        self.at.quiet = False
+        self.current.whole.extend(messages)
+        self.current.quiet = False
 
     @rule(text=WRITTEN, plant=st.integers(0, 9))
     def a_user_speaks(self, text: str, plant: int) -> None:
-        said = self.text(text, plant > 0)
-        self.say(speaking(self.form, "user", said, name=self.name()))
+        spoken = self.text(text, plant > 0)
+        self.say(speaking(self.form, "user", spoken, name=self.name()))
 
     @rule(text=WRITTEN, plant=st.integers(0, 9), content=st.data())
     def the_agent_answers(self, text: str, plant: int, content: st.DataObject) -> None:
-        more = content.draw(blocks(self.broken)) if self.form != "openai" else []
-        said = self.text(text, plant > 0)
-        self.say(speaking(self.form, "assistant", said, more, self.name()))
+        content_blocks = content.draw(blocks(self.broken)) if self.form != "openai" else []
+        spoken = self.text(text, plant > 0)
+        self.say(speaking(self.form, "assistant", spoken, content_blocks, self.name()))
 
     @rule(text=WRITTEN, content=st.data())
     def a_user_sends_blocks(self, text: str, content: st.DataObject) -> None:
-        more = content.draw(blocks(self.broken))
-        self.say(speaking(self.form, "user", self.text(text), more, self.name()))
+        content_blocks = content.draw(blocks(self.broken))
+        self.say(speaking(self.form, "user", self.text(text), content_blocks, self.name()))
 
     @rule(
         text=WRITTEN,
@@ -106,44 +106,47 @@ class Talk(World):
     def the_agent_calls_tools(
         self, text: str, calls: list[str], results: list[str], order: list[int], late: int
     ) -> None:
-        calls = [call for call in calls if call not in self.at.pending]
+        calls = [call for call in calls if call not in self.current.pending]
         if not calls:
             return
-        said = [(call, self.text(f"src/{call}.py")) for call in calls]
-        self.say(calling(self.form, self.text(text), said, self.name()))
-        answered = [calls[n] for n in order if n < len(calls)]
-        left = answered[-1:] if late == 0 else []
-        for call, result in zip(answered, results, strict=False):
-            if call not in left:
+        named_calls = [(call, self.text(f"src/{call}.py")) for call in calls]
+        self.say(calling(self.form, self.text(text), named_calls, self.name()))
+        answered_calls = [calls[n] for n in order if n < len(calls)]
+        unanswered = answered_calls[-1:] if late == 0 else []
+        for call, result in zip(answered_calls, results, strict=False):
+            if call not in unanswered:
                 self.say(answering(self.form, call, self.text(result), self.name()))
-        self.at.pending += left
-        if not left:
+        self.current.pending += unanswered
+        if not unanswered:
             self.say(speaking(self.form, "assistant", self.text("done"), name=self.name()))
 
     @rule(text=WRITTEN)
     def a_late_result_comes(self, text: str) -> None:
-        if not self.at.pending:
+        if not self.current.pending:
             return
-        call = self.at.pending.pop()
+        call = self.current.pending.pop()
         self.say(answering(self.form, call, self.text(text), self.name()))
 
     @rule(turns=st.integers(2, 8), size=st.sampled_from([3, 30, 120]))
     def the_talk_goes_on(self, turns: int, size: int) -> None:
         for _ in range(turns):
-            asked = self.text("why " * size)
-            said = self.text("because " * size)
-            self.say(speaking(self.form, "user", asked, name=self.name()))
-            self.say(speaking(self.form, "assistant", said, name=self.name()))
+            question = self.text("why " * size)
+            answer = self.text("because " * size)
+            self.say(speaking(self.form, "user", question, name=self.name()))
+            self.say(speaking(self.form, "assistant", answer, name=self.name()))
 
     @rule(
-        steps=st.integers(2, 8), at_once=st.integers(1, 3), size=st.sampled_from([2, 40]), how=HOW
+        steps=st.integers(2, 8),
+        at_once=st.integers(1, 3),
+        size=st.sampled_from([2, 40]),
+        how=LOOK_OPTIONS,
     )
-    def the_agent_works(self, steps: int, at_once: int, size: int, how: How) -> None:
+    def the_agent_works(self, steps: int, at_once: int, size: int, how: LookOptions) -> None:
         """Calls upon calls, with ids used before; of several results the last comes first."""
-        ids = [call for call in CALL_IDS if call not in self.at.pending][:at_once]
+        ids = [call for call in CALL_IDS if call not in self.current.pending][:at_once]
         for _ in range(steps):
-            said = [(call, self.text("src/app.py")) for call in ids]
-            self.say(calling(self.form, self.text("Looking."), said, self.name()))
+            named_calls = [(call, self.text("src/app.py")) for call in ids]
+            self.say(calling(self.form, self.text("Looking."), named_calls, self.name()))
             for call in reversed(ids):
                 self.say(answering(self.form, call, self.text("a line\n" * size), self.name()))
         self.look(*how)
@@ -158,17 +161,17 @@ class Talk(World):
         self.say(speaking(self.form, "user", text, name=self.name()))
 
     @precondition(lambda self: self.ready and self.broken)
-    @rule(which=st.integers(0, 5), place=st.integers(0, 1_000))
-    def something_broken_comes(self, which: int, place: int) -> None:
-        if which == 0:
+    @rule(kind_of_damage=st.integers(0, 5), index=st.integers(0, 1_000))
+    def something_broken_comes(self, kind_of_damage: int, index: int) -> None:
+        if kind_of_damage == 0:
             self.say(answering(self.form, "nobody", self.text("an orphan"), self.name()))
-        elif which == 1:
+        elif kind_of_damage == 1:
             self.say(calling(self.form, "", [("never", self.text("?"))], self.name()))
-        elif which == 2:
+        elif kind_of_damage == 2:
             self.say(speaking(self.form, "user", "", name=self.name()))
-        elif which == 3:
+        elif kind_of_damage == 3:
             self.say(speaking(self.form, "user", self.text("the same id"), name="same"))
-        elif which == 4 and self.at.whole:
-            self.say(self.at.whole[place % len(self.at.whole)])
-        elif self.at.whole:  # somebody forgot the id of a message
+        elif kind_of_damage == 4 and self.current.whole:
+            self.say(self.current.whole[index % len(self.current.whole)])
+        elif self.current.whole:  # somebody forgot the id of a message
             self.say(speaking(self.form, "assistant", "", name=None))

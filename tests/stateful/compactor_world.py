@@ -14,7 +14,14 @@ from hypothesis.stateful import initialize, precondition, rule
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive
 from conspectus.errors import ConspectusError
-from stateful.compactor_talk import HOW, NAMES, Conversation, How, Moment, Talk
+from stateful.compactor_talk import (
+    LOOK_OPTIONS,
+    NAMES,
+    CompactorTalk,
+    Conversation,
+    LookOptions,
+    Moment,
+)
 from stateful.looks import Look, counted, lines_of
 from stateful.messages import FORMS, WRITTEN
 from stateful.oracle import plain, role_of
@@ -40,12 +47,12 @@ SETTINGS = st.fixed_dictionaries(
         "on_failure": st.sampled_from(["degrade", "degrade", "keep", "raise"]),
     }
 )
-Ways = tuple[bool, bool, int]
-WAYS = st.tuples(st.booleans(), st.booleans(), st.integers(0, 5))
+Circumstances = tuple[bool, bool, int]
+CIRCUMSTANCES = st.tuples(st.booleans(), st.booleans(), st.integers(0, 5))
 """Messages have ids, some are broken, there is an archive unless it is 0."""
 
 
-class CompactorWorld(Talk):
+class CompactorWorld(CompactorTalk):
     """The world; a promise is a subclass with `judge`, and with rules of its own."""
 
     steps = 10
@@ -58,27 +65,36 @@ class CompactorWorld(Talk):
     def __init__(self) -> None:
         super().__init__()
         self.events: list[Any] = []
-        self.all: dict[tuple[str, str, str], Conversation] = {}
-        self.at = self.conversation(NAMES[0])
+        self.conversations: dict[tuple[str, str, str], Conversation] = {}
+        self.current = self.conversation(NAMES[0])
 
     def conversation(self, name: tuple[str, str, str]) -> Conversation:
-        return self.all.setdefault(name, Conversation(name))
+        return self.conversations.setdefault(name, Conversation(name))
 
-    @initialize(settings=SETTINGS, form=st.sampled_from(FORMS), ways=WAYS, summarizer=st.data())
+    @initialize(
+        settings=SETTINGS,
+        form=st.sampled_from(FORMS),
+        with_ids_broken_archived=CIRCUMSTANCES,
+        summarizer=st.data(),
+    )
     def begins(
-        self, settings: dict[str, Any], form: str, ways: Ways, summarizer: st.DataObject
+        self,
+        settings: dict[str, Any],
+        form: str,
+        with_ids_broken_archived: Circumstances,
+        summarizer: st.DataObject,
     ) -> None:
-        named, broken, archived = ways
+        with_ids, broken, archived = with_ids_broken_archived
         self.form = form if form in self.forms else self.forms[0]
-        self.named = named
+        self.named = with_ids
         self.broken = broken and self.broken_too
         self.has_archive = archived > 0 or not self.archives
         self.settings = {**settings, **self.settings_of}
         self.kind = summarizer.draw(st.sampled_from(self.summarizer_kinds))
-        self.builds()
+        self.build()
         self.ready = True
 
-    def builds(self) -> None:
+    def build(self) -> None:
         """A new compactor on what is kept, as a new process would have it."""
         settings = dict(self.settings)
         if settings["window"] is None and settings["trigger"] is None:
@@ -91,7 +107,7 @@ class CompactorWorld(Talk):
             settings["keep"] = (keep[0], max(1, trigger[keep[0]] // 2))
         self.archive = Archive(self.store) if self.has_archive else None
         self.compactor = Compactor(
-            self.moods.made(self.kind),
+            self.moods.new_summarizer(self.kind),
             archive=self.archive,
             summarizer_timeout=600,
             on_event=lambda name, data: self.events.append((name, dict(data))),
@@ -101,42 +117,44 @@ class CompactorWorld(Talk):
 
     # What else happens
 
-    @rule(kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4), how=HOW)
-    def summarisers_behave(self, kinds: list[str], how: How) -> None:
+    @rule(
+        kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4), how=LOOK_OPTIONS
+    )
+    def summarisers_behave(self, kinds: list[str], how: LookOptions) -> None:
         self.moods.kinds[:] = kinds
-        self.disturbed()
+        self.end_quiet()
         self.the_talk_goes_on(4, 60)
         self.look(*how)
 
     @precondition(lambda self: self.ready and self.has_archive)
-    @rule(after=st.integers(0, 8), times=st.integers(1, 4), how=HOW)
-    def the_archive_is_in_trouble(self, after: int, times: int, how: How) -> None:
-        self.store.fails(after, times)
-        self.disturbed()
+    @rule(after=st.integers(0, 8), times=st.integers(1, 4), how=LOOK_OPTIONS)
+    def the_archive_is_in_trouble(self, after: int, times: int, how: LookOptions) -> None:
+        self.store.fail_after(after, times)
+        self.end_quiet()
         self.the_talk_goes_on(4, 60)
         self.look(*how)
 
     @rule()
     def the_process_restarts(self) -> None:
         if self.has_archive:
-            self.builds()
-            self.disturbed()
+            self.build()
+            self.end_quiet()
 
-    def disturbed(self) -> None:
-        for one in self.all.values():
-            one.quiet = False
+    def end_quiet(self) -> None:
+        for conversation in self.conversations.values():
+            conversation.quiet = False
 
     @rule(name=st.sampled_from(NAMES))
     def another_conversation_goes_on(self, name: tuple[str, str, str]) -> None:
-        self.at = self.conversation(name)
+        self.current = self.conversation(name)
 
-    @rule(place=st.integers(0, 1_000), text=WRITTEN)
-    def a_message_is_edited(self, place: int, text: str) -> None:
-        at = self.at
-        if not at.whole:
+    @rule(index=st.integers(0, 1_000), text=WRITTEN)
+    def a_message_is_edited(self, index: int, text: str) -> None:
+        current = self.current
+        if not current.whole:
             return
-        place %= len(at.whole)
-        old = at.whole[place]
+        index %= len(current.whole)
+        old = current.whole[index]
         content = self.text(text)
         if self.form == "langchain":
             new = old.model_copy(update={"content": content})
@@ -144,57 +162,57 @@ class CompactorWorld(Talk):
             new = {**old, "content": content}
         else:
             return
-        at.whole[place] = new
-        shown = [n for n, message in enumerate(at.view) if message is old]
-        if place < at.seen:
-            at.same = False
-            at.quiet = False
-            at.back = None
-            if len(shown) == 1 and not at.whole_only:
-                at.view = [new if message is old else message for message in at.view]
+        current.whole[index] = new
+        shown = [n for n, message in enumerate(current.view) if message is old]
+        if index < current.shown_count:
+            current.unedited = False
+            current.quiet = False
+            current.returned_to = None
+            if len(shown) == 1 and not current.whole_only:
+                current.view = [new if message is old else message for message in current.view]
             else:
-                at.whole_only = True
+                current.whole_only = True
 
-    @rule(which=st.integers(0, 1_000), how=HOW, further=st.booleans())
-    def somebody_goes_to_another_moment(self, which: int, how: How, further: bool) -> None:
+    @rule(choice=st.integers(0, 1_000), how=LOOK_OPTIONS, goes_on=st.booleans())
+    def somebody_goes_to_another_moment(self, choice: int, how: LookOptions, goes_on: bool) -> None:
         """Back, forward again, or over to another branch; and perhaps on from there."""
-        at = self.at
-        if not at.moments:
+        current = self.current
+        if not current.moments:
             return
-        moment = at.moments[which % len(at.moments)]
-        at.whole = list(moment.whole)
-        at.view = list(moment.view)
-        at.seen = len(moment.whole)
-        at.back = moment
-        at.same = False
-        at.whole_only = False
-        at.pending = []
-        at.quiet = False
-        if further:
+        moment = current.moments[choice % len(current.moments)]
+        current.whole = list(moment.whole)
+        current.view = list(moment.view)
+        current.shown_count = len(moment.whole)
+        current.returned_to = moment
+        current.unedited = False
+        current.whole_only = False
+        current.pending = []
+        current.quiet = False
+        if goes_on:
             self.the_talk_goes_on(2, 30)
         self.look(*how)
 
-    @rule(left=st.integers(0, 1_000))
-    def the_history_is_cut_short(self, left: int) -> None:
-        self.cut(left % (len(self.at.whole) + 1))
+    @rule(kept_count=st.integers(0, 1_000))
+    def the_history_is_cut_short(self, kept_count: int) -> None:
+        self.cut(kept_count % (len(self.current.whole) + 1))
 
-    @rule(which=st.integers(0, 1_000), how=HOW)
-    def a_client_asks_again(self, which: int, how: How) -> None:
+    @rule(choice=st.integers(0, 1_000), how=LOOK_OPTIONS)
+    def a_client_asks_again(self, choice: int, how: LookOptions) -> None:
         """What a user has said is sent once more, without all that came of it."""
-        said = [n for n, m in enumerate(self.at.whole) if role_of(m) == "user"]
-        if said:
-            self.cut(said[which % len(said)] + 1)
+        user_indexes = [n for n, m in enumerate(self.current.whole) if role_of(m) == "user"]
+        if user_indexes:
+            self.cut(user_indexes[choice % len(user_indexes)] + 1)
             self.look(*how)
 
-    def cut(self, left: int) -> None:
-        at = self.at
-        del at.whole[left:]
-        at.pending = []
-        if len(at.whole) < at.seen:
-            at.same = False
-            at.whole_only = True
-            at.back = None
-            at.quiet = False
+    def cut(self, kept_count: int) -> None:
+        current = self.current
+        del current.whole[kept_count:]
+        current.pending = []
+        if len(current.whole) < current.shown_count:
+            current.unedited = False
+            current.whole_only = True
+            current.returned_to = None
+            current.quiet = False
 
     # Looks
 
@@ -209,21 +227,21 @@ class CompactorWorld(Talk):
             self.look(False, whole, on_a_loop)
         self.look(False, False, on_a_loop)
 
-    def sends(self, whole: bool) -> list[Any]:
-        at = self.at
-        if whole or at.whole_only or not at.view:
-            return list(at.whole)
-        return [*at.view, *at.whole[at.seen :]]
+    def messages_to_send(self, whole: bool) -> list[Any]:
+        current = self.current
+        if whole or current.whole_only or not current.view:
+            return list(current.whole)
+        return [*current.view, *current.whole[current.shown_count :]]
 
     def ask(self, messages: list[Any], force: bool, on_a_loop: bool) -> Any:
         """What the compactor answers."""
-        where = self.at.where
+        scope_arguments = self.current.scope_arguments
         if on_a_loop:
-            asked = self.compactor.acompact(messages, force=force, **where)
-            return self.loop.run(self.moods.watched(asked))
-        return self.compactor.compact(messages, force=force, **where)
+            answer = self.compactor.acompact(messages, force=force, **scope_arguments)
+            return self.loop.run(self.moods.cancellable(answer))
+        return self.compactor.compact(messages, force=force, **scope_arguments)
 
-    def tried(self, messages: list[Any], force: bool, on_a_loop: bool) -> Any:
+    def try_ask(self, messages: list[Any], force: bool, on_a_loop: bool) -> Any:
         """The same, or what was raised."""
         try:
             return self.ask(messages, force, on_a_loop)
@@ -231,44 +249,52 @@ class CompactorWorld(Talk):
             return error
 
     def look(self, force: bool, whole: bool, on_a_loop: bool) -> Look:
-        at = self.at
-        messages = self.sends(whole)
-        before = [plain(message) for message in messages]
-        records = self.store.held("records")
+        current = self.current
+        messages = self.messages_to_send(whole)
+        sent_texts = [plain(message) for message in messages]
+        records = self.store.values_of("records")
         head = self.in_force()
-        drafts = self.store.held("drafts")
-        read = len(self.moods.readings)
-        prompted = len(self.moods.prompts)
-        failed = self.store.failed
-        sees_same = at.same and not at.whole_only
+        drafts = self.store.values_of("drafts")
+        readings_before = len(self.moods.readings)
+        prompts_before = len(self.moods.prompts)
+        failures_before = self.store.failed
+        sees_same = current.unedited and not current.whole_only
         unchanged = None
-        if sees_same or (at.back is not None and not whole):
-            unchanged = [plain(m) for m in [*at.view, *at.whole[at.seen :]]]
-        answer = self.tried(messages, force, on_a_loop)
-        now = self.moods.readings[read:]
-        by = answer.record.by if isinstance(answer, CompactionResult) and answer.record else ""
-        if by or self.store.held("drafts") != drafts:
-            at.readings += [one for one in now if not by or one.by == by.partition(":")[0]]
+        if sees_same or (current.returned_to is not None and not whole):
+            unchanged = [plain(m) for m in [*current.view, *current.whole[current.shown_count :]]]
+        answer = self.try_ask(messages, force, on_a_loop)
+        new_readings = self.moods.readings[readings_before:]
+        summarizer_of_record = (
+            answer.record.by if isinstance(answer, CompactionResult) and answer.record else ""
+        )
+        if summarizer_of_record or self.store.values_of("drafts") != drafts:
+            current.readings += [
+                reading
+                for reading in new_readings
+                if not summarizer_of_record or reading.by == summarizer_of_record.partition(":")[0]
+            ]
         error = answer if isinstance(answer, BaseException) else None
-        self.store.recovers()
+        self.store.recover()
         look = Look(
-            whole=list(at.whole),
+            whole=list(current.whole),
             shown=messages if error is not None else list(answer.messages),
-            readings=at.readings,
-            fresh=now,
-            prompts=self.moods.prompts[prompted:],
+            readings=current.readings,
+            fresh=new_readings,
+            prompts=self.moods.prompts[prompts_before:],
             unchanged=unchanged if sees_same or not whole else None,
-            records=(records, self.store.held("records")),
+            records=(records, self.store.values_of("records")),
             heads=(head, self.in_force()),
-            same=sees_same,
+            unedited=sees_same,
             error=error,
-            failed=error is not None or self.store.failed > failed,
-            trouble=self.store.failed > failed,
-            calls=len(now),
+            failed=error is not None or self.store.failed > failures_before,
+            archive_failed=self.store.failed > failures_before,
+            calls=len(new_readings),
             forced=force,
-            asked_again=at.quiet and not whole,
-            came=before,
-            back=(at.back.reach, [plain(m) for m in at.back.view]) if at.back else None,
+            asked_again=current.quiet and not whole,
+            sent_texts=sent_texts,
+            returned_to=(current.returned_to.reach, [plain(m) for m in current.returned_to.view])
+            if current.returned_to
+            else None,
             broken=self.broken,
         )
         if error is None:
@@ -280,36 +306,38 @@ class CompactorWorld(Talk):
             look.summary = answer.summary
             look.archived = answer.archived
         if self.archive is not None:
-            self.reached(look)
+            self.note_reach(look)
         self.sent = messages
         self.answer = answer
         self.judge(look)
         if error is None:
-            at.view = look.shown
-            at.seen = len(at.whole)
-            at.same = True
-            at.whole_only = False
+            current.view = look.shown
+            current.shown_count = len(current.whole)
+            current.unedited = True
+            current.whole_only = False
             # what the archive refused is tried again
-            at.back = None
-            at.quiet = not look.trouble
+            current.returned_to = None
+            current.quiet = not look.archive_failed
             if not look.failed:  # what failed may be made good by whoever comes back to it
                 reach = counted(look.reach or [])
-                at.moments.append(Moment(list(at.whole), list(at.view), reach))
+                current.moments.append(Moment(list(current.whole), list(current.view), reach))
         return look
 
     def in_force(self) -> Any:
-        kept = self.store.held("head")
-        places = ("conspectus", *self.at.scope.hashes, "head")
-        return next((v for k, v in kept.items() if k[: len(places)] == places), None)
+        heads = self.store.values_of("head")
+        prefix = ("conspectus", *self.current.scope.hashes, "head")
+        return next((v for k, v in heads.items() if k[: len(prefix)] == prefix), None)
 
-    def reached(self, look: Look) -> None:
+    def note_reach(self, look: Look) -> None:
         """What the archive holds of it; asked for while it works."""
-        scope = self.at.scope
+        scope = self.current.scope
         chain = self.archive.chain(scope)
-        gone = {key for record in chain for key in record.covers}
+        covered_keys = {key for record in chain for key in record.covers}
         # Those that are only truncated stand between them where the archive knows their place.
-        rows = sorted((r["key"] for r in self.archive.export(scope)), key=lambda k: k not in gone)
-        look.reach = [one.message for one in self.archive.get(scope, rows)]
+        rows = sorted(
+            (r["key"] for r in self.archive.export(scope)), key=lambda k: k not in covered_keys
+        )
+        look.reach = [original.message for original in self.archive.get(scope, rows)]
         look.covered = sum(len(record.covers) for record in chain)
         look.lines = lines_of(chain)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stateful.oracle import gone, plain, split
+from stateful.oracle import not_shown, plain, split
 from stateful.summarizers import Reading
 
 
@@ -18,29 +18,31 @@ class Look:
     # originals that the record in force answers for; None: no archive
     reach: list[Any] | None = None
     covered: int = 0  # those of them that have left the view for good
-    kept: list[Any] | None = None  # every original that the archive holds of this conversation
-    known: bool = True  # whether `reach` is that of this very moment
+    # every original that the archive holds of this conversation
+    archived_originals: list[Any] | None = None
+    reach_is_current: bool = True  # whether `reach` is that of this very moment
     readings: list[Reading] = field(default_factory=list)  # for what is in force or kept as a draft
     fresh: list[Reading] = field(default_factory=list)  # since the last look, whatever came of it
     prompts: list[str] = field(default_factory=list)  # what chat models were sent since then
     unchanged: list[str] | None = None  # what would be shown if nothing were done, where known
     committed: bool = False  # a record was put in force
     failed: bool = False  # something failed or was cancelled
-    trouble: bool = False  # the archive did
+    archive_failed: bool = False  # the archive did
     error: BaseException | None = None
     records: tuple[Mapping[Any, str], Mapping[Any, str]] = ({}, {})  # before and after, by place
     heads: tuple[Any, Any] = (None, None)  # what is in force before and after
-    same: bool = True  # nothing was edited, and nobody went back, since the last look
+    unedited: bool = True  # nothing was edited, and nobody went back, since the last look
     budget: int | None = None
     outcome: str = ""
     numbers: tuple[int, int | None] = (0, None)  # tokens after, and needed ones
     lines: str = ""  # those of the records in force
     summary: str = ""
-    back: tuple[Counter[str], list[str]] | None = None  # reach and view of where somebody went back
+    # reach and view of where somebody went back
+    returned_to: tuple[Counter[str], list[str]] | None = None
     asked_again: bool = False  # nothing was said since the last look, and nothing else happened
     calls: int = 0  # of summarisers in this look
     forced: bool = False
-    came: list[str] = field(default_factory=list)  # what was sent, as it was before
+    sent_texts: list[str] = field(default_factory=list)  # what was sent, as it was before
     archived: bool | None = None
     broken: bool = False
 
@@ -50,15 +52,15 @@ class Look:
         return split(self.shown, self.whole)
 
     @property
-    def gone(self) -> list[Any]:
+    def not_shown(self) -> list[Any]:
         """What was said and is not shown as it was."""
-        return gone(self.parts[1], self.whole)
+        return not_shown(self.parts[1], self.whole)
 
     @property
-    def left(self) -> list[Any]:
+    def evicted(self) -> list[Any]:
         """Originals that the records in force cover; none where that is not known."""
-        known = self.known and self.error is None
-        return (self.reach or [])[: self.covered] if known else []
+        is_known = self.reach_is_current and self.error is None
+        return (self.reach or [])[: self.covered] if is_known else []
 
 
 def counted(messages: list[Any]) -> Counter[str]:
@@ -68,4 +70,4 @@ def counted(messages: list[Any]) -> Counter[str]:
 
 def lines_of(chain: Sequence[Any]) -> str:
     """The lines of records, as text."""
-    return "\n".join(str(line) for one in chain for line in one.notes.get("lines", ()))
+    return "\n".join(str(line) for record in chain for line in record.notes.get("lines", ()))

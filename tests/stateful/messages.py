@@ -65,7 +65,7 @@ def words_in(value: Any) -> set[str]:
 
 
 CALL = {"name": "search", "args": {"q": "x"}, "id": "server-1"}
-FOUND = {"tool_call_id": "server-1", "output": [{"type": "text", "text": "found it"}]}
+SERVER_RESULT = {"tool_call_id": "server-1", "output": [{"type": "text", "text": "found it"}]}
 PLAIN = {"mime_type": "text/plain"}
 MEDIA = [
     {"url": "https://example.org/it"},
@@ -83,7 +83,7 @@ KINDS: dict[str, list[dict[str, Any]]] = {
     **dict.fromkeys(("image", "audio", "video", "file"), MEDIA),
     "server_tool_call": [CALL],
     "server_tool_call_chunk": [{"args": '{"q', "index": 0}],
-    "server_tool_result": [{**FOUND, "status": status} for status in ("success", "error")],
+    "server_tool_result": [{**SERVER_RESULT, "status": status} for status in ("success", "error")],
     "non_standard": [{"value": {"type": "new", "deep": [1, {"a": 2}]}}],
     "tool_call_chunk": [{"name": "look", "args": "{", "id": None, "index": 0}],
     "invalid_tool_call": [{"name": "look", "args": "{bad", "id": None, "error": "no"}],
@@ -116,7 +116,8 @@ BROKEN_BLOCKS = st.sampled_from(
 def blocks(broken: bool) -> st.SearchStrategy[list[Any]]:
     """Content as a list: of any kinds of blocks, of none, and of broken ones."""
     kinds: list[st.SearchStrategy[Any]] = [
-        st.sampled_from([{"type": kind, **one} for one in KINDS[kind]]) for kind in sorted(KINDS)
+        st.sampled_from([{"type": kind, **block} for block in KINDS[kind]])
+        for kind in sorted(KINDS)
     ]
     if broken:
         kinds += [BROKEN_BLOCKS, BROKEN_BLOCKS, st.just("a bare text")]
@@ -127,33 +128,37 @@ def speaking(
     form: str, role: str, text: str, content: Sequence[Any] = (), name: str | None = None
 ) -> Any:
     """A message of somebody; with content blocks before its text, or its text alone."""
-    whole: Any = [*content, {"type": "text", "text": text}] if content else text
+    all_content: Any = [*content, {"type": "text", "text": text}] if content else text
     if form == "langchain":
-        kind = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}[role]
-        return kind(content=whole, id=name)
-    message = {"role": role, "content": whole}
+        message_class = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}[
+            role
+        ]
+        return message_class(content=all_content, id=name)
+    message = {"role": role, "content": all_content}
     return message if name is None else {**message, "id": name}
 
 
 def calling(form: str, text: str, calls: Calls, name: str | None = None, tool: str = "look") -> Any:
     """An agent's message with calls, each an id and an argument."""
     if form == "langchain":
-        made: list[Any] = [
-            {"name": tool, "args": {"at": at}, "id": one, "type": "tool_call"} for one, at in calls
+        tool_calls: list[Any] = [
+            {"name": tool, "args": {"at": place}, "id": call_id, "type": "tool_call"}
+            for call_id, place in calls
         ]
-        content: Any = [{"type": "text", "text": text}, *made] if len(calls) == 2 else text
-        return AIMessage(content=content, tool_calls=made, id=name)
+        content: Any = [{"type": "text", "text": text}, *tool_calls] if len(calls) == 2 else text
+        return AIMessage(content=content, tool_calls=tool_calls, id=name)
     if form == "openai":
-        made = []
-        for one, at in calls:
-            function = {"name": tool, "arguments": json.dumps({"at": at})}
-            made.append({"id": one, "type": "function", "function": function})
-        message: dict[str, Any] = {"role": "assistant", "content": text, "tool_calls": made}
+        tool_calls = []
+        for call_id, place in calls:
+            function = {"name": tool, "arguments": json.dumps({"at": place})}
+            tool_calls.append({"id": call_id, "type": "function", "function": function})
+        message: dict[str, Any] = {"role": "assistant", "content": text, "tool_calls": tool_calls}
     else:
-        made = [
-            {"type": "tool_use", "id": one, "name": tool, "input": {"at": at}} for one, at in calls
+        tool_calls = [
+            {"type": "tool_use", "id": call_id, "name": tool, "input": {"at": place}}
+            for call_id, place in calls
         ]
-        message = {"role": "assistant", "content": [{"type": "text", "text": text}, *made]}
+        message = {"role": "assistant", "content": [{"type": "text", "text": text}, *tool_calls]}
     return message if name is None else {**message, "id": name}
 
 

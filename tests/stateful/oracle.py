@@ -44,8 +44,8 @@ def calls_of(message: Any) -> list[str]:
         return [str(call["id"]) for call in message.tool_calls]
     if isinstance(message, BaseMessage):
         return []
-    made = [str(call["id"]) for call in message.get("tool_calls") or ()]
-    return made + [str(block["id"]) for block in _blocks(message, "tool_use")]
+    call_ids = [str(call["id"]) for call in message.get("tool_calls") or ()]
+    return call_ids + [str(block["id"]) for block in _blocks(message, "tool_use")]
 
 
 def answers_of(message: Any) -> list[str]:
@@ -83,27 +83,27 @@ def is_summary(message: Any) -> bool:
 def openai_rejects(messages: Sequence[Any]) -> Counter[str]:
     """What the chat completions API would not take: results that do not follow their call, calls
     without all their results right after them."""
-    wrong: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
     waiting: list[str] = []
     for message in messages:
-        answered = answers_of(message)
-        for one in answered:
-            if one in waiting:
-                waiting.remove(one)
+        answered_ids = answers_of(message)
+        for call_id in answered_ids:
+            if call_id in waiting:
+                waiting.remove(call_id)
             else:
-                wrong[f"result {one} follows no call"] += 1
-        if answered:
+                faults[f"result {call_id} follows no call"] += 1
+        if answered_ids:
             continue
-        wrong.update(f"call {one} has no result after it" for one in waiting)
+        faults.update(f"call {call_id} has no result after it" for call_id in waiting)
         waiting = calls_of(message)
-    wrong.update(f"call {one} has no result after it" for one in waiting)
-    return wrong
+    faults.update(f"call {call_id} has no result after it" for call_id in waiting)
+    return faults
 
 
 def anthropic_rejects(messages: Sequence[Any]) -> Counter[str]:
     """What the messages API would not take: neighbours of one role are one message there; it
     begins with a user, and the results of a turn of the agent are in the very next message."""
-    wrong: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
     turns: list[tuple[str, list[str], list[str]]] = []
     for message in messages:
         role = "user" if role_of(message) in ("user", "tool") else role_of(message)
@@ -115,58 +115,58 @@ def anthropic_rejects(messages: Sequence[Any]) -> Counter[str]:
         else:
             turns.append((role, calls_of(message), answers_of(message)))
     if turns and turns[0][0] != "user":
-        wrong["it does not begin with a user"] += 1
+        faults["it does not begin with a user"] += 1
     for number, (_, calls, answers) in enumerate(turns):
-        before = list(turns[number - 1][1]) if number else []
-        after = list(turns[number + 1][2]) if number + 1 < len(turns) else []
-        wrong.update(f"result {a} follows no call" for a in _without(answers, before))
-        wrong.update(f"call {c} has no result after it" for c in _without(calls, after))
-    return wrong
+        calls_before = list(turns[number - 1][1]) if number else []
+        answers_after = list(turns[number + 1][2]) if number + 1 < len(turns) else []
+        faults.update(f"result {a} follows no call" for a in _without(answers, calls_before))
+        faults.update(f"call {c} has no result after it" for c in _without(calls, answers_after))
+    return faults
 
 
-def _without(some: Iterable[str], others: Sequence[str]) -> list[str]:
-    return list((Counter(some) - Counter(others)).elements())
+def _without(ids: Iterable[str], other_ids: Sequence[str]) -> list[str]:
+    return list((Counter(ids) - Counter(other_ids)).elements())
 
 
 def unanswered(messages: Sequence[Any]) -> list[Any]:
     """Messages with a call that has no result anywhere after it, ids matched with the nearest."""
     open_calls: dict[str, list[Any]] = {}
     for message in messages:
-        for one in answers_of(message):
-            if open_calls.get(one):
-                open_calls[one].pop()
-        for one in calls_of(message):
-            open_calls.setdefault(one, []).append(message)
-    found = {id(message): message for waiting in open_calls.values() for message in waiting}
-    return list(found.values())
+        for call_id in answers_of(message):
+            if open_calls.get(call_id):
+                open_calls[call_id].pop()
+        for call_id in calls_of(message):
+            open_calls.setdefault(call_id, []).append(message)
+    by_identity = {id(message): message for waiting in open_calls.values() for message in waiting}
+    return list(by_identity.values())
 
 
 def split(shown: Sequence[Any], whole: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
     """What is shown, as summaries, messages that were said, and others: clips, if all is well."""
-    left = Counter(plain(message) for message in whole)
+    not_yet_shown = Counter(plain(message) for message in whole)
     summaries = []
-    own = []
-    others = []
+    said_messages = []
+    other_messages = []
     for message in shown:
         text = plain(message)
-        if left[text] > 0:
-            left[text] -= 1
-            own.append(message)
+        if not_yet_shown[text] > 0:
+            not_yet_shown[text] -= 1
+            said_messages.append(message)
         elif is_summary(message):
             summaries.append(message)
         else:
-            others.append(message)
-    return summaries, own, others
+            other_messages.append(message)
+    return summaries, said_messages, other_messages
 
 
-def gone(shown: Sequence[Any], whole: Sequence[Any]) -> list[Any]:
+def not_shown(shown: Sequence[Any], whole: Sequence[Any]) -> list[Any]:
     """Messages that were said and are not shown, in order; of equal ones the first are gone."""
-    left = Counter(plain(message) for message in shown)
+    not_yet_missing = Counter(plain(message) for message in shown)
     missing = []
     for message in reversed(whole):
         text = plain(message)
-        if left[text] > 0:
-            left[text] -= 1
+        if not_yet_missing[text] > 0:
+            not_yet_missing[text] -= 1
         else:
             missing.append(message)
     return missing[::-1]

@@ -11,22 +11,22 @@ class TroubledStore(InMemoryStore):
     """A store in memory that fails for some of its operations.
 
     Attributes:
-        fine: operations that still succeed before it fails.
-        failing: operations that fail then; after those it works again.
+        successes_left: operations that still succeed before it fails.
+        failures_left: operations that fail then; after those it works again.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.fine = self.failing = self.failed = 0
+        self.successes_left = self.failures_left = self.failed = 0
 
-    def fails(self, after: int, times: int) -> None:
+    def fail_after(self, after: int, times: int) -> None:
         """Be in trouble: after so many operations, for so many."""
-        self.fine = after
-        self.failing = times
+        self.successes_left = after
+        self.failures_left = times
 
-    def recovers(self) -> None:
+    def recover(self) -> None:
         """Be in no trouble any more."""
-        self.fine = self.failing = 0
+        self.successes_left = self.failures_left = 0
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
         self._trouble()
@@ -36,28 +36,28 @@ class TroubledStore(InMemoryStore):
         self._trouble()
         return await super().abatch(ops)
 
-    def search(self, *given: Any, **more: Any) -> Any:
+    def search(self, *arguments: Any, **options: Any) -> Any:
         """Look in from outside, whatever trouble it is in: an archive asks in batches."""
-        trouble = self.fine, self.failing
-        self.recovers()
+        trouble = self.successes_left, self.failures_left
+        self.recover()
         try:
-            return super().search(*given, **more)
+            return super().search(*arguments, **options)
         finally:
-            self.fine, self.failing = trouble
+            self.successes_left, self.failures_left = trouble
 
     def _trouble(self) -> None:
-        if self.fine > 0:
-            self.fine -= 1
-        elif self.failing > 0:
-            self.failing -= 1
+        if self.successes_left > 0:
+            self.successes_left -= 1
+        elif self.failures_left > 0:
+            self.failures_left -= 1
             self.failed += 1
             raise sqlite3.OperationalError("database or disk is full")
 
-    def held(self, kind: str) -> dict[tuple[Any, ...], str]:
+    def values_of(self, part: str) -> dict[tuple[Any, ...], str]:
         """All values of a kind (`messages`, `records`, `head`), by where they are."""
         return {
             (*namespace, key): repr(item.value)
             for namespace, items in self._data.items()
-            if kind in namespace
+            if part in namespace
             for key, item in items.items()
         }

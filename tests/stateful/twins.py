@@ -19,47 +19,52 @@ class Twins:
 
     Attributes:
         parts: names of what each of the two has for itself.
-        whole: the name of what a world makes of them.
+        made_of_parts: the name of what a world makes of them.
     """
 
     parts: ClassVar[Sequence[str]]
-    whole: ClassVar[str]
+    made_of_parts: ClassVar[str]
     kind: str
 
-    def has_twin(self, *other: Any) -> None:
+    def has_twin(self, *parts: Any) -> None:
         """Give the second its parts."""
-        self.mine = tuple(getattr(self, name) for name in self.parts)
-        self.other = other
+        self.own_parts = tuple(getattr(self, name) for name in self.parts)
+        self.others_parts = parts
 
     def swap(self) -> None:
-        mine = getattr(self, self.parts[0]) is self.mine[0]
-        for name, part in zip(self.parts, self.other if mine else self.mine, strict=True):
+        is_own = getattr(self, self.parts[0]) is self.own_parts[0]
+        for name, part in zip(
+            self.parts, self.others_parts if is_own else self.own_parts, strict=True
+        ):
             setattr(self, name, part)
 
-    def builds(self) -> None:
+    def build(self) -> None:
         self.swap()
-        super().builds()  # type: ignore[misc]
-        self.second = getattr(self, self.whole)
+        super().build()  # type: ignore[misc]
+        self.second = getattr(self, self.made_of_parts)
         self.swap()
-        super().builds()  # type: ignore[misc]
+        super().build()  # type: ignore[misc]
 
     def second_on_a_loop(self, on_a_loop: bool) -> bool:
         """Which driver the second is given."""
         return on_a_loop
 
-    def alike(self) -> None:
+    def behave_alike(self) -> None:
         """The second's summarisers and store behave as those of the first do now."""
         if self.kind == "side by side":
-            self.mine[0].only_good()
-        self.other[0].kinds[:] = self.mine[0].kinds
-        self.other[1].fails(self.mine[1].fine, self.mine[1].failing)
+            self.own_parts[0].only_good()
+        self.others_parts[0].kinds[:] = self.own_parts[0].kinds
+        self.others_parts[1].fail_after(
+            self.own_parts[1].successes_left, self.own_parts[1].failures_left
+        )
 
-    def compare(self, one: Any, two: Any) -> None:
-        for kind in (BaseException, Exception):  # those that are no `Exception` were cancelled
-            same = isinstance(one, kind) == isinstance(two, kind)
-            assert same, f"{one!r:.300} and {two!r:.300}"
-        if isinstance(one, Exception):
-            assert (type(one), str(one)) == (type(two), str(two))
+    def compare(self, first: Any, second: Any) -> None:
+        # An error that is no `Exception` says that the call was cancelled.
+        for error_class in (BaseException, Exception):
+            both_or_none = isinstance(first, error_class) == isinstance(second, error_class)
+            assert both_or_none, f"{first!r:.300} and {second!r:.300}"
+        if isinstance(first, Exception):
+            assert (type(first), str(first)) == (type(second), str(second))
 
     def judge(self, look: Look) -> None:
         """The twins have compared all there is."""
@@ -72,7 +77,7 @@ class TwinWorld(Twins, CompactorWorld):
     """
 
     parts = ("moods", "store", "events")
-    whole = "compactor"
+    made_of_parts = "compactor"
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,93 +87,111 @@ class TwinWorld(Twins, CompactorWorld):
         """What the second compactor is sent."""
         return messages
 
-    def tried(self, messages: list[Any], force: bool, on_a_loop: bool) -> Any:
-        first = self.mine
-        second = self.other
-        self.alike()
+    def try_ask(self, messages: list[Any], force: bool, on_a_loop: bool) -> Any:
+        first = self.own_parts
+        second = self.others_parts
+        self.behave_alike()
         marks = [len(world[2]) for world in (first, second)]
         self.swap()
         real = self.compactor
         self.compactor = self.second
-        two = super().tried(self.given_to_second(messages), force, self.second_on_a_loop(on_a_loop))
+        result_of_second = super().try_ask(
+            self.given_to_second(messages), force, self.second_on_a_loop(on_a_loop)
+        )
         self.compactor = real
         self.swap()
-        one = super().tried(messages, force, on_a_loop)
-        second[1].recovers()
-        self.compare(one, two)
+        result = super().try_ask(messages, force, on_a_loop)
+        second[1].recover()
+        self.compare(result, result_of_second)
         assert first[2][marks[0] :] == second[2][marks[1] :], "other events"
         read = [Counter(world[0].readings) for world in (first, second)]
         assert read[0] == read[1], "something else was read"
         if self.kind != "side by side":  # which begin in any order
             assert first[0].readings == second[0].readings, "read in another order"
         for kind in ("records", "head", "drafts"):
-            assert set(first[1].held(kind)) == set(second[1].held(kind)), f"other {kind}"
-        return one
+            assert set(first[1].values_of(kind)) == set(second[1].values_of(kind)), f"other {kind}"
+        return result
 
-    def compare(self, one: Any, two: Any) -> None:
-        super().compare(one, two)
-        if isinstance(one, BaseException):
+    def compare(self, first: Any, second: Any) -> None:
+        super().compare(first, second)
+        if isinstance(first, BaseException):
             return
-        assert [plain(m) for m in one.messages] == [plain(m) for m in two.messages]
-        for name in one.__slots__:
+        assert [plain(m) for m in first.messages] == [plain(m) for m in second.messages]
+        for name in first.__slots__:
             if name != "messages":
-                assert getattr(one, name) == getattr(two, name), name
+                assert getattr(first, name) == getattr(second, name), name
 
 
 class TwinAgents(Twins, AgentWorld):
     """Each run is also one of a second agent."""
 
     parts = ("moods", "store", "saver")
-    whole = "graph"
+    made_of_parts = "graph"
 
     def __init__(self) -> None:
         super().__init__()
         self.has_twin(Moods(), TroubledStore(), InMemorySaver())
-        self.places: dict[str, Any] = {}  # checkpoints of the first, as the second knows them
+        self.configs_of_second: dict[
+            str, Any
+        ] = {}  # checkpoints of the first, as the second knows them
 
-    def placed(self, config: Any) -> Any:
+    def config_of_second(self, config: Any) -> Any:
         """A place of the first agent's thread, in that of the second."""
-        here = config["configurable"].get("checkpoint_id")
-        return config if here is None else {**self.places[here], "recursion_limit": 60}
+        checkpoint_id = config["configurable"].get("checkpoint_id")
+        return (
+            config
+            if checkpoint_id is None
+            else {**self.configs_of_second[checkpoint_id], "recursion_limit": 60}
+        )
 
     def changed(self, config: Any, messages: Sequence[Any], node: str) -> Any:
         copied = [message.model_copy() for message in messages]
-        after = self.second.update_state(self.placed(config), {"messages": copied}, as_node=node)
-        now = super().changed(config, messages, node)
-        self.places[str(now["configurable"]["checkpoint_id"])] = after
-        return now
+        config_of_second = self.second.update_state(
+            self.config_of_second(config), {"messages": copied}, as_node=node
+        )
+        own_config = super().changed(config, messages, node)
+        self.configs_of_second[str(own_config["configurable"]["checkpoint_id"])] = config_of_second
+        return own_config
 
-    def run_graph(self, given: Any, config: Any, on_a_loop: bool, how: Any) -> Any:
+    def run_graph(self, agent_input: Any, config: Any, on_a_loop: bool, options: Any) -> Any:
         script = list(self.script)
-        whole = list(self.at.whole)
+        whole = list(self.current.whole)
         planted = self.planted
-        self.alike()
-        heads = self.mine[1].held("records"), self.other[1].held("records")
+        self.behave_alike()
+        heads = self.own_parts[1].values_of("records"), self.others_parts[1].values_of("records")
         assert set(heads[0]) == set(heads[1])
         self.swap()
         first = self.graph
         self.graph = self.second
-        loop = self.second_on_a_loop(on_a_loop)
-        copied = given and {"messages": [m.model_copy() for m in given["messages"]]}
-        two = super().run_graph(copied, self.placed(config), loop, how)
-        self.store.recovers()
-        after = self.graph.get_state(self.config)
+        second_on_loop = self.second_on_a_loop(on_a_loop)
+        copied = agent_input and {"messages": [m.model_copy() for m in agent_input["messages"]]}
+        result_of_second = super().run_graph(
+            copied, self.config_of_second(config), second_on_loop, options
+        )
+        self.store.recover()
+        second_state = self.graph.get_state(self.config)
         self.graph = first
         self.swap()
-        sent = self.asked
-        self.asked = []
+        sent = self.requests
+        self.requests = []
         self.script = script
-        self.at.whole = whole
+        self.current.whole = whole
         self.planted = planted
-        one = super().run_graph(given, config, on_a_loop, how)
-        now = first.get_state(self.config)
-        self.places[str(now.config["configurable"].get("checkpoint_id"))] = after.config
-        self.compare(one, two)
-        requests = [[plain(m) for m in messages] for messages, _ in self.asked]
+        result = super().run_graph(agent_input, config, on_a_loop, options)
+        state = first.get_state(self.config)
+        self.configs_of_second[str(state.config["configurable"].get("checkpoint_id"))] = (
+            second_state.config
+        )
+        self.compare(result, result_of_second)
+        requests = [[plain(m) for m in messages] for messages, _ in self.requests]
         assert requests == [[plain(m) for m in messages] for messages, _ in sent], "other requests"
-        assert now.values.get("_conspectus") == after.values.get("_conspectus"), "another head"
-        assert set(self.mine[1].held("records")) == set(self.other[1].held("records"))
-        return one
+        assert state.values.get("_conspectus") == second_state.values.get("_conspectus"), (
+            "another head"
+        )
+        assert set(self.own_parts[1].values_of("records")) == set(
+            self.others_parts[1].values_of("records")
+        )
+        return result
 
     def the_agent_recalls(self, by_id: bool, which: int, on_a_loop: bool) -> None:
         """The tool's message gets its id by chance, so the twins do not recall by it."""
