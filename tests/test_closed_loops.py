@@ -19,7 +19,7 @@ from conspectus.archive import Archive
 from conspectus.observe import Event, listen, unlisten
 
 
-class Slow:
+class HangingSummarizer:
     """A summariser that never answers on a loop, and collects garbage while it answers in sync."""
 
     name = "slow"
@@ -47,36 +47,36 @@ class SlowStore(InMemoryStore):
         self.begun = threading.Event()
         self.may_go_on = threading.Event()
 
-    def batch(self, *given: Any, **more: Any) -> Any:
+    def batch(self, *arguments: Any, **options: Any) -> Any:
         if threading.current_thread().name == "conspectus" and not self.may_go_on.is_set():
             self.begun.set()
             self.may_go_on.wait(20)
         gc.collect()
-        return super().batch(*given, **more)
+        return super().batch(*arguments, **options)
 
 
 @pytest.fixture
 def unraisable() -> Iterator[list[Any]]:
     """What was raised where nobody catches it, such as in the collector."""
-    found: list[Any] = []
-    before = sys.unraisablehook
-    sys.unraisablehook = lambda one: found.append(repr(one.exc_value))
-    yield found
+    raised: list[Any] = []
+    hook_before = sys.unraisablehook
+    sys.unraisablehook = lambda unraisable_error: raised.append(repr(unraisable_error.exc_value))
+    yield raised
     gc.collect()
-    sys.unraisablehook = before
-    assert found == []
+    sys.unraisablehook = hook_before
+    assert raised == []
 
 
-def compactor(summarizer: Any, **more: Any) -> Compactor:
-    given: dict[str, Any] = {"trigger": ("messages", 20), "keep": ("messages", 4)}
-    return Compactor(summarizer, **{**given, **more})
+def new_compactor(summarizer: Any, **changes: Any) -> Compactor:
+    settings: dict[str, Any] = {"trigger": ("messages", 20), "keep": ("messages", 4)}
+    return Compactor(summarizer, **{**settings, **changes})
 
 
-def begun(own: Compactor, number: int, started: threading.Event) -> None:
+def begin_and_close_loop(compactor: Compactor, number: int, started: threading.Event) -> None:
     """Begin a compaction on a loop of its own, and close the loop while it waits."""
     loop = asyncio.new_event_loop()
     started.clear()
-    task = loop.create_task(own.acompact(talk_of(20), thread_id=f"begun-{number}"))
+    task = loop.create_task(compactor.acompact(talk_of(20), thread_id=f"begun-{number}"))
     task._log_destroy_pending = False  # type: ignore[attr-defined]
 
     async def wait() -> None:
@@ -87,60 +87,66 @@ def begun(own: Compactor, number: int, started: threading.Event) -> None:
     loop.close()
 
 
-def check(own: Compactor, number: int) -> None:
+def check_later_call(compactor: Compactor, number: int) -> None:
     try:
-        result = own.compact(talk_of(20), thread_id=f"later-{number}")
+        result = compactor.compact(talk_of(20), thread_id=f"later-{number}")
     except RuntimeError as error:
         pytest.fail(f"a later call is disturbed: {error}")
     assert result.outcome == "compacted"
-    assert own.compact(result.messages, thread_id=f"later-{number}").outcome == "kept"
+    assert compactor.compact(result.messages, thread_id=f"later-{number}").outcome == "kept"
 
 
 ROUNDS = 12
 
 
 def test_a_loop_closed_midway_leaves_a_later_call_alone(unraisable):
-    own = compactor(model := Slow(), archive="memory:")
+    compactor = new_compactor(model := HangingSummarizer(), archive="memory:")
     for number in range(ROUNDS):
-        begun(own, number, model.begun)
-        check(own, number)
+        begin_and_close_loop(compactor, number, model.begun)
+        check_later_call(compactor, number)
 
 
 def test_a_loop_closed_while_its_store_is_asked_does_so_too(unraisable):
     store = SlowStore()
-    own, other = (compactor(Slow(), archive=Archive(one)) for one in (store, InMemoryStore()))
+    compactor, other_compactor = (
+        new_compactor(HangingSummarizer(), archive=Archive(each_store))
+        for each_store in (store, InMemoryStore())
+    )
     for number in range(ROUNDS):
         store.may_go_on.clear()
-        begun(own, number, store.begun)
-        check(other, number)
+        begin_and_close_loop(compactor, number, store.begun)
+        check_later_call(other_compactor, number)
         store.may_go_on.set()
 
 
 def test_the_collector_closes_a_coroutine_in_the_context_of_another_call(unraisable):
     """Driven without a task, as other frameworks do: both calls have one context."""
     store = SlowStore()
-    own, other = (compactor(Slow(), archive=Archive(one)) for one in (store, InMemoryStore()))
+    compactor, other_compactor = (
+        new_compactor(HangingSummarizer(), archive=Archive(each_store))
+        for each_store in (store, InMemoryStore())
+    )
     for number in range(ROUNDS):
         store.may_go_on.clear()
         loop = asyncio.new_event_loop()
         asyncio.events._set_running_loop(loop)
-        call: Any = own.acompact(talk_of(20), thread_id=f"begun-{number}")
+        call: Any = compactor.acompact(talk_of(20), thread_id=f"begun-{number}")
         call.send(None)
         asyncio.events._set_running_loop(None)
         loop.close()
         holder = [call]
         holder.append(holder)  # only the collector finds it
         del call, holder
-        check(other, number)
+        check_later_call(other_compactor, number)
         store.may_go_on.set()
 
 
 def test_closed_loops_in_many_threads_disturb_nobody(unraisable):
     def work(number: int) -> None:
-        own = compactor(model := Slow(), archive="memory:")
+        compactor = new_compactor(model := HangingSummarizer(), archive="memory:")
         for step in range(3):
-            begun(own, 10 * number + step, model.begun)
-            check(own, 10 * number + step)
+            begin_and_close_loop(compactor, 10 * number + step, model.begun)
+            check_later_call(compactor, 10 * number + step)
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
@@ -155,10 +161,10 @@ ENDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_a_run_that_is_ended_leaves_a_later_call_alone(end, unraisable):
-    own = compactor(model := Slow(), archive="memory:")
+    compactor = new_compactor(model := HangingSummarizer(), archive="memory:")
 
     async def main(number: int) -> None:
-        call = asyncio.ensure_future(own.acompact(talk_of(20), thread_id=f"begun-{number}"))
+        call = asyncio.ensure_future(compactor.acompact(talk_of(20), thread_id=f"begun-{number}"))
         if end is TimeoutError:
             await asyncio.wait_for(call, 0.05)
         while not model.begun.is_set():
@@ -172,27 +178,27 @@ def test_a_run_that_is_ended_leaves_a_later_call_alone(end, unraisable):
         model.begun.clear()
         with pytest.raises(end):
             asyncio.run(main(number))
-        check(own, number)
+        check_later_call(compactor, number)
 
 
 def test_a_draft_that_a_dead_loop_was_writing_is_written_by_the_next(unraisable):
-    own = compactor(model := Slow(), archive="memory:")
-    begun(own, 0, model.begun)
+    compactor = new_compactor(model := HangingSummarizer(), archive="memory:")
+    begin_and_close_loop(compactor, 0, model.begun)
     with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(own.compact, talk_of(20), thread_id="begun-0")
+        job = pool.submit(compactor.compact, talk_of(20), thread_id="begun-0")
         assert job.result(20).outcome == "compacted"
 
 
 def test_listeners_hear_of_what_a_closed_loop_has_ended():
-    heard: list[Event] = []
-    own = compactor(model := Slow(), archive="memory:")
-    listen(heard.append)
-    begun(own, 0, model.begun)
+    events: list[Event] = []
+    compactor = new_compactor(model := HangingSummarizer(), archive="memory:")
+    listen(events.append)
+    begin_and_close_loop(compactor, 0, model.begun)
     gc.collect()
     deadline = threading.Event()
     for _ in range(400):
-        if [one for one in heard if one.kind == "compaction"]:
+        if [event for event in events if event.kind == "compaction"]:
             break
         deadline.wait(0.05)
-    unlisten(heard.append)
-    assert {one.outcome for one in heard if one.kind == "compaction"} == {"cancelled"}
+    unlisten(events.append)
+    assert {event.outcome for event in events if event.kind == "compaction"} == {"cancelled"}

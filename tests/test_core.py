@@ -15,8 +15,8 @@ from conspectus.messages import Message, read_messages, summary_message, summary
 from histories import assistant, tool_result, user
 
 
-def item(role: str, tokens: int, n: int, **more: object) -> Item:
-    return Item(f"k{n}", role, tokens, **more)  # type: ignore[arg-type]
+def item(role: str, tokens: int, n: int, **fields: object) -> Item:
+    return Item(f"k{n}", role, tokens, **fields)  # type: ignore[arg-type]
 
 
 class Large(Item):
@@ -31,62 +31,66 @@ def talk(count: int, tokens: int = 100) -> list[Item]:
     return [item("user" if n % 2 == 0 else "assistant", tokens, n) for n in range(count)]
 
 
-def compacting(*given: Any, **more: Any) -> Compact:
+def compacting_plan(*arguments: Any, **options: Any) -> Compact:
     """A plan that compacts."""
-    found = plan(*given, **more)
-    assert isinstance(found, Compact)
-    return found
+    decision = plan(*arguments, **options)
+    assert isinstance(decision, Compact)
+    return decision
 
 
 def test_a_summary_takes_a_third_of_the_trigger_where_no_window_is_known():
     policy = Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy()
-    assert compacting(talk(60), policy).summary_tokens == 1_000
+    assert compacting_plan(talk(60), policy).summary_tokens == 1_000
 
 
 def test_a_standing_summary_is_replaced_and_never_evicted():
     items = [item("user", 300, 0, summary=True), *talk(30)[1:]]
-    found = compacting(items, Settings(trigger=("messages", 30), keep=("messages", 10)).policy())
-    assert 0 not in found.evicted
-    assert found.at_most == 10 * 100 + found.summary_tokens
+    decision = compacting_plan(
+        items, Settings(trigger=("messages", 30), keep=("messages", 10)).policy()
+    )
+    assert 0 not in decision.evicted
+    assert decision.at_most == 10 * 100 + decision.summary_tokens
 
 
 def test_a_standing_summary_that_stays_keeps_its_room():
     items = [item("user", 120, 0, summary=True), Large("k1", "user", 5_000)]
-    found = compacting(items, Settings(trigger=("messages", 1)).policy(), Window(500))
-    assert (found.evicted, found.summary_tokens) == ((), 0)
-    assert found.at_most == 120 + found.clips[0].limit == 300  # two fifths are free
+    decision = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(500))
+    assert (decision.evicted, decision.summary_tokens) == ((), 0)
+    assert decision.at_most == 120 + decision.clips[0].limit == 300  # two fifths are free
 
 
 def test_old_results_are_clipped_beside_a_standing_summary_that_is_counted_once():
     items = [item("user", 3_000, 0, summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
     settings = Settings(trigger=("tokens", 10_000), keep=("messages", 4), stale_results=True)
-    found = compacting(items, settings.policy())
-    assert ([clip.index for clip in found.clips], found.summary_tokens) == ([1], 0)
-    assert found.at_most == 3_000 + 200 + 700
+    decision = compacting_plan(items, settings.policy())
+    assert ([clip.index for clip in decision.clips], decision.summary_tokens) == ([1], 0)
+    assert decision.at_most == 3_000 + 200 + 700
 
 
 def test_what_is_shown_short_fits_to_the_token():
     items = [Large(f"k{n}", "user", 5_000, pinned=True) for n in range(3)]
-    found = compacting(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
-    assert [clip.limit for clip in found.clips] == [606, 606, 606]  # it may grow by a tenth
-    assert found.at_most == 1_818
+    decision = compacting_plan(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
+    assert [clip.limit for clip in decision.clips] == [606, 606, 606]  # it may grow by a tenth
+    assert decision.at_most == 1_818
 
 
 def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():
     items = [*talk(10), Large("k10", "user", 690)]
-    found = compacting(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
-    assert (found.clips, found.summary_tokens) == ((), (1_140 - 690) // 2)
+    decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
+    assert (decision.clips, decision.summary_tokens) == ((), (1_140 - 690) // 2)
     items = [*talk(10), Large("k10", "user", 1_060)]
-    found = compacting(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
-    assert [clip.index for clip in found.clips] == [10]
-    assert found.summary_tokens >= 380 // 2
+    decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
+    assert [clip.index for clip in decision.clips] == [10]
+    assert decision.summary_tokens >= 380 // 2
 
 
 def test_beside_long_instructions_the_request_is_shown_rather_than_a_long_summary():
     items = [item("system", 700, 0), *talk(11)[1:], Large("k11", "user", 900)]
-    found = compacting(items, Settings(trigger=("messages", 9)).policy(), Window(1_000), floor=64)
-    assert found.summary_tokens == 64
-    assert [clip.limit for clip in found.clips] == [1_000 - 700 - 64]
+    decision = compacting_plan(
+        items, Settings(trigger=("messages", 9)).policy(), Window(1_000), floor=64
+    )
+    assert decision.summary_tokens == 64
+    assert [clip.limit for clip in decision.clips] == [1_000 - 700 - 64]
 
 
 def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
@@ -94,18 +98,24 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
 
     def pinned(count: int) -> list[Item]:
         """A talk of which all but the first messages is pinned."""
-        return [replace(one, pinned=n >= count - 20) for n, one in enumerate(talk(count, 300))]
+        return [
+            replace(message, pinned=n >= count - 20) for n, message in enumerate(talk(count, 300))
+        ]
 
     for window in (None, Window(15_000)):
-        found = plan(pinned(21), policy, window)
-        assert found == Keep("a compaction would free too little", 6_300)
-        assert compacting(pinned(21), policy, window, force=True)
-    found = compacting(pinned(24), policy)
-    assert found.tokens - found.at_most >= 720
-    assert found.summary_tokens >= 300
-    tight = [item("user", 290, 0), *talk(20, 300)[1:], item("user", 300, 99)]
-    assert compacting(tight, policy, Window(sum(one.tokens for one in tight) - 1))
-    assert compacting(talk(5, 10), Settings(trigger=("tokens", 40), keep=("messages", 1)).policy())
+        decision = plan(pinned(21), policy, window)
+        assert decision == Keep("a compaction would free too little", 6_300)
+        assert compacting_plan(pinned(21), policy, window, force=True)
+    decision = compacting_plan(pinned(24), policy)
+    assert decision.tokens - decision.at_most >= 720
+    assert decision.summary_tokens >= 300
+    barely_too_large = [item("user", 290, 0), *talk(20, 300)[1:], item("user", 300, 99)]
+    assert compacting_plan(
+        barely_too_large, policy, Window(sum(message.tokens for message in barely_too_large) - 1)
+    )
+    assert compacting_plan(
+        talk(5, 10), Settings(trigger=("tokens", 40), keep=("messages", 1)).policy()
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,98 +127,168 @@ def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, t
     policy = replace(
         Settings(trigger=("messages", 50), keep=("messages", 20)).policy(), keep_is_set=True
     )
-    found = compacting(talk(50, tokens), policy, window and Window(window), floor=170)
-    assert (len(found.evicted), found.summary_tokens) == (30, share)
+    decision = compacting_plan(talk(50, tokens), policy, window and Window(window), floor=170)
+    assert (len(decision.evicted), decision.summary_tokens) == (30, share)
 
 
 def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
     talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 100) for n in range(12)]
-    decided = Compact("trigger", tuple(range(8)), (), 200, 1_200, 600, 1_500)
-    planned = plan_draft(talk, Window(1_500), decided, [0, 1, 2, 3], 150)
-    assert planned is not None
-    assert planned.evicted == (0, 1, 2, 3)
-    assert planned.at_most <= 1_500
+    prepared = Compact("trigger", tuple(range(8)), (), 200, 1_200, 600, 1_500)
+    decision = plan_draft(talk, Window(1_500), prepared, [0, 1, 2, 3], 150)
+    assert decision is not None
+    assert decision.evicted == (0, 1, 2, 3)
+    assert decision.at_most <= 1_500
 
 
-def u(tokens: int = 1, **more: object) -> Item:
-    return Item("k", "user", tokens, **more)  # type: ignore[arg-type]
+def user_item(tokens: int = 1, **fields: object) -> Item:
+    return Item("k", "user", tokens, **fields)  # type: ignore[arg-type]
 
 
-def a(*calls: str) -> Item:
+def assistant_item(*calls: str) -> Item:
     return Item("k", "assistant", 1, calls=calls)
 
 
-def t(*answers: str) -> Item:
+def tool_item(*answers: str) -> Item:
     return Item("k", "tool", 1, answers=answers)
 
 
 SYSTEM = Item("k", "system", 1)
 PINNED = Item("k", "tool", 1, answers=("2",), pinned=True)
-THOUGHT = [u(), a(), replace(a("1"), continues_answer=True), replace(a("2"), continues_answer=True)]
-PROGRAM = [u(), a("p", "1"), t("1"), replace(a("2"), needs=("p",)), t("2")]
+THOUGHT = [
+    user_item(),
+    assistant_item(),
+    replace(assistant_item("1"), continues_answer=True),
+    replace(assistant_item("2"), continues_answer=True),
+]
+PROGRAM = [
+    user_item(),
+    assistant_item("p", "1"),
+    tool_item("1"),
+    replace(assistant_item("2"), needs=("p",)),
+    tool_item("2"),
+]
 STAY = {
     "an unanswered call with the answers that it has": (
-        [u(), a("1", "2"), t("1"), u(), a()],
+        [user_item(), assistant_item("1", "2"), tool_item("1"), user_item(), assistant_item()],
         {1, 2, 3},
     ),
-    "a call that waits for approval at the end": ([u(), a(), u(), a("1")], {2, 3}),
-    "the newest user message, and a summary is none": ([u(), a(), u(summary=True), a()], {0}),
+    "a call that waits for approval at the end": (
+        [user_item(), assistant_item(), user_item(), assistant_item("1")],
+        {2, 3},
+    ),
+    "the newest user message, and a summary is none": (
+        [user_item(), assistant_item(), user_item(summary=True), assistant_item()],
+        {0},
+    ),
     "a user's words beside results, with their call": (
-        [u(), a("1"), Item("k", "user", 1, answers=("1",)), a()],
+        [user_item(), assistant_item("1"), Item("k", "user", 1, answers=("1",)), assistant_item()],
         {1, 2},
     ),
-    "leading system messages, not later ones": ([SYSTEM, SYSTEM, u(), SYSTEM, a()], {0, 1, 2}),
-    "what goes on with an answer, where it waits": ([*THOUGHT, t("1"), u()], {1, 2, 3, 4, 5}),
-    "what needs a call that runs": ([*PROGRAM, u()], {1, 2, 3, 4, 5}),
-    "nothing of what a message answers itself": ([u(), replace(a("s"), answers=("s",)), u()], {2}),
+    "leading system messages, not later ones": (
+        [SYSTEM, SYSTEM, user_item(), SYSTEM, assistant_item()],
+        {0, 1, 2},
+    ),
+    "what goes on with an answer, where it waits": (
+        [*THOUGHT, tool_item("1"), user_item()],
+        {1, 2, 3, 4, 5},
+    ),
+    "what needs a call that runs": ([*PROGRAM, user_item()], {1, 2, 3, 4, 5}),
+    "nothing of what a message answers itself": (
+        [user_item(), replace(assistant_item("s"), answers=("s",)), user_item()],
+        {2},
+    ),
     "a pinned result with its call and its brothers": (
-        [a("1", "2"), t("1"), PINNED, a(), u()],
+        [assistant_item("1", "2"), tool_item("1"), PINNED, assistant_item(), user_item()],
         {0, 1, 2, 4},
     ),
-    "an unread late answer and its call": ([u(), a("1"), t("1"), a(), t("1")], {0, 1, 2, 4}),
-    "a pinned one": ([u(), a("2"), t("2"), a(), PINNED, a()], {0, 1, 2, 4}),
-    "no late answer that was read": ([u(), a("1"), t("1"), a(), t("1"), a()], {0}),
+    "an unread late answer and its call": (
+        [user_item(), assistant_item("1"), tool_item("1"), assistant_item(), tool_item("1")],
+        {0, 1, 2, 4},
+    ),
+    "a pinned one": (
+        [
+            user_item(),
+            assistant_item("2"),
+            tool_item("2"),
+            assistant_item(),
+            PINNED,
+            assistant_item(),
+        ],
+        {0, 1, 2, 4},
+    ),
+    "no late answer that was read": (
+        [
+            user_item(),
+            assistant_item("1"),
+            tool_item("1"),
+            assistant_item(),
+            tool_item("1"),
+            assistant_item(),
+        ],
+        {0},
+    ),
 }
 
 
-@pytest.mark.parametrize(("items", "places"), STAY.values(), ids=STAY)
-def test_what_must_stay(items, places):
-    assert set(must_stay(items, exchanges(items))) == places
+@pytest.mark.parametrize(("items", "staying"), STAY.values(), ids=STAY)
+def test_what_must_stay(items, staying):
+    assert set(must_stay(items, exchanges(items))) == staying
 
 
 CUTS = {
     "ids that are used again are matched within their turn": (
-        [u(), a("1"), t("1"), u(), a("1"), t("1"), u()],
+        [
+            user_item(),
+            assistant_item("1"),
+            tool_item("1"),
+            user_item(),
+            assistant_item("1"),
+            tool_item("1"),
+            user_item(),
+        ],
         [0, 1, 3, 4, 6, 7],
     ),
     "a late second answer goes with its call and does not glue turns together": (
-        [a("1"), t("1"), u(), a(), t("1"), u()],
+        [
+            assistant_item("1"),
+            tool_item("1"),
+            user_item(),
+            assistant_item(),
+            tool_item("1"),
+            user_item(),
+        ],
         [0, 2, 3, 4, 5, 6],
     ),
     "what goes on with an answer is not cut off from it": (
-        [*THOUGHT, t("2"), t("1"), u()],
+        [*THOUGHT, tool_item("2"), tool_item("1"), user_item()],
         [0, 1, 6, 7],
     ),
-    "what needs a call stays with it": ([*PROGRAM, u()], [0, 1, 5, 6]),
+    "what needs a call stays with it": ([*PROGRAM, user_item()], [0, 1, 5, 6]),
 }
 
 
-@pytest.mark.parametrize(("items", "places"), CUTS.values(), ids=CUTS)
-def test_where_a_history_may_be_cut(items, places):
-    found = exchanges(items)
-    assert [i for i, legal in enumerate(found.cuts) if legal] == places
-    assert found.orphans == frozenset()
+@pytest.mark.parametrize(("items", "legal_cuts"), CUTS.values(), ids=CUTS)
+def test_where_a_history_may_be_cut(items, legal_cuts):
+    exchanges_found = exchanges(items)
+    assert [i for i, legal in enumerate(exchanges_found.cuts) if legal] == legal_cuts
+    assert exchanges_found.orphans == frozenset()
 
 
 def test_notes_under_a_trigger_of_messages_may_take_a_sixteenth_of_the_window():
-    items = [u(tokens=200) for _ in range(90)]
+    items = [user_item(tokens=200) for _ in range(90)]
     often = Settings(trigger=("messages", 50)).policy()
     rooms = [plan(items, often, Window(size)).summary_tokens for size in (64_000, 160_000, 999_000)]
     assert rooms == [7_000, 10_000, 13_999]  # of 14,000 that leave
 
 
 def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
-    items = [a("1"), a("2", "3"), t("2"), t("1", "3"), u()]
+    items = [
+        assistant_item("1"),
+        assistant_item("2", "3"),
+        tool_item("2"),
+        tool_item("1", "3"),
+        user_item(),
+    ]
     assert exchanges(items).group == (0, 0, 0, 0, 4)
 
 
@@ -218,13 +298,13 @@ def test_a_late_second_answer_stays_in_view_with_its_call_until_it_was_read():
     late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
     late += [assistant("They are running."), tool_result("c", "3 tests failed")]
     compactor = Compactor(keep=("messages", 8), archive="memory:")
-    kept = compactor.compact([*talk, *late], thread_id="t", force=True)
-    assert kept.outcome == "compacted"
-    assert late[-1] in kept.messages
+    first_result = compactor.compact([*talk, *late], thread_id="t", force=True)
+    assert first_result.outcome == "compacted"
+    assert late[-1] in first_result.messages
     late.append(assistant("So they fail."))
-    gone = compactor.compact([*late, *talk], thread_id="gone", force=True)
-    assert late[-2] not in gone.messages
-    assert "3 tests failed" in gone.summary
+    second_result = compactor.compact([*late, *talk], thread_id="gone", force=True)
+    assert late[-2] not in second_result.messages
+    assert "3 tests failed" in second_result.summary
 
 
 def test_a_late_answer_of_half_the_room_leaves_rather_than_block():
@@ -239,7 +319,7 @@ def test_a_late_answer_of_half_the_room_leaves_rather_than_block():
         assert result.tokens_after < 4_000
 
 
-def sent(*names: str, summary: Record | None = None) -> list[Message]:
+def entries_of(*names: str, summary: Record | None = None) -> list[Message]:
     """Messages with these texts and ids, behind the summary of a record if one is given."""
     roles = {"s": "system", "u": "user"}
     messages: list[Any] = [
@@ -252,13 +332,13 @@ def sent(*names: str, summary: Record | None = None) -> list[Message]:
 
 
 def key(name: str) -> str:
-    return sent(name)[0].key
+    return entries_of(name)[0].key
 
 
 def record(
-    parent: Record | None, *covers: str, clips: tuple[RecordedClip, ...] = (), **more: Any
+    parent: Record | None, *covers: str, clips: tuple[RecordedClip, ...] = (), **changes: Any
 ) -> Record:
-    parts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "parent": parent.id if parent else None,
         "covers": tuple(map(key, covers)),
         "clips": clips,
@@ -272,7 +352,7 @@ def record(
         "by": "x",
         "cost": Cost(),
     }
-    return Record.make(**{**parts, **more})
+    return Record.make(**{**fields, **changes})
 
 
 def shown(view: Folded, history: list[Message]) -> list[str]:
@@ -283,19 +363,27 @@ R1 = record(None, "a", "b")
 R2 = record(R1, "c", "d")
 
 
-FIT = {
-    "a whole history sent again": (sent("s", "a", "b", "c", "d", "e"), "s e", [R1, R2]),
-    "what was given back and is sent again": (sent("s", "e", "f", summary=R2), "s e f", [R1, R2]),
-    "an edit drops the records of it and all after": (sent("a", "b", "c2", "d"), "c2 d", [R1]),
-    "an edit of the first one drops all": (sent("a2", "b", "c", "d"), "a2 b c d", []),
-    "a summary brings no deleted message back": (sent("a", "c", "d"), "a c d", []),
-    "another order is another history": (sent("b", "a", "e"), "b a e", []),
-    "an earlier summary drops the later record": (sent("c", "q", summary=R1), "c q", [R1]),
-    "what comes after a summary stays": (sent("a", "e", summary=R1), "a e", [R1]),
+CHAINS = {
+    "a whole history sent again": (entries_of("s", "a", "b", "c", "d", "e"), "s e", [R1, R2]),
+    "what was given back and is sent again": (
+        entries_of("s", "e", "f", summary=R2),
+        "s e f",
+        [R1, R2],
+    ),
+    "an edit drops the records of it and all after": (
+        entries_of("a", "b", "c2", "d"),
+        "c2 d",
+        [R1],
+    ),
+    "an edit of the first one drops all": (entries_of("a2", "b", "c", "d"), "a2 b c d", []),
+    "a summary brings no deleted message back": (entries_of("a", "c", "d"), "a c d", []),
+    "another order is another history": (entries_of("b", "a", "e"), "b a e", []),
+    "an earlier summary drops the later record": (entries_of("c", "q", summary=R1), "c q", [R1]),
+    "what comes after a summary stays": (entries_of("a", "e", summary=R1), "a e", [R1]),
 }
 
 
-@pytest.mark.parametrize(("history", "in_view", "chain"), FIT.values(), ids=FIT)
+@pytest.mark.parametrize(("history", "in_view", "chain"), CHAINS.values(), ids=CHAINS)
 def test_which_records_fit(history, in_view, chain):
     view = fold([R1, R2], history)
     assert shown(view, history) == in_view.split()
@@ -306,11 +394,11 @@ def test_of_two_clips_of_one_message_the_later_is_shown():
     first = record(None, clips=(RecordedClip(key("b"), "b-short", 50),))
     later = RecordedClip(key("b"), "b-shorter", 20)
     second = record(first, clips=(later,))
-    view = fold([first, second], sent("a", "b", "c"))
-    assert [one.clip for one in view.remaining] == [None, later, None]
+    view = fold([first, second], entries_of("a", "b", "c"))
+    assert [message.clip for message in view.remaining] == [None, later, None]
 
 
 def test_a_record_that_shows_short_what_is_not_there_is_dropped():
     only = record(None, clips=(RecordedClip(key("b"), "b-short", 50),))
-    assert fold([only], sent("a", "b")).chain == (only,)
-    assert fold([only], sent("a", "c")).chain == ()
+    assert fold([only], entries_of("a", "b")).chain == (only,)
+    assert fold([only], entries_of("a", "c")).chain == ()

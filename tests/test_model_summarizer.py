@@ -40,10 +40,12 @@ from model_support import (
 
 def test_a_span_that_fits_takes_one_call_with_everything_in_it():
     model = ScriptedChatModel(answers=["## Goal\n- ship it [u0]"])
-    asked = request(turns(3), summary_so_far="## Done\n- began [m0]", focus="the login page")
-    summary = ChatModelSummarizer(model).summarize(asked)
+    summary_request = request(
+        turns(3), summary_so_far="## Done\n- began [m0]", focus="the login page"
+    )
+    summary = ChatModelSummarizer(model).summarize(summary_request)
     assert summary.text == "## Goal\n- ship it [u0]"
-    assert summary.read == tuple(entry.key for entry in asked.entries)
+    assert summary.read == tuple(entry.key for entry in summary_request.entries)
     assert prompt_kinds(model) == ["findings"]
     prompt = model.calls[0].text
     assert "<summary>\n## Done\n- began [m0]\n</summary>" in prompt
@@ -54,9 +56,9 @@ def test_a_span_that_fits_takes_one_call_with_everything_in_it():
 
 def test_a_summariser_with_a_small_window_keeps_most_of_it_for_reading():
     model = ScriptedChatModel(answers=cited_note)
-    asked = request(turns(12), limit=4_096)
-    summary = ChatModelSummarizer(model, window=4_000, min_tokens=0).summarize(asked)
-    assert summary.read == tuple(entry.key for entry in asked.entries)
+    summary_request = request(turns(12), limit=4_096)
+    summary = ChatModelSummarizer(model, window=4_000, min_tokens=0).summarize(summary_request)
+    assert summary.read == tuple(entry.key for entry in summary_request.entries)
     assert len(model.calls) <= 12
 
 
@@ -65,24 +67,26 @@ def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode):
     giant = HumanMessage("\n".join(f"w0x{n} w1x{n}. w2x{n}" for n in range(400)), id="giant")
     messages = [*turns(6), giant, *turns(12)[12:]]
     model = ScriptedChatModel(answers=cited_note)
-    asked = request(messages)
-    summary = summarised(ChatModelSummarizer(model, trim_tokens_to_summarize=1_000), asked, mode)
+    summary_request = request(messages)
+    summary = summarised(
+        ChatModelSummarizer(model, trim_tokens_to_summarize=1_000), summary_request, mode
+    )
     readings = model.calls  # the last piece is read with the notes on the others
     read = words_read(readings)
     assert set(read) == words_of(" ".join(str(m.text) for m in messages))
     assert len(read) == len(set(read))
-    assert summary.read == tuple(entry.key for entry in asked.entries)
+    assert summary.read == tuple(entry.key for entry in summary_request.entries)
     assert len(readings) > 6
     for call in readings:
         assert estimate(call.text.rpartition("<messages>")[2].partition("</messages>")[0]) <= 1_000
 
 
-@pytest.mark.parametrize("said", ["", "I write it down."])
-def test_tool_calls_with_their_arguments_are_read(said):
+@pytest.mark.parametrize("text", ["", "I write it down."])
+def test_tool_calls_with_their_arguments_are_read(text):
     call = {"name": "write_file", "args": {"path": "src/w1x1.py"}, "id": "c1"}
     model = ScriptedChatModel(answers=cited_note)
     ChatModelSummarizer(model).summarize(
-        request([AIMessage(said, tool_calls=[call]), ToolMessage("w2x2", tool_call_id="c1")])
+        request([AIMessage(text, tool_calls=[call]), ToolMessage("w2x2", tool_call_id="c1")])
     )
     assert "write_file" in model.calls[0].text
     assert set(words_read(model.calls)) == {"w1x1", "w2x2"}
@@ -109,9 +113,9 @@ def test_notes_on_all_pieces_reach_the_answer_whatever_their_length(words):
 @sync_and_async
 def test_a_hanging_model_times_out_and_may_be_tried_again(mode):
     model = ScriptedChatModel(answers=cited_note, delay=30)
-    asked = request(turns(1))
+    summary_request = request(turns(1))
     with pytest.raises(SummarizerTimeout, match=r"within 0\.05 seconds") as caught:
-        summarised(ChatModelSummarizer(model, timeout=0.05), asked, mode)
+        summarised(ChatModelSummarizer(model, timeout=0.05), summary_request, mode)
     assert caught.value.transient
     cost = caught.value.cost
     assert cost.calls == 1  # type: ignore[attr-defined]
@@ -131,14 +135,14 @@ def test_a_timeout_of_the_models_own_is_not_told_as_ours(mode):
 def test_an_overflow_halves_the_reading_and_still_nothing_is_dropped(mode):
     messages = turns(30)
     model = ScriptedChatModel(answers=too_long_above(2_500))
-    asked = request(messages)
-    summary = summarised(ChatModelSummarizer(model), asked, mode)
+    summary_request = request(messages)
+    summary = summarised(ChatModelSummarizer(model), summary_request, mode)
     fitting = [
         call for call in model.calls if sum(estimate(str(m.text)) for m in call.messages) <= 2_500
     ]
     assert len(fitting) < len(model.calls)
     assert set(words_read(fitting)) == words_of(" ".join(str(m.text) for m in messages))
-    assert summary.read == tuple(entry.key for entry in asked.entries)
+    assert summary.read == tuple(entry.key for entry in summary_request.entries)
     assert summary.cost.calls == len(model.calls)
 
 
@@ -171,8 +175,8 @@ def test_identity_changes_with_whatever_changes_the_summary():
 def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
     template = 'Reply like {"goal": {"n": 1}}.\nRead:\n{messages}\nThanks.'
     model = ScriptedChatModel(answers=cited_note)
-    asked = request(turns(1), summary_so_far="## Done\n- began [m0]", limit=300)
-    ChatModelSummarizer(model, prompt=template).summarize(asked)
+    summary_request = request(turns(1), summary_so_far="## Done\n- began [m0]", limit=300)
+    ChatModelSummarizer(model, prompt=template).summarize(summary_request)
     (message,) = model.calls[0].messages
     text = str(message.text)
     assert text.startswith('Reply like {"goal": {"n": 1}}.\nRead:\n<summary>')
@@ -198,21 +202,28 @@ def test_hostile_text_cannot_close_its_frame_or_pass_for_another_role():
     assert "[INST]" not in prompt
 
 
-def last_of(model: Any, **more: Any) -> LastRequest:
-    return LastRequest(model, [SystemMessage("You look."), *turns(3)], **more)
+def last_request_of(model: Any, **options: Any) -> LastRequest:
+    return LastRequest(model, [SystemMessage("You look."), *turns(3)], **options)
 
 
 def test_when_it_rides():
-    model, other = (ScriptedChatModel(answers=[], model_name=name) for name in "ab")
+    model, other_model = (ScriptedChatModel(answers=[], model_name=name) for name in "ab")
     summarizer = ChatModelSummarizer(model)
-    asked = request(turns(3))
-    assert summarizer.obstacle(last_of(model), 500, asked) == ""
-    assert "another model" in summarizer.obstacle(last_of(other), 500, asked)
-    assert summarizer.obstacle(last_of(other, any_model=True), 500, asked) == ""
-    assert "window" in summarizer.obstacle(last_of(model), 31_500, asked)
-    assert summarizer.obstacle(last_of(model, window=60_000), 31_500, asked) == ""
-    own = ChatModelSummarizer(model, prompt="Sum up: {messages}")
-    assert "summary_prompt" in own.obstacle(last_of(model), 500, asked)
+    summary_request = request(turns(3))
+    assert summarizer.obstacle(last_request_of(model), 500, summary_request) == ""
+    assert "another model" in summarizer.obstacle(
+        last_request_of(other_model), 500, summary_request
+    )
+    assert (
+        summarizer.obstacle(last_request_of(other_model, any_model=True), 500, summary_request)
+        == ""
+    )
+    assert "window" in summarizer.obstacle(last_request_of(model), 31_500, summary_request)
+    assert summarizer.obstacle(last_request_of(model, window=60_000), 31_500, summary_request) == ""
+    with_own_prompt = ChatModelSummarizer(model, prompt="Sum up: {messages}")
+    assert "summary_prompt" in with_own_prompt.obstacle(
+        last_request_of(model), 500, summary_request
+    )
 
 
 GOOD = "The user went through a list of words with the agent, and each of them was answered. " * 4
@@ -232,20 +243,26 @@ def test_async_functions_and_runnables_work_with_and_without_a_loop(function, mo
 
 @sync_and_async
 def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
-    said = iter(["502 Bad Gateway", GOOD])
-    summary = summarised(CallableSummarizer(lambda _: next(said)), request(turns(9)), mode)
+    answers = iter(["502 Bad Gateway", GOOD])
+    summary = summarised(CallableSummarizer(lambda _: next(answers)), request(turns(9)), mode)
     assert (summary.text, summary.cost.calls) == (GOOD.strip(), 2)
     with pytest.raises(SummaryRejected, match="it is short for") as caught:
         summarised(CallableSummarizer(lambda _: "502 Bad Gateway"), request(turns(9)), mode)
     assert caught.value.cost.calls == 2  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("asked", "result"), [(4, 900), (900, 4), (900, 900)])
-def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(asked, result):
-    said: list[BaseMessage] = []
-    for asks, told in ((asked, result), (result, asked)):  # an id may come again
-        call = {"name": "write", "args": {"text": "word " * asks}, "id": "c1"}
-        said += [AIMessage("", tool_calls=[call]), ToolMessage("line " * told, tool_call_id="c1")]
+@pytest.mark.parametrize(("words_of_call", "words_of_result"), [(4, 900), (900, 4), (900, 900)])
+def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(words_of_call, words_of_result):
+    calls_and_results: list[BaseMessage] = []
+    for call_words, result_words in (
+        (words_of_call, words_of_result),
+        (words_of_result, words_of_call),
+    ):  # an id may come again
+        call = {"name": "write", "args": {"text": "word " * call_words}, "id": "c1"}
+        calls_and_results += [
+            AIMessage("", tool_calls=[call]),
+            ToolMessage("line " * result_words, tool_call_id="c1"),
+        ]
     readings: list[list[BaseMessage]] = []
 
     def write(messages: list[BaseMessage]) -> str:
@@ -253,24 +270,27 @@ def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(asked, result):
         return GOOD
 
     summarizer = CallableSummarizer(write, trim_tokens_to_summarize=400)
-    summarizer.summarize(request([*turns(1), *said, *turns(1)]))
+    summarizer.summarize(request([*turns(1), *calls_and_results, *turns(1)]))
     assert len(readings) > 2
     assert not any(map(pairing_faults, readings))
     read = " ".join(str(m.text) for reading in readings for m in reading)
-    assert (read.count("word"), read.count("line")) == (asked + result,) * 2
+    assert (read.count("word"), read.count("line")) == (words_of_call + words_of_result,) * 2
 
 
 def test_a_result_without_an_id_is_text_where_its_call_is():
     call = {"name": "write", "args": {}, "id": ""}
     readings = list[list[BaseMessage]]()
-    said = [AIMessage("word " * 900, tool_calls=[call]), ToolMessage("line " * 30, tool_call_id="")]
+    call_and_result = [
+        AIMessage("word " * 900, tool_calls=[call]),
+        ToolMessage("line " * 30, tool_call_id=""),
+    ]
 
     def write(messages: list[BaseMessage]) -> str:
         readings.append(messages)
         return GOOD
 
     summarizer = CallableSummarizer(write, trim_tokens_to_summarize=400)
-    summarizer.summarize(request([*turns(1), *said]))
+    summarizer.summarize(request([*turns(1), *call_and_result]))
     assert "line" in readings[-1][-1].text
     assert not isinstance(readings[-1][-1], ToolMessage)
 
@@ -288,25 +308,28 @@ def test_a_function_that_fails_is_told_so(mode):
 
 def test_what_hangs_in_a_sync_call_does_not_keep_a_loop_from_ending():
     class Model(SimpleChatModel):  # with no async form of its own
-        def _call(self, messages: Any, *more: Any, **options: Any) -> str:
+        def _call(self, messages: Any, *arguments: Any, **options: Any) -> str:
             return str(release.wait(20))
 
         _llm_type = "sync"
 
     release = threading.Event()
-    begun = time.monotonic()
-    for kind, what in ((ChatModelSummarizer, Model()), (CallableSummarizer, Model()._call)):
-        made: Any = kind(what, timeout=0.05)  # type: ignore[arg-type]
+    start = time.monotonic()
+    for summarizer_class, model_or_function in (
+        (ChatModelSummarizer, Model()),
+        (CallableSummarizer, Model()._call),
+    ):
+        summarizer: Any = summarizer_class(model_or_function, timeout=0.05)  # type: ignore[arg-type]
         with pytest.raises(SummarizerTimeout, match=r"0\.05 seconds.*raise summarizer_timeout"):
-            asyncio.run(made.asummarize(request(turns(1))))
+            asyncio.run(summarizer.asummarize(request(turns(1))))
     release.set()
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - start < 10
 
 
 def notes(lines: int) -> str:
     """A summary of so many lines, of some 30 tokens each."""
-    said = "it was looked at, and what it does was told to the user in a few words"
-    return "\n".join(["## Done", *(f"- part {n}: {said}" for n in range(lines))])
+    sentence = "it was looked at, and what it does was told to the user in a few words"
+    return "\n".join(["## Done", *(f"- part {n}: {sentence}" for n in range(lines))])
 
 
 LONG = notes(84)
@@ -338,9 +361,9 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
     result = compacted(model, tool_turns(40, 40), max_summary_tokens=300, on_loop=on_loop)
     assert result.outcome == "compacted"
     assert len(model.calls) == 2
-    kept = result.summary.splitlines()
-    assert kept == LONG.splitlines()[: len(kept)]
-    assert len(kept) > 2
+    lines_kept = result.summary.splitlines()
+    assert lines_kept == LONG.splitlines()[: len(lines_kept)]
+    assert len(lines_kept) > 2
     assert 150 < estimate(result.summary) <= 300
     assert result.record.cut == estimate(LONG) - estimate(result.summary)
     assert Record.from_json(result.record.to_json()) == result.record
@@ -349,9 +372,9 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
 @pytest.mark.parametrize("count", [14, 23, 41])
 def test_as_few_readings_as_fit_and_of_like_size(count):
     model = ScriptedChatModel(answers=cited_note)
-    asked = request(turns(count))
-    whole = sum(estimate(entry.reading) for entry in asked.entries)
-    summarised(ChatModelSummarizer(model, trim_tokens_to_summarize=1_500), asked, "sync")
+    summary_request = request(turns(count))
+    tokens_to_read = sum(estimate(entry.reading) for entry in summary_request.entries)
+    summarised(ChatModelSummarizer(model, trim_tokens_to_summarize=1_500), summary_request, "sync")
     sizes = [estimate(call.text.rpartition("<messages>")[2]) for call in model.calls]
-    assert len(sizes) <= whole // 1_000 + 1
+    assert len(sizes) <= tokens_to_read // 1_000 + 1
     assert min(sizes) >= 0.4 * max(sizes)

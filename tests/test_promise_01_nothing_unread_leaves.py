@@ -30,21 +30,23 @@ def test_a_summariser_that_skips_messages_is_refused():
 
 
 def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far():
-    given: list[list[Any]] = []
+    calls: list[list[Any]] = []
 
     def write(messages: list[Any]) -> str:
-        given.append(messages)
-        before = [m for m in messages if is_summary_message(m)]
-        return f"- call {len(given)} after {len(before)}" + " and so on" * 20
+        calls.append(messages)
+        summaries = [m for m in messages if is_summary_message(m)]
+        return f"- call {len(calls)} after {len(summaries)}" + " and so on" * 20
 
     messages = talk(40, 60)
     compactor = new_compactor(write, trim_tokens_to_summarize=1_000)
     result = compacted(messages, compactor, force=True)
-    assert len(given) > 2
-    said = ["".join(str(m.content) for m in call if is_summary_message(m)) for call in given]
-    assert said[0] == ""
-    assert all(f"call {n} after" in text for n, text in enumerate(said[1:], 1))
-    read = [str(m.content) for call in given for m in call if not is_summary_message(m)]
+    assert len(calls) > 2
+    summaries_read = [
+        "".join(str(m.content) for m in call if is_summary_message(m)) for call in calls
+    ]
+    assert summaries_read[0] == ""
+    assert all(f"call {n} after" in text for n, text in enumerate(summaries_read[1:], 1))
+    read = [str(m.content) for call in calls for m in call if not is_summary_message(m)]
     assert read == [m["content"] for m in messages[: result.evicted]]
 
 
@@ -78,17 +80,17 @@ def test_every_word_call_and_result_stands_in_the_record():
     result = compacted([*messages, *talk(4)], compactor, force=True)
     lines = result.record.notes["lines"]
 
-    def held(kind: str) -> str:
-        return "\n".join(str(line) for line in lines if line["kind"] == kind)
+    def lines_of_kind(line_kind: str) -> str:
+        return "\n".join(str(line) for line in lines if line["kind"] == line_kind)
 
     assert [line["text"] for line in lines if line["kind"] == "said"][:2] == [
         "Begin with one.",
         "And seven.",
     ]
     for words in ("Two is why.", "three", "four", "five came", "six came", "nine came to no call"):
-        assert words in held("done")
+        assert words in lines_of_kind("done")
     for words in ("Eight is the answer.", "Ten, says the helper."):
-        assert words in held("agent")
+        assert words in lines_of_kind("agent")
 
 
 def test_in_the_notes_it_stands_word_for_word_whoever_finds_more():
@@ -105,9 +107,11 @@ def test_in_the_notes_it_stands_word_for_word_whoever_finds_more():
         result = compacted([foreign, *turns], compactor, force=True)
         assert result.outcome == "compacted", result.reason
         assert result.summary.count(text) == 1
-        more = compacted([*result.messages, *turns], compactor, force=True)
-        assert more.summary.count(text) == 1, "and through the next round"
-        assert [result.archived, more.archived] == [False, False], "nobody has what it stands for"
+        second_round = compacted([*result.messages, *turns], compactor, force=True)
+        assert second_round.summary.count(text) == 1, "and through the next round"
+        assert [result.archived, second_round.archived] == [False, False], (
+            "nobody has what it stands for"
+        )
 
 
 DOCUMENT = {"type": "document", "source": {"type": "text", "data": "deep words"}}
@@ -123,7 +127,7 @@ BAD_CALL: Any = {
 
 
 @pytest.mark.parametrize(
-    ("message", "says"),
+    ("message", "text"),
     [
         ({"role": "user", "content": [DOCUMENT]}, "deep words"),
         (AIMessage([THOUGHT]), "because"),
@@ -132,16 +136,16 @@ BAD_CALL: Any = {
         ({"role": "user", "content": [{"type": "unheard_of", "note": "still text"}]}, "still text"),
     ],
 )
-def test_text_in_unusual_blocks_is_read_and_counted_as_text(message, says):
+def test_text_in_unusual_blocks_is_read_and_counted_as_text(message, text):
     (entry,) = read_messages([message])
-    assert says in entry.reading
+    assert text in entry.reading
     assert not entry.media
     assert TokenMeter().entry(entry) < 100
 
 
 TITLED = {"title": "The harbour of Lisbon", "context": "This contract says much. " * 300}
 SEARCHED = {"title": TITLED["title"], "source": TITLED["context"]}
-FOUND = [{"type": "text", "text": "body"}]
+SEARCH_RESULT = [{"type": "text", "text": "body"}]
 PRINTED = "a line of the harbour's log\n" * 400
 # Anthropic lists files as `content` beside what was printed, also where there are none.
 RAN = {"type": "code_execution_result", "stdout": PRINTED, "return_code": 1, "content": []}
@@ -157,25 +161,25 @@ SHELL = [
 
 
 @pytest.mark.parametrize(
-    ("said", "tokens", "noted"),
+    ("content", "tokens", "in_notes"),
     [
         ([{"type": "document", "source": {"type": "text", "data": "body"}, **TITLED}], 1_000, ""),
         ([{"type": "document", "source": {"type": "base64", "data": "aGk="}, **TITLED}], 1_000, ""),
         ([{"type": "text-plain", "text": "body", **TITLED}], 1_000, ""),
-        ([{"type": "search_result", "content": FOUND, **SEARCHED}], 1_000, ""),
+        ([{"type": "search_result", "content": SEARCH_RESULT, **SEARCHED}], 1_000, ""),
         (RUNS, 2_000, "failed: return_code=1"),
         (SHELL, 10, "→ harbour.txt"),
     ],
 )
-def test_what_a_block_holds_is_counted_and_can_be_recalled(said, tokens, noted):
-    role = "assistant" if said is RUNS else "user"
-    turn = said if said is SHELL else [{"role": role, "content": said}]
+def test_what_a_block_holds_is_counted_and_can_be_recalled(content, tokens, in_notes):
+    role = "assistant" if content is RUNS else "user"
+    turn = content if content is SHELL else [{"role": role, "content": content}]
     history = [user("Look at the coast. " * 40), *turn, user("Go on.")]
     compactor = Compactor(keep=("messages", 1), archive="memory:")
     result = compactor.compact(history, thread_id="t", force=True)
     assert result.outcome == "compacted"
     assert result.tokens_before > tokens
-    assert noted in result.summary
+    assert in_notes in result.summary
     assert "(no result)" not in result.summary
     assert "harbour" in compactor.recall("harbour", thread_id="t").text
 
@@ -186,26 +190,26 @@ DETAILS = [
     {"type": "reasoning.summary", "summary": THOUGHT_OF},
     {"type": "reasoning.encrypted", "data": "sealed" * 99},
 ]
-BESIDE: list[dict[str, Any]] = [
+FIELDS_BESIDE_CONTENT: list[dict[str, Any]] = [
     {"refusal": THOUGHT_OF},
     {"reasoning": THOUGHT_OF},
     {"reasoning_details": DETAILS},
 ]
 
 
-@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("fields", FIELDS_BESIDE_CONTENT)
 @pytest.mark.parametrize("form", ["dict", "langchain"])
-def test_what_stands_beside_the_content_is_counted_and_can_be_recalled(beside, form):
-    history: list[Any] = [user("Look."), {"role": "assistant", "content": "", **beside}]
+def test_what_stands_beside_the_content_is_counted_and_can_be_recalled(fields, form):
+    history: list[Any] = [user("Look."), {"role": "assistant", "content": "", **fields}]
     if form == "langchain":
-        history = [HumanMessage("Look."), AIMessage("", additional_kwargs=beside)]
+        history = [HumanMessage("Look."), AIMessage("", additional_kwargs=fields)]
     history.append(history[0])
     compactor = Compactor(keep=("messages", 1), archive="memory:")
     result = compactor.compact(history, thread_id="t", force=True)
     assert result.tokens_before > 1_000
     assert "harbour" in compactor.recall("harbour", thread_id="t").text
     assert "sealed" not in result.summary
-    assert ("harbour" in result.summary) == ("refusal" in beside)  # nobody was told a thought
+    assert ("harbour" in result.summary) == ("refusal" in fields)  # nobody was told a thought
 
 
 class NothingUnreadLeaves:

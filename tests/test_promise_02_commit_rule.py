@@ -22,10 +22,12 @@ MESSAGES = talk(40)
 FAULTS = [(how, kind) for how in ("fail", "forget") for kind in ("messages", "records", "head")]
 
 
-@pytest.mark.parametrize(("how", "kind"), [*FAULTS, ("fail", "drafts")])
-def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(how, kind):
-    writer = Scripted(short_summary) if kind == "drafts" else "embedded"  # whose text cost nothing
-    compactor = new_compactor(writer, archive=Archive(FaultyStore(**{how: [kind]})))
+@pytest.mark.parametrize(("fault", "kind_of_values"), [*FAULTS, ("fail", "drafts")])
+def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(fault, kind_of_values):
+    writer = (
+        Scripted(short_summary) if kind_of_values == "drafts" else "embedded"
+    )  # whose text cost nothing
+    compactor = new_compactor(writer, archive=Archive(FaultyStore(**{fault: [kind_of_values]})))
     result = compacted(MESSAGES, compactor, force=True)
     assert result.outcome == "kept"
     assert result.messages == MESSAGES
@@ -39,19 +41,19 @@ def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force():
     compactor = new_compactor(archive=Archive(store))
     first = compacted(MESSAGES, compactor, force=True)
     store.fail.add("records")
-    more = [*first.messages, *talk(20, 30)]
-    assert compacted(more, compactor, force=True).messages == more
+    longer = [*first.messages, *talk(20, 30)]
+    assert compacted(longer, compactor, force=True).messages == longer
     assert [record.id for record in compactor.archive.chain(SCOPE)] == [first.record_id]
 
 
-BAD = {
+UNUSABLE_TEXTS = {
     "empty": "",
     "blank": " \n\t ",
     "a dash": "- ",
     "prompt": '<message id="m1" role="user">question</message>',
     "too long": "word " * 5_000,
 }
-ODD = {
+NO_SUMMARIES = {
     "refusal": "I'm sorry, but I can't help with that.",
     "refusal in Chinese": "抱歉，我无法完成。",
     "reply": "Sure! Let me know what you would like to do next.",
@@ -66,7 +68,7 @@ ODD = {
 """What gateways and models say instead of a summary."""
 
 
-@pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("text", UNUSABLE_TEXTS.values(), ids=UNUSABLE_TEXTS.keys())
 def test_a_bad_summary_never_reaches_the_history(text):
     result = compacted(MESSAGES, new_compactor(Scripted(lambda _: text)), force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
@@ -79,16 +81,16 @@ def model(text: str) -> ChatModelSummarizer:
 
 
 @pytest.mark.parametrize(
-    "by", [model, lambda text: lambda messages: text], ids=["model", "function"]
+    "make_summarizer", [model, lambda text: lambda messages: text], ids=["model", "function"]
 )
-@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
-def test_what_a_model_or_a_function_says_instead_of_a_summary_is_none(text, by):
-    result = compacted(MESSAGES, new_compactor(by(text)), force=True)
+@pytest.mark.parametrize("text", NO_SUMMARIES.values(), ids=NO_SUMMARIES.keys())
+def test_what_a_model_or_a_function_says_instead_of_a_summary_is_none(text, make_summarizer):
+    result = compacted(MESSAGES, new_compactor(make_summarizer(text)), force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     assert result.failed == "summary"
     assert "is no summary" in result.reason
     with pytest.raises(SummaryError):
-        compacted(MESSAGES, new_compactor(by(text), on_failure="raise"), force=True)
+        compacted(MESSAGES, new_compactor(make_summarizer(text), on_failure="raise"), force=True)
 
 
 def test_a_compaction_that_failed_names_each_try():
@@ -101,7 +103,7 @@ def test_a_compaction_that_failed_names_each_try():
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("text", UNUSABLE_TEXTS.values(), ids=UNUSABLE_TEXTS.keys())
 def test_without_room_the_embedded_summariser_takes_over(text):
     compactor = new_compactor(Scripted(lambda _: text), window=2_000)
     result = compacted(MESSAGES, compactor)
@@ -125,17 +127,22 @@ def test_without_an_archive_the_ids_that_a_summariser_cites_are_left_out():
     scripted = Scripted(lambda request: f"- The user asked why. [{request.entries[0].cite}]")
     result = compacted(MESSAGES, new_compactor(scripted, archive=None, notes=False), force=True)
     assert result.messages[0]["content"].splitlines()[3] == "- The user asked why."
-    kept = compacted(MESSAGES, new_compactor(scripted, notes=False), force=True)
-    assert scripted.requests[-1].entries[0].cite in kept.messages[0]["content"]
+    with_archive = compacted(MESSAGES, new_compactor(scripted, notes=False), force=True)
+    assert scripted.requests[-1].entries[0].cite in with_archive.messages[0]["content"]
 
 
 class CommitRule:
     def judge(self, look: Look) -> None:
         shown = [plain(message) for message in look.shown]
         if look.error is not None or (look.failed and not look.committed):
-            before, after = look.records
-            assert before.items() <= after.items(), "a record was changed although it failed"
-            new = [str(place[-1]) for place in after.keys() - before.keys()]
+            records_before, records_after = look.records
+            assert records_before.items() <= records_after.items(), (
+                "a record was changed although it failed"
+            )
+            new = [
+                str(where_stored[-1])
+                for where_stored in records_after.keys() - records_before.keys()
+            ]
             # A store that fails right after the head was written is told of as having failed; the
             # record is in force then, with all that it covers, and nothing has left the view.
             in_force = any(name in str(look.heads[1]) for name in new)
@@ -146,7 +153,9 @@ class CommitRule:
             assert shown == look.unchanged
         if look.reach is None:
             assert not look.archived
-            assert not any(POINTER.search(text_of(one)) for one in look.parts[2])
+            assert not any(
+                POINTER.search(text_of(shown_message)) for shown_message in look.parts[2]
+            )
             return
         missing = counted(look.not_shown)
         reach = counted(look.reach)
@@ -164,17 +173,21 @@ TestFailuresChangeNothingThroughCompactor = budgeted(CommitRule, CompactorWorld,
 class CommitRuleAgent(AgentWorld):
     def judge(self, look: Look) -> None:
         missing = counted(look.not_shown)
-        kept = counted(look.archived_originals or [])
+        archived = counted(look.archived_originals or [])
         state = self.graph.get_state(self.config).values.get("messages", [])
-        assert not missing - kept - counted(state), "sent without it, and it is not in the archive"
+        assert not missing - archived - counted(state), (
+            "sent without it, and it is not in the archive"
+        )
 
     def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
-        said = counted(self.current.whole)
-        here = counted(channel)
-        assert not said - here - counted(reach), "not in the state, and not behind its record"
-        assert not counted(reach) - said, "the record answers for what was never said here"
+        counted_said = counted(self.current.whole)
+        in_state = counted(channel)
+        assert not counted_said - in_state - counted(reach), (
+            "not in the state, and not behind its record"
+        )
+        assert not counted(reach) - counted_said, "the record answers for what was never said here"
         if self.settings["history"] == "preserve":
-            assert here == said
+            assert in_state == counted_said
 
 
 TestFailuresChangeNothingThroughAgents = budgeted(CommitRuleAgent, short=2, long=100)

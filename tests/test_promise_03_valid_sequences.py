@@ -102,8 +102,10 @@ def test_a_call_that_may_yet_be_carried_out_is_never_clipped(window):
 def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form, archived):
     history: list[Any] = talk(12)
     if form == "messages":
-        kinds: dict[str, Any] = {"user": HumanMessage, "assistant": AIMessage}
-        history = [kinds[m["role"]](m["content"], id=f"m{n}") for n, m in enumerate(history)]
+        message_classes: dict[str, Any] = {"user": HumanMessage, "assistant": AIMessage}
+        history = [
+            message_classes[m["role"]](m["content"], id=f"m{n}") for n, m in enumerate(history)
+        ]
     for n in range(0, len(history), 2):
         compactor = Compactor(
             trigger=("messages", 10),
@@ -119,13 +121,13 @@ def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form, archived):
 
 def test_another_librarys_summary_is_not_what_a_user_said_last():
     mark = {"lc_source": "summarization"}
-    before = HumanMessage(f"{SUMMARY_LINE}\n\nWe began.", id="s", additional_kwargs=mark)
-    history = [before, *(AIMessage(f"Step {n} is done.", id=f"a{n}") for n in range(10))]
+    foreign_summary = HumanMessage(f"{SUMMARY_LINE}\n\nWe began.", id="s", additional_kwargs=mark)
+    history = [foreign_summary, *(AIMessage(f"Step {n} is done.", id=f"a{n}") for n in range(10))]
     compactor = Compactor(trigger=("messages", 10), keep=("messages", 4))
-    first = compactor.compact(history, thread_id="t")
-    assert first.outcome == "compacted"
-    again = compactor.compact(history, thread_id="t")
-    assert (again.outcome, again.messages) == ("kept", first.messages)
+    result = compactor.compact(history, thread_id="t")
+    assert result.outcome == "compacted"
+    second_result = compactor.compact(history, thread_id="t")
+    assert (second_result.outcome, second_result.messages) == ("kept", result.messages)
 
 
 FORMS = {
@@ -138,12 +140,12 @@ FORMS = {
 }
 """The forms in which callers have the messages of each."""
 
-TRIED = settings(
+EXAMPLES = settings(
     max_examples=2_000 if LONG else few(6), deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 
-def made(provider: Provider, seed: int, turns: int) -> Maker:
+def history_of(provider: Provider, seed: int, turns: int) -> Maker:
     maker = Maker(random.Random(seed), provider.unique_ids)
     for _ in range(turns):
         provider.make(maker)
@@ -151,8 +153,8 @@ def made(provider: Provider, seed: int, turns: int) -> Maker:
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-@pytest.mark.parametrize("whose", FORMS)
-@TRIED
+@pytest.mark.parametrize("provider_name", FORMS)
+@EXAMPLES
 @given(
     seed=st.integers(0, 2**40),
     turns=st.integers(1, 4),
@@ -160,12 +162,12 @@ def made(provider: Provider, seed: int, turns: int) -> Maker:
     keep=st.integers(1, 12),
     force=st.booleans(),
 )
-def test_no_request_is_refused_after_a_compaction(whose, seed, turns, window, keep, force):
-    provider = FORMS[whose][seed % len(FORMS[whose])]
-    maker = made(provider, seed, turns)
+def test_no_request_is_refused_after_a_compaction(provider_name, seed, turns, window, keep, force):
+    provider = FORMS[provider_name][seed % len(FORMS[provider_name])]
+    maker = history_of(provider, seed, turns)
     compactor = new_compactor(Scripted(short_summary), window=window, keep=("messages", keep))
-    for place in maker.request_places:
-        history = maker.messages[:place]
+    for request_place in maker.request_places:
+        history = maker.messages[:request_place]
         whole = provider.request(history)
         assert provider.refuses(whole, whole) == [], "it is no history of this provider"
         result = compacted(history, compactor, force=force)
@@ -185,34 +187,40 @@ class ValidSequences:
             return
         for rejects in (openai_rejects, anthropic_rejects):
             assert not rejects(look.shown) - rejects(look.whole), "a provider would reject it"
-        summaries, own, others = look.parts
+        summaries, said_messages, clips = look.parts
         assert len(summaries) <= 1
-        waiting = counted(unanswered(look.whole)) - counted(own)
+        unanswered_elsewhere = counted(unanswered(look.whole)) - counted(said_messages)
         # Once the agent has spoken again, such a call may be truncated, to make room.
         spoke = [plain(m) for m in look.whole if role_of(m) == "assistant"]
-        assert not spoke or not waiting[spoke[-1]], "a call that may yet be carried out is clipped"
-        short = Counter(tuple(calls_of(one)) for one in others if POINTER in plain(one))
-        left = [m for m in unanswered(look.whole) if waiting[plain(m)]]
-        gone = Counter(tuple(calls_of(message)) for message in left) - short
-        assert not gone, "a call without a result has left"
-        self.newest_user_stays(look, own)
+        assert not spoke or not unanswered_elsewhere[spoke[-1]], (
+            "a call that may yet be carried out is clipped"
+        )
+        clipped_calls = Counter(tuple(calls_of(clip)) for clip in clips if POINTER in plain(clip))
+        unanswered_left = [m for m in unanswered(look.whole) if unanswered_elsewhere[plain(m)]]
+        lost_calls = (
+            Counter(tuple(calls_of(message)) for message in unanswered_left) - clipped_calls
+        )
+        assert not lost_calls, "a call without a result has left"
+        self.newest_user_stays(look, said_messages)
         leading = 0
         while leading < len(look.whole) and role_of(look.whole[leading]) == "system":
             leading += 1
         starts = [role_of(message) for message in look.shown[:leading]]
         assert starts == ["system"] * leading, "a leading system message has left"
 
-    def newest_user_stays(self, look: Look, own: list[object]) -> None:
-        asked = [m for m in look.whole if role_of(m) == "user"][-1:]
-        for message in asked:
+    def newest_user_stays(self, look: Look, said_messages: list[object]) -> None:
+        newest_of_user = [m for m in look.whole if role_of(m) == "user"][-1:]
+        for message in newest_of_user:
             words = words_in(text_of(message))
             users = [m for m in look.shown if role_of(m) == "user" and not is_summary(m)]
             # In the smallest windows nothing but the pointer to it may be left.
             tiny = look.budget is not None and look.budget <= TINY
-            short = words & words_in([text_of(m) for m in users]) or (
+            partly_shown = words & words_in([text_of(m) for m in users]) or (
                 tiny and any(POINTER in text_of(m) for m in users)
             )
-            assert short or plain(message) in {plain(m) for m in own}, "what was asked last left"
+            assert partly_shown or plain(message) in {plain(m) for m in said_messages}, (
+                "what was asked last left"
+            )
 
 
 TestSequencesStayValidThroughCompactor = budgeted(ValidSequences, CompactorWorld, short=7, long=600)
@@ -238,7 +246,7 @@ def block_of(message: Any) -> Any:
 SHOT = {"type": "computer_screenshot", "image_url": "https://x/y.png"}
 CLICK = {"type": "computer_call", "call_id": "c1", "id": "cu1", "action": {"type": "click"}}
 PATCH = {"type": "apply_patch_call", "call_id": "c2", "operation": {"type": "delete_file"}}
-ASKED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+QUESTIONS_AND_ANSWERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
         {"type": "mcp_approval_request", "id": "r1", "name": "f", "arguments": "{}"},
         {"type": "mcp_approval_response", "approval_request_id": "r1", "approve": True},
@@ -260,18 +268,18 @@ ASKED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("question", "answer"), ASKED)
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS_AND_ANSWERS)
 @pytest.mark.parametrize("form", ["dicts", "messages"])
 def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form):
-    said = [answer, {"type": "text", "text": "And go on with it."}]
+    content = [answer, {"type": "text", "text": "And go on with it."}]
     history: list[Any] = talk(20)
     if form == "dicts":
         asks: Any = {"role": "assistant", "content": [question]}
-        newest: Any = {"role": "user", "content": said}
+        newest: Any = {"role": "user", "content": content}
     else:
         history = [HumanMessage(m["content"]) for m in history]
         asks = AIMessage([question])
-        newest = HumanMessage(said)
+        newest = HumanMessage(content)
     history = [*history[:10], asks, newest, *({"role": "assistant", "content": "ok"},) * 6]
     result = compacted(history, new_compactor(keep=("messages", 2)), force=True)
     assert result.outcome == "compacted"
@@ -280,7 +288,7 @@ def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form)
     assert id(newest) in shown
 
 
-WHOLE = [
+NEVER_REWRITTEN = [
     {"type": "a_kind_of_next_year", "text": LONG, "content": [{"type": "text", "text": LONG}]},
     {"type": "thinking", "thinking": LONG, "signature": "s"},
     {"type": "redacted_thinking", "data": LONG},
@@ -301,14 +309,14 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize("block", WHOLE, ids=lambda block: str(block["type"]))
+@pytest.mark.parametrize("block", NEVER_REWRITTEN, ids=lambda block: str(block["type"]))
 def test_what_the_table_gives_nothing_of_is_never_rewritten(block):
-    before = deepcopy(block)
+    original = deepcopy(block)
     message = AIMessage([block, {"type": "text", "text": LONG}])
     shown = clipped(message)
-    assert block_of(shown) == before
+    assert block_of(shown) == original
     assert shown.content[1]["text"] != LONG
-    assert clipped({"role": "assistant", "content": [block]})["content"] == [before]
+    assert clipped({"role": "assistant", "content": [block]})["content"] == [original]
 
 
 LONG_ARGS = {"path": "a.txt", "text": LONG}
@@ -327,27 +335,31 @@ def test_arguments_are_shortened_in_place_in_each_form_of_a_call(block, limit):
     call = {"id": "c", "name": "f", "args": LONG_ARGS, "type": "tool_call"}
     message = AIMessage([block], tool_calls=[call])
     shown = clipped(message, limit)
-    made = block_of(shown)
-    same = ("type", "id", "call_id", "name")
-    assert {k: made[k] for k in same if k in block} == {k: block[k] for k in same if k in block}
-    assert LONG[:2_000] not in json.dumps(made)
+    shown_block = block_of(shown)
+    unchanged_fields = ("type", "id", "call_id", "name")
+    assert {k: shown_block[k] for k in unchanged_fields if k in block} == {
+        k: block[k] for k in unchanged_fields if k in block
+    }
+    assert LONG[:2_000] not in json.dumps(shown_block)
     assert LONG[:2_000] not in json.dumps(shown.tool_calls)
-    args = made.get("input") or made.get("args") or json.loads(made["arguments"])
+    args = (
+        shown_block.get("input") or shown_block.get("args") or json.loads(shown_block["arguments"])
+    )
     assert args == shown.tool_calls[0]["args"]
     if "extras" in block:
-        assert json.loads(made["extras"]["arguments"]) == args
+        assert json.loads(shown_block["extras"]["arguments"]) == args
 
 
 def test_the_copy_that_google_makes_of_a_call_waits_for_nothing():
-    made: list[Any] = []
+    calls_and_results: list[Any] = []
     for n in range(8):
         call = {"id": f"c{n}", "name": "f", "args": {"q": LONG[:400]}, "type": "tool_call"}
         extra = {"function_call": {"name": "f", "arguments": json.dumps(call["args"])}}
-        made.append(AIMessage("", tool_calls=[call], additional_kwargs=extra))
-        made.append(ToolMessage(LONG[:400], tool_call_id=f"c{n}"))
-    history = [HumanMessage("go"), *made, AIMessage("done")]
-    own = Compactor(keep=("messages", 2), alternate_roles="off")
-    result = own.compact(history, thread_id="t", force=True)
+        calls_and_results.append(AIMessage("", tool_calls=[call], additional_kwargs=extra))
+        calls_and_results.append(ToolMessage(LONG[:400], tool_call_id=f"c{n}"))
+    history = [HumanMessage("go"), *calls_and_results, AIMessage("done")]
+    compactor = Compactor(keep=("messages", 2), alternate_roles="off")
+    result = compactor.compact(history, thread_id="t", force=True)
     assert result.outcome == "compacted"
     assert len(result.messages) == 5
 
@@ -365,8 +377,10 @@ def test_a_kind_of_call_that_nobody_knows_stays_with_its_result():
     for n in range(20):
         items.append({"type": "browser_call", "call_id": f"c{n}", "action": "click"})
         items.append({"type": "browser_call_output", "call_id": f"c{n}", "output": "a page"})
-    for most in range(12, len(items) + 1):
+    for count in range(12, len(items) + 1):
         compactor = Compactor(trigger=("messages", 10), keep=("messages", 3))
-        kept: list[Any] = compactor.compact(items[:most], thread_id="t").messages
-        asked = {one["call_id"] for one in kept if one.get("type") == "browser_call"}
-        assert {one["call_id"] for one in kept if "output" in one} <= asked
+        messages: list[Any] = compactor.compact(items[:count], thread_id="t").messages
+        shown_calls = {
+            message["call_id"] for message in messages if message.get("type") == "browser_call"
+        }
+        assert {message["call_id"] for message in messages if "output" in message} <= shown_calls

@@ -29,8 +29,8 @@ from stateful.oracle import calls_of, plain, text_of
     st.booleans(),
 )
 def test_the_result_fits_or_says_with_numbers_why_not(messages, window, counter, archived, force):
-    more = {} if archived else {"archive": None}
-    compactor = new_compactor(window=window, token_counter=counter, **more)
+    settings = {} if archived else {"archive": None}
+    compactor = new_compactor(window=window, token_counter=counter, **settings)
     result = compacted(messages, compactor, force=force)
     measured = TokenMeter(counter).messages(result.messages)
     assert measured == result.tokens_after
@@ -42,9 +42,12 @@ def test_the_result_fits_or_says_with_numbers_why_not(messages, window, counter,
 
 
 def test_a_summary_gets_what_the_messages_that_stay_leave_of_the_window():
-    talked = [user(f"{n} " + "word " * 120) for n in range(60)]
-    long = Scripted(lambda _: "fact " * 1_800)
-    assert compacted(talked, new_compactor(long, window=3_000, notes=False)).tokens_after <= 3_000
+    messages = [user(f"{n} " + "word " * 120) for n in range(60)]
+    long_writer = Scripted(lambda _: "fact " * 1_800)
+    assert (
+        compacted(messages, new_compactor(long_writer, window=3_000, notes=False)).tokens_after
+        <= 3_000
+    )
 
 
 @pytest.mark.sampled(1)
@@ -74,19 +77,19 @@ RULES = {"role": "system", "content": "rule " * 5_000}
 
 
 @pytest.mark.parametrize(
-    ("messages", "settings", "says"),
+    ("messages", "settings", "reason_part"),
     [
         ([user("x " * 50_000)], {"window": 1_000, "archive": None}, "with an archive"),
         ([RULES, *talk(1)], {"window": 2_000}, "2,000"),
         (talk(60), {"window": 3_000, "on_failure": "keep"}, "it is empty"),
     ],
 )
-def test_what_cannot_get_below_the_window_is_stuck_and_says_why(messages, settings, says):
+def test_what_cannot_get_below_the_window_is_stuck_and_says_why(messages, settings, reason_part):
     writer = Scripted(lambda _: "") if "on_failure" in settings else None
     result = compacted(messages, new_compactor(writer, **settings))
     assert result.outcome == "stuck"
     assert result.messages == messages
-    assert says in result.reason
+    assert reason_part in result.reason
 
 
 def test_reserved_tokens_are_not_given_to_messages():
@@ -107,9 +110,9 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop():
 
 @pytest.mark.parametrize(("size", "kept"), [(95, 20), (250, 5)])
 def test_a_keep_of_a_callers_own_gives_way_only_where_it_leaves_no_room(size, kept):
-    own = compacted(talk(60, size), new_compactor(window=8_000, keep=("messages", 20)))
-    assert own.kept == kept
-    assert own.tokens_after <= 0.6 * 8_000, "two fifths of the window are free"
+    result = compacted(talk(60, size), new_compactor(window=8_000, keep=("messages", 20)))
+    assert result.kept == kept
+    assert result.tokens_after <= 0.6 * 8_000, "two fifths of the window are free"
 
 
 def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
@@ -124,14 +127,14 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
 def test_after_each_failure_in_a_row_a_history_grows_more_before_the_next_try():
     scripted = Scripted(lambda _: "")
     compactor = new_compactor(scripted, trigger=("messages", 30), window=100_000)
-    tried = list[int]()
+    turns_of_tries = list[int]()
     for _ in range(5):  # without growth these are one
         assert compacted(talk(14), compactor, force=True).failed == "summary"
     for turns in range(15, 30):
-        before = len(scripted.requests)
+        requests_before = len(scripted.requests)
         assert compacted(talk(turns), compactor).outcome == "kept"
-        tried += [turns] * (len(scripted.requests) > before)
-    assert tried == [15, 17, 21, 28]
+        turns_of_tries += [turns] * (len(scripted.requests) > requests_before)
+    assert turns_of_tries == [15, 17, 21, 28]
 
 
 @pytest.mark.parametrize("window", [300, 4_000])
@@ -163,9 +166,9 @@ class BudgetHolds:
         if look.error is None and look.budget is not None:
             size = naive_count(look.shown)
             if look.outcome == "stuck":
-                after, needed = look.numbers
+                tokens_after, needed = look.numbers
                 assert size > look.budget
-                assert after == size
+                assert tokens_after == size
                 assert needed is None or needed > look.budget or look.failed
             else:
                 assert size <= look.budget
@@ -189,8 +192,10 @@ class BudgetHoldsAgent(AgentWorld):
     def judge(self, look: Look) -> None:
         if look.budget is not None:
             assert naive_count(look.shown) <= look.budget
-        before, after = look.records
-        assert len(after) - len(before) <= 2 * len(self.requests), "compacted over and over"
+        records_before, records_after = look.records
+        assert len(records_after) - len(records_before) <= 2 * len(self.requests), (
+            "compacted over and over"
+        )
 
     def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
         if isinstance(self.error, StuckError):
@@ -211,10 +216,12 @@ def test_a_report_that_leaves_out_thoughts_does_not_lower_the_estimate_of_words(
             {"type": "thinking", "thinking": thoughts},
             {"type": "text", "text": "Yes."},
         ]
-        beside = {} if form == "thinking" else {form: thoughts}
-        reported = TokenMeter().messages([one for one in history if one.type == "human"])
+        fields = {} if form == "thinking" else {form: thoughts}
+        reported = TokenMeter().messages(
+            [message for message in history if message.type == "human"]
+        )
         usage: Any = {"input_tokens": reported, "output_tokens": 9, "total_tokens": reported + 9}
-        answer = AIMessage(content if form == "thinking" else "Yes.", additional_kwargs=beside)
+        answer = AIMessage(content if form == "thinking" else "Yes.", additional_kwargs=fields)
         history += [
             answer.model_copy(update={"usage_metadata": usage}),
             HumanMessage(f"Go on {turn}."),

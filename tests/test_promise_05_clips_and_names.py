@@ -52,19 +52,19 @@ def test_an_older_clip_that_is_sent_again_is_shown_as_short_as_the_newest():
     state = [*first, assistant("", ("c", "word " * 1_500))]
     shorter = compacted(state, compactor)
     assert len(str(shorter.messages[0])) < len(str(first[0]))
-    again = compacted(state, compactor)
-    assert again.outcome == "kept", "the record in force has done it"
-    assert again.messages == shorter.messages
+    second_result = compacted(state, compactor)
+    assert second_result.outcome == "kept", "the record in force has done it"
+    assert second_result.messages == shorter.messages
 
 
-@pytest.mark.parametrize("named", [{}, {"id": "y"}], ids=["no id", "the same id"])
-def test_a_message_that_is_said_again_is_another_message(named):
+@pytest.mark.parametrize("id_field", [{}, {"id": "y"}], ids=["no id", "the same id"])
+def test_a_message_that_is_said_again_is_another_message(id_field):
     compactor = new_compactor(keep=("messages", 2))
     history: list[Any] = []
     evicted = 0
     for n in range(4):
         answer = assistant("it is done, and all of its tests pass " * 12)
-        history += [user("yes", **named), answer, user(f"round {n}"), assistant("ok")]
+        history += [user("yes", **id_field), answer, user(f"round {n}"), assistant("ok")]
         result = compacted(history, compactor, force=True)
         history = list(result.messages)
         evicted = evicted + result.evicted
@@ -90,8 +90,8 @@ def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere():
 
 
 def test_a_clip_keeps_all_else_that_its_message_has():
-    more: dict[str, Any] = {"additional_kwargs": {"team": "billing"}, "name": "ann", "id": "big"}
-    giant = HumanMessage("x " * 20_000, **more)
+    fields: dict[str, Any] = {"additional_kwargs": {"team": "billing"}, "name": "ann", "id": "big"}
+    giant = HumanMessage("x " * 20_000, **fields)
     (clip,) = compacted([giant], new_compactor(window=4_000)).messages
     assert "archived as" in clip.text
     assert clip.additional_kwargs.get("team") == "billing"
@@ -100,12 +100,12 @@ def test_a_clip_keeps_all_else_that_its_message_has():
 
 @given(histories(broken=True), st.integers(300, 3_000))
 def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, window):
-    before = copy.deepcopy(messages)
+    copied = copy.deepcopy(messages)
     compactor = new_compactor(window=window, keep=("messages", 5))
     result = compacted(messages, compactor, force=True)
-    assert messages == before
-    own = {id(m) for m in messages}
-    changed = [m for m in result.messages if id(m) not in own and not is_summary_message(m)]
+    assert messages == copied
+    own_ids = {id(m) for m in messages}
+    changed = [m for m in result.messages if id(m) not in own_ids and not is_summary_message(m)]
     assert len(changed) == result.clipped
     assert all("original archived as" in str(m) or "archived as" in str(m) for m in changed)
     check_nothing_missing(messages, result, compactor)
@@ -124,31 +124,31 @@ class KeptIsUntouched:
     def judge(self, look: Look) -> None:
         if look.error is not None:
             return
-        _, own, clips = look.parts
-        places: dict[str, list[int]] = {}
+        _, said_messages, clips = look.parts
+        indexes_by_text: dict[str, list[int]] = {}
         for n, message in enumerate(look.whole):
-            places.setdefault(plain(message), []).append(n)
-        at = -1
-        for message in own:
-            later = [n for n in places[plain(message)] if n > at]
+            indexes_by_text.setdefault(plain(message), []).append(n)
+        last_index = -1
+        for message in said_messages:
+            later = [n for n in indexes_by_text[plain(message)] if n > last_index]
             assert later, "the order has changed"
-            at = later[0]
+            last_index = later[0]
         if look.reach is None:
             assert not clips
             return
         covered = counted(look.reach[: look.covered])
-        short = counted(look.not_shown) - covered
-        assert len(clips) == short.total(), "something is shown that nobody said"
+        clipped = counted(look.not_shown) - covered
+        assert len(clips) == clipped.total(), "something is shown that nobody said"
         self.clips_lead_back(look, clips)
 
     def clips_lead_back(self, look: Look, clips: list[object]) -> None:
-        left = counted(look.reach or [])
-        originals = [m for m in look.not_shown if left[plain(m)]]
+        reachable = counted(look.reach or [])
+        originals = [m for m in look.not_shown if reachable[plain(m)]]
         for clip in clips:
             cites = POINTER.findall(plain(clip))
             assert cites, "truncated without saying so"
-            same = [m for m in originals if role_of(m) == role_of(clip)]
-            assert same, "a clip of nothing that was said"
+            same_role = [m for m in originals if role_of(m) == role_of(clip)]
+            assert same_role, "a clip of nothing that was said"
 
 
 class KeptIsUntouchedCompactor(KeptIsUntouched, CompactorWorld):
@@ -156,8 +156,8 @@ class KeptIsUntouchedCompactor(KeptIsUntouched, CompactorWorld):
         super().judge(look)
         assert [plain(message) for message in self.sent] == look.sent_texts, "a message was changed"
         if look.error is None:
-            given = {id(message) for message in [*self.sent, *self.current.whole]}
-            changed = [m for m in look.shown if id(m) not in given and not is_summary(m)]
+            own_ids = {id(message) for message in [*self.sent, *self.current.whole]}
+            changed = [m for m in look.shown if id(m) not in own_ids and not is_summary(m)]
             assert not [m for m in changed if not POINTER.search(plain(m))]
             for clip in changed:
                 cite = POINTER.findall(plain(clip))[0].rstrip("\\\"'")
@@ -169,10 +169,10 @@ TestKeptIsUntouchedThroughCompactor = budgeted(KeptIsUntouchedCompactor, short=7
 
 class KeptIsUntouchedAgent(KeptIsUntouched, AgentWorld):
     def clips_lead_back(self, look: Look, clips: list[object]) -> None:
-        kept = {m.id: m for m in look.archived_originals or []}
+        archived_by_id = {m.id: m for m in look.archived_originals or []}
         for clip in clips:
             assert POINTER.findall(plain(clip)), "truncated without saying so"
-            original = kept[clip.id]  # type: ignore[attr-defined]
+            original = archived_by_id[clip.id]  # type: ignore[attr-defined]
             assert plain(original) in {plain(m) for m in look.whole}
 
     def judge(self, look: Look) -> None:

@@ -29,14 +29,19 @@ FACTS = (
 )
 
 
-def rounds(compactor: Any, first: list[dict[str, Any]], count: int, turns: int = 0) -> Any:
+def compact_in_rounds(
+    compactor: Any, first: list[dict[str, Any]], count: int, turns: int = 0
+) -> Any:
     """Compact again and again, while there is talk, or one long answer that gives way."""
     history = first
     for n in range(count):
-        more = [{**m, "content": f"{m['content']} (round {n})"} for m in talk(turns)]
+        next_turns = [{**m, "content": f"{m['content']} (round {n})"} for m in talk(turns)]
         if not turns:
-            more = [user(f"Round {n}."), assistant(f"In round {n} I looked. " + "because " * 1_500)]
-        result = compacted([*history, *more], compactor, force=True)
+            next_turns = [
+                user(f"Round {n}."),
+                assistant(f"In round {n} I looked. " + "because " * 1_500),
+            ]
+        result = compacted([*history, *next_turns], compactor, force=True)
         assert result.outcome == "compacted", result.reason
         history = list(result.messages)
     return result
@@ -47,15 +52,17 @@ def model(text: str) -> ChatModelSummarizer:
 
 
 @pytest.mark.parametrize(
-    "make",
+    "make_summarizer",
     [lambda: None, lambda: Scripted(short_summary), lambda: model("- nothing much happened")],
     ids=["embedded", "own", "model"],
 )
-def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_word(make):
-    first = [m for one in FACTS for m in (user(one), assistant("Understood."))]
-    result = rounds(new_compactor(make(), window=16_000, keep=("messages", 2)), first, 10)
-    for one in FACTS:
-        assert f"- {one} [" in result.messages[0]["content"]
+def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_word(make_summarizer):
+    first = [m for fact in FACTS for m in (user(fact), assistant("Understood."))]
+    result = compact_in_rounds(
+        new_compactor(make_summarizer(), window=16_000, keep=("messages", 2)), first, 10
+    )
+    for fact in FACTS:
+        assert f"- {fact} [" in result.messages[0]["content"]
 
 
 def test_a_limit_that_was_changed_stands_before_the_new_one():
@@ -65,7 +72,7 @@ def test_a_limit_that_was_changed_stands_before_the_new_one():
         user("From now on a function may have at most 60 lines."),
         assistant("Noted."),
     ]
-    result = rounds(new_compactor(max_summary_tokens=900), first, 3, 20)
+    result = compact_in_rounds(new_compactor(max_summary_tokens=900), first, 3, 20)
     old, new = (result.summary.find(f"at most {n} lines") for n in (40, 60))
     assert 0 <= old < new
 
@@ -74,10 +81,12 @@ def test_findings_of_a_model_stand_through_later_rounds_until_it_writes_them_ane
     numbers = iter(range(100))
     answers = ScriptedChatModel(answers=lambda _: f"- The cause is number {next(numbers)}.")
     compactor = new_compactor(ChatModelSummarizer(answers), window=16_000, keep=("messages", 2))
-    result = rounds(compactor, [user("Find the cause.")], 4)
-    found = result.summary.split("## Found and decided")
-    said = [line for part in found[1:] for line in part.splitlines() if "The cause is" in line]
-    assert [line.partition(" [")[0] for line in said] == [
+    result = compact_in_rounds(compactor, [user("Find the cause.")], 4)
+    parts = result.summary.split("## Found and decided")
+    finding_lines = [
+        line for part in parts[1:] for line in part.splitlines() if "The cause is" in line
+    ]
+    assert [line.partition(" [")[0] for line in finding_lines] == [
         f"- The cause is number {n}." for n in range(4)
     ]
 
@@ -92,17 +101,19 @@ def test_the_newest_to_do_list_stands_under_what_is_open_through_later_rounds():
         *listed(1, ("build the hull", "in_progress"), ("paint it", "pending")),
         *listed(2, ("build the hull", "completed"), ("paint it", "in_progress")),
     ]
-    result = rounds(new_compactor(window=16_000, keep=("messages", 2)), first, 3)
-    opened = result.summary.partition("## Open\n")[2].splitlines()[:2]
-    assert len(opened) == 2
-    assert ["build the hull" in opened[0], "completed" in opened[0]] == [True, True]
-    assert ["paint it" in opened[1], "in_progress" in opened[1]] == [True, True]
+    result = compact_in_rounds(new_compactor(window=16_000, keep=("messages", 2)), first, 3)
+    open_lines = result.summary.partition("## Open\n")[2].splitlines()[:2]
+    assert len(open_lines) == 2
+    assert ["build the hull" in open_lines[0], "completed" in open_lines[0]] == [True, True]
+    assert ["paint it" in open_lines[1], "in_progress" in open_lines[1]] == [True, True]
 
 
 def test_a_summary_of_ones_own_takes_the_place_of_the_one_before():
     numbers = iter(range(100))
     scripted = Scripted(lambda _: f"- This is summary {next(numbers)}.")
-    result = rounds(new_compactor(scripted, window=16_000, keep=("messages", 2)), [user("Go.")], 3)
+    result = compact_in_rounds(
+        new_compactor(scripted, window=16_000, keep=("messages", 2)), [user("Go.")], 3
+    )
     assert result.summary.endswith("## Summary\n- This is summary 2.")
     assert "This is summary 1." not in result.summary
     assert "This is summary 1." in scripted.requests[-1].summary_so_far

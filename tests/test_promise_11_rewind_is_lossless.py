@@ -50,38 +50,38 @@ def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
 def test_without_an_archive_a_branch_that_was_left_is_found_again():
     compactor = new_compactor(archive=None, keep=("messages", 10))
     first = compacted(TURNS[:60], compactor, force=True)
-    left = compacted([*first.messages, *TURNS[60:]], compactor, force=True)
-    other = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
-    assert left.summary != other.summary
-    back = compacted([*left.messages, *talk(8, 3)], compactor, force=True)
-    assert back.record.parent == left.record_id
+    left_branch = compacted([*first.messages, *TURNS[60:]], compactor, force=True)
+    other_branch = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
+    assert left_branch.summary != other_branch.summary
+    returned = compacted([*left_branch.messages, *talk(8, 3)], compactor, force=True)
+    assert returned.record.parent == left_branch.record_id
 
 
 def test_going_back_to_an_older_summary_keeps_what_still_fits():
-    one = new_compactor(keep=("messages", 2))
+    compactor = new_compactor(keep=("messages", 2))
     view = list[Any]()
     first = list[Any]()
     for n in range(0, 60, 20):
-        view = compacted([*view, *TURNS[n : n + 20]], one, force=True).messages
+        view = compacted([*view, *TURNS[n : n + 20]], compactor, force=True).messages
         first = first or view
-    back = compacted([*first, *TURNS[20:38], *talk(4, 5)], one)
-    assert back.archived
-    assert TURNS[0]["content"] in one.recall(TURNS[0]["content"], thread_id="t").text
+    returned = compacted([*first, *TURNS[20:38], *talk(4, 5)], compactor)
+    assert returned.archived
+    assert TURNS[0]["content"] in compactor.recall(TURNS[0]["content"], thread_id="t").text
 
 
-@pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
-def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(more):
+@pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
+def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(settings):
     summarizer = Scripted(short_summary)
-    one = new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **more)
+    compactor = new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **settings)
     sent = talk(30)
-    views = [compacted(sent[:n], one).messages for n in (20, 40, 60)]
-    other = compacted([*sent[:40], *talk(8, 5)], one)
-    paid = len(summarizer.requests)
+    views = [compacted(sent[:n], compactor).messages for n in (20, 40, 60)]
+    other_branch = compacted([*sent[:40], *talk(8, 5)], compactor)
+    calls_before = len(summarizer.requests)
     for _ in range(3):
-        assert compacted(sent[:20], one).messages == views[0]
-        assert compacted([*sent[:40], *talk(8, 5)], one).messages == other.messages
-        assert compacted(sent, one).messages == views[2]
-    assert len(summarizer.requests) == paid
+        assert compacted(sent[:20], compactor).messages == views[0]
+        assert compacted([*sent[:40], *talk(8, 5)], compactor).messages == other_branch.messages
+        assert compacted(sent, compactor).messages == views[2]
+    assert len(summarizer.requests) == calls_before
 
 
 def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back():
@@ -91,13 +91,13 @@ def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back
     for n in range(8):
         looked += [user("Look."), assistant("", (f"c{n}", "a table"))]
         looked += [tool_result(f"c{n}", f"row {n} of it\n" * 350), assistant("I see.")]
-    short = compacted(looked, compactor)
-    assert short.clipped
-    assert not short.record.covers
+    truncated = compacted(looked, compactor)
+    assert truncated.clipped
+    assert not truncated.record.covers
     compacted([*looked, *talk(8, 5)], compactor, force=True)
-    back = compacted([*looked, *talk(4, 9)], compactor, force=True)
-    assert back.record.parent == short.record_id
-    assert "question 4 about part_4" in back.summary
+    returned = compacted([*looked, *talk(4, 9)], compactor, force=True)
+    assert returned.record.parent == truncated.record_id
+    assert "question 4 about part_4" in returned.summary
 
 
 def turns(first: int, last: int, form: str) -> list[Any]:
@@ -108,28 +108,28 @@ def turns(first: int, last: int, form: str) -> list[Any]:
     ]
 
 
-def twice(form: str) -> Any:
+def repeated_message(form: str) -> Any:
     return speaking(form, "user", "go on", name="same")
 
 
-def compactor(summarizer: Scripted, **more: Any) -> Compactor:
-    return new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **more)
+def eager_compactor(summarizer: Scripted, **settings: Any) -> Compactor:
+    return new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **settings)
 
 
 @pytest.mark.parametrize("form", ["openai", "langchain"])
-@pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
-def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(form, more):
+@pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
+def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(form, settings):
     summarizer = Scripted(short_summary)
-    one = compactor(summarizer, **more)
-    first = [twice(form), *turns(0, 6, form)]
-    later = [twice(form), *turns(6, 12, form)]
-    view = one.compact(first, thread_id="t").messages
-    result = one.compact([*view, *later], thread_id="t")
-    paid = len(summarizer.requests)
-    assert paid == 2
-    again = one.compact([*first, *later], thread_id="t")
-    assert len(summarizer.requests) == paid
-    assert again.messages == result.messages
+    compactor = eager_compactor(summarizer, **settings)
+    first = [repeated_message(form), *turns(0, 6, form)]
+    later = [repeated_message(form), *turns(6, 12, form)]
+    view = compactor.compact(first, thread_id="t").messages
+    result = compactor.compact([*view, *later], thread_id="t")
+    calls_before = len(summarizer.requests)
+    assert calls_before == 2
+    whole_result = compactor.compact([*first, *later], thread_id="t")
+    assert len(summarizer.requests) == calls_before
+    assert whole_result.messages == result.messages
 
 
 class RewindIsLossless:
@@ -160,18 +160,20 @@ class RewindIsLosslessAgent(AgentWorld):
         assert words_in("\n".join(look.prompts)) <= words, "read from another branch"
 
     def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
-        said = counted(self.current.whole)
-        behind = counted(reach)
-        assert not behind - said, "the head answers for what was not said on this branch"
-        assert not said - counted(channel) - behind, "lost on the way"
+        counted_said = counted(self.current.whole)
+        counted_reach = counted(reach)
+        assert not counted_reach - counted_said, (
+            "the head answers for what was not said on this branch"
+        )
+        assert not counted_said - counted(channel) - counted_reach, "lost on the way"
         if self.error is None and not self.archive_failed and self.head(self.config):
             tenant = self.current.name[0]
             thread = "/".join(self.current.name)
             query = "look at the next module, please; a line of it"
             compactor = Compactor(archive=self.store)
-            found = compactor.recall(query, tenant=tenant, thread_id=thread, tokens=3_000)
+            recalled = compactor.recall(query, tenant=tenant, thread_id=thread, tokens=3_000)
             words = words_in("\n".join(map(plain, self.current.whole)))
-            assert words_in(found.text) <= words, "the archive still points to another branch"
+            assert words_in(recalled.text) <= words, "the archive still points to another branch"
 
 
 TestRewindIsLosslessThroughAgents = budgeted(RewindIsLosslessAgent, short=2, long=100)
@@ -242,25 +244,25 @@ def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers()
     for n in range(24):
         state["messages"].append(HumanMessage(f"part {n} " + "is sound " * 40, id=f"m{n}"))
         # A new one each time, as in a process of its own: what is in force stands in the state.
-        own = SummarizationMiddleware(
+        middleware = SummarizationMiddleware(
             None, trigger=("messages", 8), keep=("messages", 3), history="preserve"
         )
-        state |= own.before_model(state, Runtime()) or {}
+        state |= middleware.before_model(state, Runtime()) or {}
     records = state["_conspectus"]["head"]
     assert len(records) > 2
-    covered = [key for one in records for key in one["covers"]]
+    covered = [key for record in records for key in record["covers"]]
     keys = [entry.key for entry in read_messages(state["messages"])]
     assert len(covered) > 12
     assert covered == keys[: len(covered)]
 
 
-@pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
+@pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
 @pytest.mark.parametrize("clears", [True, False])
-def test_a_node_that_forgets_to_clear_its_messages_is_warned_about_once(clears, more, caplog):
-    one = compactor(Scripted(short_summary), **more)
+def test_a_node_that_forgets_to_clear_its_messages_is_warned_about_once(clears, settings, caplog):
+    compactor = eager_compactor(Scripted(short_summary), **settings)
 
     def shorten(state: MessagesState) -> dict[str, Any]:
-        view = one.compact(state["messages"], thread_id="t").messages
+        view = compactor.compact(state["messages"], thread_id="t").messages
         first = [RemoveMessage(id=REMOVE_ALL_MESSAGES)] if clears else []
         return {"messages": [*first, *view]}
 

@@ -36,30 +36,30 @@ LANGUAGES = {
 }
 
 
-def said_by(seed: int, rounds: int = ROUNDS) -> list[list[str]]:
+def texts_in_rounds(seed: int, rounds: int = ROUNDS) -> list[list[str]]:
     """What the user says in each round: like messages, lists, and now and then a page."""
     chance = random.Random(seed)
-    found = []
+    texts_by_round = []
     for n in range(rounds):
         texts = []
-        for place, form in enumerate(LANGUAGES.values()):
-            count = chance.choice([1, 1, 1, 2, 5, 30 if place % 3 == n % 3 else 1])
+        for number, form in enumerate(LANGUAGES.values()):
+            count = chance.choice([1, 1, 1, 2, 5, 30 if number % 3 == n % 3 else 1])
             joint = chance.choice([" ", "\n", "\n\n- "])
             texts.append(joint.join(form.format(n=chance.randint(1, 10**6)) for _ in range(count)))
         chance.shuffle(texts)
-        found.append(texts)
-    return found
+        texts_by_round.append(texts)
+    return texts_by_round
 
 
 def history(texts: list[str], start: int) -> list[dict[str, Any]]:
     """A round in which the user says these, under ids that notes cite, and the agent works."""
-    found = []
+    messages = []
     for n, text in enumerate(texts, start):
-        found.append({"role": "user", "content": text, "id": f"u{n}"})
-        found.append(assistant(f"I look at it, number {n}.", (f"c{n}", f"cat file_{n}.txt")))
-        found.append(tool_result(f"c{n}", f"line {n}\n" * (n % 7 + 1)))
-        found.append(assistant(f"Number {n} is done."))
-    return found
+        messages.append({"role": "user", "content": text, "id": f"u{n}"})
+        messages.append(assistant(f"I look at it, number {n}.", (f"c{n}", f"cat file_{n}.txt")))
+        messages.append(tool_result(f"c{n}", f"line {n}\n" * (n % 7 + 1)))
+        messages.append(assistant(f"Number {n} is done."))
+    return messages
 
 
 MODEL = ScriptedChatModel(answers=lambda _: "- All hosts are to be restarted.")
@@ -72,56 +72,58 @@ CASES = [(name, window) for name in MAKERS for window in (4_000, 12_000, 100_000
 def test_every_piece_stands_in_a_message_of_the_user_letter_for_letter(name, window):
     compactor = new_compactor(MAKERS[name], window=window, keep=("messages", 4))
     view = list[Any]()
-    said = dict[str, str]()
-    rounds = said_by(window)
+    text_by_id = dict[str, str]()
+    rounds = texts_in_rounds(window)
     for texts in rounds:
-        new = history(texts, len(said))
-        said |= {m["id"]: m["content"] for m in new if m["role"] == "user"}
+        new = history(texts, len(text_by_id))
+        text_by_id |= {m["id"]: m["content"] for m in new if m["role"] == "user"}
         result = compacted([*view, *new], compactor, force=True)
         assert result.outcome == "compacted", result.reason
         view = list(result.messages)
-        check(result.summary, said, [m["id"] for m in view if "id" in m])
-    first = list(said)[: len(rounds[0])]
-    stand = {
+        check_notes(result.summary, text_by_id, [m["id"] for m in view if "id" in m])
+    first_round_ids = list(text_by_id)[: len(rounds[0])]
+    cited_ids = {
         i for line in under(SAID, result.summary) if not LEFT_OUT.match(line) for i in cites(line)
     }
-    gone = named_as_left_out(result.summary, list(said))
-    assert not [one for one in first if one not in stand | gone], "neither stands nor is left out"
-    assert first[0] in stand, "the first message of all stands"
+    left_out_ids = named_as_left_out(result.summary, list(text_by_id))
+    assert not [
+        message_id for message_id in first_round_ids if message_id not in cited_ids | left_out_ids
+    ], "neither stands nor is left out"
+    assert first_round_ids[0] in cited_ids, "the first message of all stands"
 
 
-def check(notes: str, said: dict[str, str], kept: list[str]) -> None:
+def check_notes(notes: str, text_by_id: dict[str, str], ids_in_view: list[str]) -> None:
     """What notes must hold, whatever the room is."""
     lines = [line for line in under(SAID, notes) if not LEFT_OUT.match(line)]
     for line in lines:
         [name] = cites(line)
         text = uncited(line)
-        found = pieces(text)
-        assert found
-        at = 0
-        for piece in found:  # in the message that it cites, and in its order
-            place = said[name].find(piece, at)
-            assert place >= 0, f"{piece!r} is not in {said[name]!r}"
-            at = place + len(piece)
-        assert said[name].startswith(found[0]), "a message stands from its beginning"
-    stand = [name for line in lines for name in cites(line)]
-    order = list(said)
-    assert stand == sorted(stand, key=order.index), "in another order"
-    assert len(stand) == len(set(stand)), "twice"
-    away = [name for name in order if name not in kept]
-    assert len(stand) + left_out(notes) == len(away), "what is left out is counted"
-    assert away[-1] in stand, "the newest that has left stands"
+        shown_pieces = pieces(text)
+        assert shown_pieces
+        position = 0
+        for piece in shown_pieces:  # in the message that it cites, and in its order
+            start = text_by_id[name].find(piece, position)
+            assert start >= 0, f"{piece!r} is not in {text_by_id[name]!r}"
+            position = start + len(piece)
+        assert text_by_id[name].startswith(shown_pieces[0]), "a message stands from its beginning"
+    cited_ids = [name for line in lines for name in cites(line)]
+    order = list(text_by_id)
+    assert cited_ids == sorted(cited_ids, key=order.index), "in another order"
+    assert len(cited_ids) == len(set(cited_ids)), "twice"
+    ids_not_in_view = [name for name in order if name not in ids_in_view]
+    assert len(cited_ids) + left_out(notes) == len(ids_not_in_view), "what is left out is counted"
+    assert ids_not_in_view[-1] in cited_ids, "the newest that has left stands"
 
 
 def named_as_left_out(notes: str, order: list[str]) -> set[str]:
     """The ids of what is left out, one by one or in ranges."""
-    found: set[str] = set()
+    left_out_ids: set[str] = set()
     for line in under(SAID, notes):
         if LEFT_OUT.match(line):
-            for one in line.rpartition("; recall ")[2].strip("()").split(", "):
-                ends = one.removeprefix("range ").split(" to ")
-                found.update(order[order.index(ends[0]) : order.index(ends[-1]) + 1])
-    return found
+            for reference in line.rpartition("; recall ")[2].strip("()").split(", "):
+                ends = reference.removeprefix("range ").split(" to ")
+                left_out_ids.update(order[order.index(ends[0]) : order.index(ends[-1]) + 1])
+    return left_out_ids
 
 
 def test_messages_that_are_nearly_the_same_or_the_same_all_stand():
@@ -170,8 +172,8 @@ def test_a_statement_that_a_model_names_as_binding_counts_only_as_a_quotation():
     )
     result = compacted(history([text, "Go on.", *"abc"], 0), compactor, force=True)
     assert result.outcome == "compacted", result.reason
-    said = words(result.summary)[0]
-    assert "Never restart host-7!" in pieces(said), "it is cut last"
+    first_words = words(result.summary)[0]
+    assert "Never restart host-7!" in pieces(first_words), "it is cut last"
     assert "Restart all hosts" not in said_in(result.summary)
 
 
@@ -180,7 +182,7 @@ LITTLE = 1_000
 """Characters of all that users and systems have said up to which nothing is left out."""
 
 
-def bare(text: str) -> str:
+def letters_and_digits(text: str) -> str:
     """Letters and digits alone: signs that would close our frames are shown otherwise."""
     return "".join(filter(str.isalnum, text))
 
@@ -196,12 +198,16 @@ class WordsStand:
     def judge(self, look: Look) -> None:
         if not look.evicted:
             return
-        gone = look.evicted
-        said = [text_of(message) for message in gone if role_of(message) in ("user", "system")]
+        evicted = look.evicted
+        user_texts = [
+            text_of(message) for message in evicted if role_of(message) in ("user", "system")
+        ]
         # A summary is smaller than what it replaces: of next to nothing it holds less.
-        little = sum(map(len, said)) <= min(LITTLE, sum(len(text_of(m)) for m in gone) // 20)
+        little = sum(map(len, user_texts)) <= min(
+            LITTLE, sum(len(text_of(m)) for m in evicted) // 20
+        )
         for text in SHORT:
-            if text in said and text not in look.summary:
+            if text in user_texts and text not in look.summary:
                 assert not little, f"{text} was left out of few words"
                 assert left_out(look.summary), f"nothing says that {text} was left out"
         self.quoted(look)
@@ -211,10 +217,12 @@ class WordsStand:
         spoken = [content_of(m) for m in look.whole if role_of(m) == "user"]
         if not all(isinstance(content, str) for content in spoken):
             return
-        said = [bare(content) for content in spoken]
+        user_texts = [letters_and_digits(content) for content in spoken]
         for text in words(look.summary):
-            for piece in map(bare, pieces(text)):
-                assert any(piece in one for one in said), f"nobody said {piece}"
+            for piece in map(letters_and_digits, pieces(text)):
+                assert any(piece in text_of_user for text_of_user in user_texts), (
+                    f"nobody said {piece}"
+                )
 
 
 TestWordsStandThroughCompactor = budgeted(WordsStand, CompactorWorld, short=6, long=600)

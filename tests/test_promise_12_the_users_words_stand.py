@@ -53,13 +53,13 @@ def summary_of(lines: list[str], window: int = 8_000) -> str:
     return compacted(messages, compactor, force=True).summary
 
 
-def noted(said: list[str], room: int) -> str:
+def notes_on(user_texts: list[str], room: int) -> str:
     """The notes on what a user has said, and on nothing else."""
-    lines = (Line("said", (f"m{n}",), text, span=(n, n)) for n, text in enumerate(said))
+    lines = (Line("said", (f"m{n}",), text, span=(n, n)) for n, text in enumerate(user_texts))
     return NotesRenderer([Notes(tuple(lines))]).render(room, len)
 
 
-def in_order(texts: list[str], summary: str) -> None:
+def check_order(texts: list[str], summary: str) -> None:
     places = [summary.find(text.strip()) for text in texts]
     missing = [text for text, place in zip(texts, places, strict=True) if place < 0]
     assert not missing
@@ -77,7 +77,7 @@ def test_no_model_can_push_them_out(answer):
     if answer == "lossy":
         assert result.outcome == "compacted"
     if result.outcome == "compacted":
-        in_order(SAYINGS, said_in(result.summary))
+        check_order(SAYINGS, said_in(result.summary))
         assert "Delete it all" not in said_in(result.summary)
     else:
         assert result.messages[:2] == conversation(SAYINGS)[:2], "what is none changes nothing"
@@ -86,10 +86,10 @@ def test_no_model_can_push_them_out(answer):
     )
     result = compacted([*conversation(BINDING), *talk(60)], tight)
     assert result.outcome == "compacted", "over the window there is always a summary"
-    in_order(BINDING, said_in(result.summary))
+    check_order(BINDING, said_in(result.summary))
 
 
-def crowd(count: int, seed: int = 3) -> list[str]:
+def near_equal_lines(count: int, seed: int = 3) -> list[str]:
     chance = random.Random(seed)
     names = ["Rio", "Mara", "Tom", "Iva", "Lea", "Sven"]
     return [
@@ -99,25 +99,25 @@ def crowd(count: int, seed: int = 3) -> list[str]:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("at", [0, 150, 299])
-def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(at):
-    lines = crowd(300)
-    lines[at:at] = BINDING
-    said = said_in(summary_of(lines))
-    in_order(BINDING, said)
-    assert sum(line in said for line in lines) < len(lines), "not all of it fits"
+@pytest.mark.parametrize("place", [0, 150, 299])
+def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(place):
+    lines = near_equal_lines(300)
+    lines[place:place] = BINDING
+    shown_text = said_in(summary_of(lines))
+    check_order(BINDING, shown_text)
+    assert sum(line in shown_text for line in lines) < len(lines), "not all of it fits"
 
 
 def test_without_spaces_what_is_said_once_outlasts_what_is_said_again():
     rule = "请不要删除任何生产数据库的备份文件也不要改动配置"
-    said = ["开始工作", rule, f"好{rule}", "报告必须用法语写作", "我们继续下一步", "结束"]
-    assert said[3] in noted(said, 130)
+    user_texts = ["开始工作", rule, f"好{rule}", "报告必须用法语写作", "我们继续下一步", "结束"]
+    assert user_texts[3] in notes_on(user_texts, 130)
 
 
 def test_the_longest_are_cut_first_and_visibly():
     long = " ".join(f"word{n}" for n in range(2_000))
     summary = summary_of([*SAYINGS, long, *BINDING])
-    in_order([*SAYINGS, *BINDING], said_in(summary))
+    check_order([*SAYINGS, *BINDING], said_in(summary))
     [shown] = [text for text in words(summary) if text.startswith("word0 ")]
     head, mark, tail = shown.partition(f" {GAP} ")
     assert mark
@@ -128,17 +128,17 @@ def test_the_longest_are_cut_first_and_visibly():
 
 def test_of_a_list_each_item_keeps_its_beginning():
     rules = "\n".join(f"{n}. Never touch host-{n}, {'whatever anybody says. ' * 3}" for n in "1234")
-    text = noted(["Hi.", rules, "Go.", "Ok."], 300)
+    text = notes_on(["Hi.", rules, "Go.", "Ok."], 300)
     assert all(f"{n}. Never touch host-{n}, " in text for n in "1234")
     assert text.count(GAP) == 4
 
 
 def test_messages_that_are_left_out_are_named_one_by_one_while_they_are_few():
-    for room, where in (
+    for room, reference in (
         (1_400, r"recall m\d+(, m\d+){2,11}\)"),
         (300, r"recall range m1 to m2\d\)"),
     ):
-        assert re.search(where, noted(["again " * 9] * 30, room))
+        assert re.search(reference, notes_on(["again " * 9] * 30, room))
 
 
 def test_a_list_of_rules_outlasts_hundreds_of_short_requests():
@@ -154,41 +154,43 @@ def test_a_list_of_rules_outlasts_hundreds_of_short_requests():
             "- Ask Petra before you drop a column, also an empty one.",
         ]
     )
-    for place in (0, 150):
-        asked = [f"Now look at part {n}, please, and tell me what it does." for n in range(600)]
-        asked.insert(place, rules)
-        assert rules.replace("\n", "\n  ") in noted(asked, 4_000)
+    for index in (0, 150):
+        requests = [f"Now look at part {n}, please, and tell me what it does." for n in range(600)]
+        requests.insert(index, rules)
+        assert rules.replace("\n", "\n  ") in notes_on(requests, 4_000)
 
 
 def test_the_first_message_is_cut_last_while_others_are_long():
     first = "Rules: " + " ".join(f"rule{n} holds." for n in range(120))
     pages = [" ".join(f"page{p}-{n}" for n in range(400)) for p in range(12)]
-    said = words(summary_of([first, *pages], 20_000))
-    assert said[0] == first
-    assert all(GAP in text for text in said[1:12])
+    shown_words = words(summary_of([first, *pages], 20_000))
+    assert shown_words[0] == first
+    assert all(GAP in text for text in shown_words[1:12])
 
 
 def test_the_first_and_the_newest_stand_whatever_came_between():
-    for first, last in ((BINDING[0], BINDING[2]), crowd(2, seed=9)):
-        lines = [first, *crowd(300), last]
+    for first, last in ((BINDING[0], BINDING[2]), near_equal_lines(2, seed=9)):
+        lines = [first, *near_equal_lines(300), last]
         compactor = new_compactor(window=4_000, keep=("messages", 2))
         messages = [*conversation(lines), user("Go."), assistant("I go.")]
         result = compacted(messages, compactor, force=True)
-        said = words(result.summary)
-        assert said[0] == first
-        assert said[-1] in (last, "Go.")
+        shown_words = words(result.summary)
+        assert shown_words[0] == first
+        assert shown_words[-1] in (last, "Go.")
         assert left_out(result.summary) > 200
 
 
 def test_in_least_room_the_first_message_still_stays():
-    said = ["Fix it.", *crowd(60)]
+    user_texts = ["Fix it.", *near_equal_lines(60)]
     for room in range(160, 400, 20):
-        assert "Fix it." in noted(said, room), room
+        assert "Fix it." in notes_on(user_texts, room), room
 
 
 def test_without_an_archive_nothing_is_claimed_of_a_recall():
     compactor = Compactor(window=8_000, keep=("messages", 2), archive=None)
-    result = compactor.compact([*conversation(crowd(300)), *talk(4)], thread_id="t", force=True)
+    result = compactor.compact(
+        [*conversation(near_equal_lines(300)), *talk(4)], thread_id="t", force=True
+    )
     assert left_out(result.summary)
     assert "recall" not in result.summary
     assert all(
@@ -213,9 +215,9 @@ def text_of_words(number: int, start: int, joint: str) -> str:
     return joint.join(f"{WORDS[(start + n) % len(WORDS)]}{n}" for n in range(number))
 
 
-def texts(most: int, *joints: str) -> st.SearchStrategy[str]:
+def texts(longest: int, *joints: str) -> st.SearchStrategy[str]:
     joint = st.sampled_from([" ", ", ", *joints])
-    return st.builds(text_of_words, st.integers(1, most), st.integers(0, len(WORDS)), joint)
+    return st.builds(text_of_words, st.integers(1, longest), st.integers(0, len(WORDS)), joint)
 
 
 IDS = st.integers(1, 9_999).map(lambda n: (f"m{n}",))
@@ -234,7 +236,7 @@ DONE = st.builds(
 SAID = st.builds(Line, st.just("said"), IDS, texts(200, "\n"))
 OTHERS = st.builds(Line, st.sampled_from(["agent", "found"]), IDS, texts(80))
 CHAINS = st.lists(st.lists(SAID | DONE | DONE | OTHERS, max_size=25), min_size=1, max_size=5).map(
-    lambda found: [Notes(tuple(one)) for one in found]
+    lambda found: [Notes(tuple(lines)) for lines in found]
 )
 
 
@@ -248,4 +250,4 @@ def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
         free = max(room // 10, SMALL)
         assert tokens(text) >= room - free, f"{tokens(whole)} tokens of lines"
     else:  # all of it stands, perhaps in fewer parts
-        assert all(one in text for one in whole.split("\n") if not one.startswith("# Part "))
+        assert all(line in text for line in whole.split("\n") if not line.startswith("# Part "))

@@ -34,13 +34,13 @@ FILLER = "The function reads its input, checks it, and gives back what it has fo
 USER: Any = {"role": "user", "content": "hi"}
 
 
-def both(
-    path: Path, script: Any = script, **more: Any
+def endpoint_with_window(
+    path: Path, script: Any = script, **settings: Any
 ) -> AbstractContextManager[tuple[FaultServer, Serving]]:
-    return proxied_script(script, path, limit=WINDOW, count=provider_tokens, **more)
+    return proxied_script(script, path, limit=WINDOW, count=provider_tokens, **settings)
 
 
-def archived(path: Path | str) -> str:
+def archived_text(path: Path | str) -> str:
     """All that is archived of the tenant's only thread."""
     with Archive.open(path) as archive:
         [thread] = archive.threads(SECRET.tenant("k"))
@@ -50,7 +50,7 @@ def archived(path: Path | str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", [Chat, Messages])
 def test_ten_windows_go_through_one(loop, tmp_path):
-    with both(tmp_path / "a.db") as (upstream, endpoint):
+    with endpoint_with_window(tmp_path / "a.db") as (upstream, endpoint):
         talk = loop(endpoint)
         talk.model = "m"
         for turn in range(45):
@@ -60,88 +60,93 @@ def test_ten_windows_go_through_one(loop, tmp_path):
         assert METER.messages(talk.history) > 10 * WINDOW
         assert upstream.too_long == upstream.invalid == []
         last = upstream.requests[-1].text
-    kept = archived(tmp_path / "a.db") + last
-    assert [turn for turn in range(45) if f"Question {turn}." not in kept] == []
+    archived_or_sent = archived_text(tmp_path / "a.db") + last
+    assert [turn for turn in range(45) if f"Question {turn}." not in archived_or_sent] == []
 
 
-def post(endpoint: Serving, history: list[Any], **more: Any) -> httpx.Response:
-    body = {"model": "m", "messages": history, **more}
+def post(endpoint: Serving, history: list[Any], **fields: Any) -> httpx.Response:
+    body = {"model": "m", "messages": history, **fields}
     key = {"authorization": "Bearer k"}
     return httpx.post(f"{endpoint.openai_url}/chat/completions", json=body, headers=key)
 
 
 def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(tmp_path):
     history = talk(30)
-    more = [*history, {"role": "assistant", "content": "x"}, history[-1]]
-    with both(tmp_path / "a.db", alternate_roles="off") as (upstream, endpoint):
-        first = post(endpoint, history[:1])
+    longer = [*history, {"role": "assistant", "content": "x"}, history[-1]]
+    with endpoint_with_window(tmp_path / "a.db", alternate_roles="off") as (upstream, endpoint):
+        short = post(endpoint, history[:1])
         whole = post(endpoint, history)
-        again = post(endpoint, more)
+        longer_answer = post(endpoint, longer)
         sent = upstream.requests[1].body["messages"]
-        assert again.json()["usage"]["prompt_tokens"] == upstream.requests[2].tokens
-    with both(tmp_path / "a.db") as (_, endpoint):
-        later = post(endpoint, more)
-    own = [
-        {name.removeprefix("x-conspectus-"): value for name, value in one.headers.items()}
-        for one in (first, whole, again, later)
+        assert longer_answer.json()["usage"]["prompt_tokens"] == upstream.requests[2].tokens
+    with endpoint_with_window(tmp_path / "a.db") as (_, endpoint):
+        after_restart = post(endpoint, longer)
+    headers = [
+        {name.removeprefix("x-conspectus-"): value for name, value in response.headers.items()}
+        for response in (short, whole, longer_answer, after_restart)
     ]
-    assert (own[0]["compacted"], own[0]["messages-archived"]) == ("false", "0")
-    assert own[1]["compacted"] == "true"
-    assert len(sent) == len(history) - int(own[1]["messages-archived"]) + 1
-    assert int(own[1]["tokens-before"]) == METER.messages(history)
-    assert int(own[1]["tokens-after"]) == METER.messages(sent)
+    assert (headers[0]["compacted"], headers[0]["messages-archived"]) == ("false", "0")
+    assert headers[1]["compacted"] == "true"
+    assert len(sent) == len(history) - int(headers[1]["messages-archived"]) + 1
+    assert int(headers[1]["tokens-before"]) == METER.messages(history)
+    assert int(headers[1]["tokens-after"]) == METER.messages(sent)
     for name in ("thread", "record", "messages-archived"):
-        assert own[1][name] == own[2][name] == own[3][name]
+        assert headers[1][name] == headers[2][name] == headers[3][name]
 
 
 def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_path):
     raw = b'{"messages" : [{"role":"user","content":"h\\u00e9"}],\n "model":"m", "stream":true}'
-    with both(tmp_path / "a.db", lambda request: faults.slow(0.2, FILLER)) as (upstream, endpoint):
+    with endpoint_with_window(tmp_path / "a.db", lambda request: faults.slow(0.2, FILLER)) as (
+        upstream,
+        endpoint,
+    ):
         answers = [
             httpx.post(f"{url}/chat/completions", content=raw)
             for url in (upstream.openai_url, endpoint.openai_url)
         ]
-        direct, through = (one.content.replace(b"cmpl-2", b"cmpl-1") for one in answers)
+        direct, through = (answer.content.replace(b"cmpl-2", b"cmpl-1") for answer in answers)
         assert direct == through
-        assert {one.headers["content-length"] for one in upstream.requests} == {str(len(raw))}
+        assert {request.headers["content-length"] for request in upstream.requests} == {
+            str(len(raw))
+        }
 
 
 def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
     look = {"name": "look", "description": FILLER * 15, "parameters": {"type": "object"}}
     tools = [{"type": "function", "function": look}]
     history = talk(0)
-    with both(tmp_path / "a.db", lambda request: FILLER) as (upstream, endpoint):
+    with endpoint_with_window(tmp_path / "a.db", lambda request: FILLER) as (upstream, endpoint):
         for _ in range(30):  # what a provider counts may differ from the estimate
             answer = post(endpoint, history, tools=tools)
             history += [answer.json()["choices"][0]["message"], *talk(1, 30)]
     assert METER.tools(tools) > 0.25 * WINDOW
-    assert 0.8 * WINDOW < max(one.tokens for one in upstream.requests) < 0.97 * WINDOW
+    assert 0.8 * WINDOW < max(sent.tokens for sent in upstream.requests) < 0.97 * WINDOW
 
 
 def test_a_long_answer_beside_many_tools_takes_half_of_what_they_leave(tmp_path):
     look = {"name": "look", "description": FILLER * 32, "parameters": {"type": "object"}}
     tools = [{"type": "function", "function": look}]
     assert METER.tools(tools) > WINDOW / 2
-    with both(tmp_path / "a.db", lambda request: "fine") as (upstream, endpoint):
+    with endpoint_with_window(tmp_path / "a.db", lambda request: "fine") as (upstream, endpoint):
         answer = post(endpoint, [USER], tools=tools, max_tokens=WINDOW)
         assert answer.status_code == 200, answer.text
         assert len(upstream.requests) == 1
 
 
 def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
-    seen = []
+    answers = []
     with proxied_script(
         ["fine"] * 3, tmp_path / "a.db", window=20_000, count=provider_tokens
-    ) as pair:
-        for most in (6_000, 9_000, 9_000):  # a client that wants a longer answer asks again
-            seen.append(post(pair[1], talk(25), max_tokens=most))
-    assert [one.headers["x-conspectus-compacted"] for one in seen] == ["false"] * 3
+    ) as upstream_and_endpoint:
+        for max_tokens in (6_000, 9_000, 9_000):  # a client that wants a longer answer asks again
+            answers.append(post(upstream_and_endpoint[1], talk(25), max_tokens=max_tokens))
+    assert [answer.headers["x-conspectus-compacted"] for answer in answers] == ["false"] * 3
 
 
 @pytest.mark.parametrize("window", [WINDOW, None])
 def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window):
-    plainly = {**DEFAULT_SUMMARIZATION, "keep": {"type": "fraction", "value": 0.5}}
-    config = SummarizationConfig.model_validate(plainly)
+    settings = {**DEFAULT_SUMMARIZATION, "keep": {"type": "fraction", "value": 0.5}}
+    config = SummarizationConfig.model_validate(settings)
     history = talk(10)
     with (
         FaultServer(["fine", "fine"], window=1_200, count=provider_tokens) as upstream,
@@ -150,23 +155,25 @@ def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window):
         answer = post(endpoint, history)
         assert (answer.status_code, answer.headers["x-conspectus-compacted"]) == (200, "true")
         assert len(upstream.requests) == 2
-        more = [*history, {"role": "assistant", "content": "fine"}, history[-1]]
-        assert post(endpoint, more).status_code == 200
+        longer = [*history, {"role": "assistant", "content": "fine"}, history[-1]]
+        assert post(endpoint, longer).status_code == 200
         assert len(upstream.too_long) == 1  # the limit is known now
 
 
 def test_what_cannot_be_smaller_is_told_as_the_provider_would(tmp_path):
     messages: Any = [{"role": "system", "content": FILLER * 200}, USER]
     with (
-        both(tmp_path / "a.db") as (upstream, endpoint),
-        openai.OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0) as client,
-        anthropic.Anthropic(base_url=endpoint.url, api_key="k", max_retries=0) as other,
+        endpoint_with_window(tmp_path / "a.db") as (upstream, endpoint),
+        openai.OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0) as openai_client,
+        anthropic.Anthropic(base_url=endpoint.url, api_key="k", max_retries=0) as anthropic_client,
     ):
         with pytest.raises(openai.BadRequestError, match="tokens") as caught:
-            client.chat.completions.create(model="m", messages=messages)
+            openai_client.chat.completions.create(model="m", messages=messages)
         assert caught.value.code == "context_length_exceeded"
         with pytest.raises(anthropic.BadRequestError, match="tokens"):
-            other.messages.create(model="m", system=FILLER * 200, messages=[USER], max_tokens=9)
+            anthropic_client.messages.create(
+                model="m", system=FILLER * 200, messages=[USER], max_tokens=9
+            )
         assert upstream.requests == []
 
 
@@ -178,8 +185,8 @@ def test_two_instances_serve_the_same_conversations():
         FaultServer(
             lambda request: f"Answer. {LONG}", window=WINDOW, count=provider_tokens
         ) as upstream,
-        serving(upstream.anthropic_url, address, secret_file="unused") as one,
-        serving(upstream.anthropic_url, address, secret_file="unused") as other,
+        serving(upstream.anthropic_url, address, secret_file="unused") as first_instance,
+        serving(upstream.anthropic_url, address, secret_file="unused") as second_instance,
     ):
 
         def converse(number: int) -> list[str]:
@@ -187,9 +194,9 @@ def test_two_instances_serve_the_same_conversations():
             threads = []
             for turn in range(18):
                 # All begin with the same words.
-                asked = f"Question {turn} of {number}." if turn else "Hello."
-                history.append({"role": "user", "content": f"{asked} {LONG}"})
-                answer = post((one, other)[turn % 2], history)
+                question = f"Question {turn} of {number}." if turn else "Hello."
+                history.append({"role": "user", "content": f"{question} {LONG}"})
+                answer = post((first_instance, second_instance)[turn % 2], history)
                 assert answer.status_code == 200, answer.text
                 threads.append(answer.headers["x-conspectus-thread"])
                 text = answer.json()["choices"][0]["message"]["content"]
@@ -200,14 +207,14 @@ def test_two_instances_serve_the_same_conversations():
             threads = list(pool.map(converse, range(6)))
         assert upstream.too_long == []
         # Once they differ, each keeps to one thread, and no two share any.
-        kept = [set(one[4:]) for one in threads]
-        assert all(len(one) == 1 for one in kept)
-        assert len(set.union(*kept)) == 6
+        later_threads = [set(names[4:]) for names in threads]
+        assert all(len(names) == 1 for names in later_threads)
+        assert len(set.union(*later_threads)) == 6
         with Archive.open(address) as archive:
-            for number, [thread] in enumerate(kept):
+            for number, [thread] in enumerate(later_threads):
                 rows = str(archive.export(Scope(SECRET.tenant("k"), thread)))
-                own = [n for n in range(6) if f"Question 1 of {n}." in rows]
-                assert own == [number]
+                conversations_found = [n for n in range(6) if f"Question 1 of {n}." in rows]
+                assert conversations_found == [number]
 
 
 PLAIN = """unauthorized no_credit request_timeout server_error blocked cut_before_headers too_large
@@ -233,32 +240,32 @@ OVERFLOW = ("context_length", "too_large")
 def body(protocol: str, stream: bool, model: str) -> dict[str, Any]:
     """A request of one question."""
     field = "input" if protocol == "responses" else "messages"
-    made = {"model": model, field: [{"role": "user", "content": "What is it?"}], "stream": stream}
-    return made | ({"max_tokens": 100} if protocol == "messages" else {})
+    fields = {"model": model, field: [{"role": "user", "content": "What is it?"}], "stream": stream}
+    return fields | ({"max_tokens": 100} if protocol == "messages" else {})
 
 
 def received(url: str, protocol: str, stream: bool, fault: str) -> tuple[int, str, bytes, bool]:
     """The status, the kind and the bytes of an answer, and whether it came to its end."""
     # Of each model the endpoint learns how much it takes, so that each fault needs one of its own.
-    sent = body(protocol, stream, f"{fault}-{protocol}-{stream}")
+    request_body = body(protocol, stream, f"{fault}-{protocol}-{stream}")
     status = 0
-    kind = ""
-    got = b""
-    whole = False
+    content_type = ""
+    received_bytes = b""
+    complete = False
     try:
-        with httpx.stream("POST", url + PATHS[protocol], json=sent) as answer:
+        with httpx.stream("POST", url + PATHS[protocol], json=request_body) as answer:
             status = answer.status_code
-            kind = answer.headers.get("content-type", "")
+            content_type = answer.headers.get("content-type", "")
             for piece in answer.iter_raw():
-                got += piece
-            whole = True
+                received_bytes += piece
+            complete = True
     except httpx.TransportError:
         pass
-    return status, kind, got, whole
+    return status, content_type, received_bytes, complete
 
 
 @pytest.fixture(scope="module")
-def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def upstream_and_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     archive = tmp_path_factory.mktemp("faults") / "a.db"
     with proxied_script(lambda request: "Good.", archive) as (upstream, endpoint):
         yield upstream, endpoint
@@ -266,8 +273,8 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_comes_through_as_it_is(staged, fault, stream):
-    upstream, endpoint = staged
+def test_a_fault_comes_through_as_it_is(upstream_and_endpoint, fault, stream):
+    upstream, endpoint = upstream_and_endpoint
     for protocol in PATHS:
         upstream.restart(lambda request: FAULTS[fault])
         through = received(endpoint.url, protocol, stream, fault)

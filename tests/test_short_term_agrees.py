@@ -39,14 +39,14 @@ PROMPTS = {
 SEEN: Counter[str] = Counter()
 
 
-def answers(
+def answer_of(
     library: Any, messages: list[AnyMessage], running: Any, limits: dict[str, Any]
 ) -> tuple[Any, PlainModel]:
     model = PlainModel()
     return summarise(library, messages, running, model=model, **limits, **PROMPTS), model
 
 
-def state(running: Any) -> Any:
+def state_of(running: Any) -> Any:
     return None if running is None else (running.summary, running.summarized_message_ids)
 
 
@@ -59,37 +59,37 @@ def state(running: Any) -> Any:
 @given(histories(), LIMITS, st.integers(1, 4))
 def test_the_result_is_langmems_wherever_that_is_valid(messages, limits, calls):
     """Over several calls on a growing history, each library with the state of its own."""
-    known: dict[Any, Any] = {theirs: None, ours: None}
+    running_summaries: dict[Any, Any] = {theirs: None, ours: None}
     for step in range(calls):
         try:
-            expected, model = answers(theirs, messages, known[theirs], limits)
+            expected, model = answer_of(theirs, messages, running_summaries[theirs], limits)
         except ValueError:
             SEEN["LangMem raised"] += 1
             return
-        found, own = answers(ours, messages, known[ours], limits)
-        before = summarised(known[theirs])
-        if not valid_answer(messages, expected, limits, model, before):
+        our_result, our_model = answer_of(ours, messages, running_summaries[ours], limits)
+        summarised_before = summarised(running_summaries[theirs])
+        if not valid_answer(messages, expected, limits, model, summarised_before):
             SEEN["LangMem's was not valid"] += 1
             return
-        assert words_of(found.messages) == words_of(expected.messages)
-        assert state(found.running_summary) == state(expected.running_summary)
-        assert bool(own.calls) == bool(model.calls)
+        assert words_of(our_result.messages) == words_of(expected.messages)
+        assert state_of(our_result.running_summary) == state_of(expected.running_summary)
+        assert bool(our_model.calls) == bool(model.calls)
         if model.calls:
             # LangMem sends more than its own limit where trimming leaves nothing; we ask twice.
             # It puts results of parallel calls in the order of the calls, we as they came.
-            if len(own.calls) == 1:
-                asked = [without_length(message) for message in own.calls[0]]
-                assert sorted(map(repr, words_of(asked))) == sorted(
+            if len(our_model.calls) == 1:
+                our_prompt = [without_length(message) for message in our_model.calls[0]]
+                assert sorted(map(repr, words_of(our_prompt))) == sorted(
                     map(repr, words_of(model.calls[0]))
                 )
             assert (
-                found.running_summary.last_summarized_message_id
+                our_result.running_summary.last_summarized_message_id
                 == expected.running_summary.last_summarized_message_id
             )
         SEEN["same, with a summary" if model.calls else "same, without a call"] += 1
-        known = {theirs: expected.running_summary, ours: found.running_summary}
-        more = [AIMessage("done " * 25, id=f"more-a{step}"), human(f"more-h{step}", 25)]
-        messages = [*messages, *more]
+        running_summaries = {theirs: expected.running_summary, ours: our_result.running_summary}
+        next_turn = [AIMessage("done " * 25, id=f"more-a{step}"), human(f"more-h{step}", 25)]
+        messages = [*messages, *next_turn]
 
 
 def without_length(message: Any) -> Any:
@@ -108,20 +108,22 @@ def test_ours_is_always_valid(messages, limits, calls):
     running: Any = None
     read: dict[str, str] = {}
     for step in range(calls):
-        found, model = answers(ours, messages, running, limits)
-        running = found.running_summary
+        our_result, model = answer_of(ours, messages, running, limits)
+        running = our_result.running_summary
         read |= model.read
-        shown = [m for m in found.messages if m.id is not None]
-        kept = {m.id for m in shown}
+        shown = [m for m in our_result.messages if m.id is not None]
+        kept_ids = {m.id for m in shown}
         newest = next((m.id for m in reversed(messages) if isinstance(m, HumanMessage)), None)
         assert not pairing_faults(shown)
-        assert newest in kept
-        assert messages[-1].id in kept
-        gone = [m for m in messages if m.id not in kept]
-        assert {m.id for m in gone} == (running.summarized_message_ids if running else set())
-        assert all(read.get(str(m.id)) == m.content for m in gone)
+        assert newest in kept_ids
+        assert messages[-1].id in kept_ids
+        gone_messages = [m for m in messages if m.id not in kept_ids]
+        assert {m.id for m in gone_messages} == (
+            running.summarized_message_ids if running else set()
+        )
+        assert all(read.get(str(m.id)) == m.content for m in gone_messages)
         if running:
-            assert running.summary in "\n".join(str(m.content) for m in found.messages)
+            assert running.summary in "\n".join(str(m.content) for m in our_result.messages)
             assert all(m in messages for m in shown)
         messages = [*messages, AIMessage("done " * 25, id=f"more-a{step}"), human(f"m-h{step}", 25)]
 
@@ -130,42 +132,46 @@ def test_the_signatures_are_langmems_and_a_few_more_keywords():
     import inspect
 
     for name in ("summarize_messages", "asummarize_messages", "SummarizationNode"):
-        expected = inspect.signature(getattr(theirs, name)).parameters
-        found = inspect.signature(getattr(ours, name)).parameters
-        assert list(found)[: len(expected)][:1] == list(expected)[:1]
-        own = {"archive", "thread_id", "on_failure", "redact", "alternate_roles"}
-        assert set(found) - set(expected) <= own
-        assert set(expected) <= set(found)
-        for parameter, one in expected.items():
-            assert found[parameter].kind == one.kind
+        their_parameters = inspect.signature(getattr(theirs, name)).parameters
+        our_parameters = inspect.signature(getattr(ours, name)).parameters
+        assert list(our_parameters)[: len(their_parameters)][:1] == list(their_parameters)[:1]
+        our_keywords = {"archive", "thread_id", "on_failure", "redact", "alternate_roles"}
+        assert set(our_parameters) - set(their_parameters) <= our_keywords
+        assert set(their_parameters) <= set(our_parameters)
+        for parameter, theirs_of_name in their_parameters.items():
+            assert our_parameters[parameter].kind == theirs_of_name.kind
             if not parameter.endswith("_prompt"):
-                assert found[parameter].default == one.default, parameter
-    assert found["token_counter"].default is count
+                assert our_parameters[parameter].default == theirs_of_name.default, parameter
+    assert our_parameters["token_counter"].default is count
 
 
 def test_the_templates_have_langmems_slots_and_roles():
     names = [name for name in dir(ours) if name.startswith("DEFAULT_")]
     assert names == [n for n in dir(theirs.summarization) if n.startswith("DEFAULT_")]
     for name in names:
-        expected = getattr(theirs.summarization, name)
-        found = getattr(ours, name)
-        assert set(found.input_variables) == set(expected.input_variables)
-        assert set(found.optional_variables) == set(expected.optional_variables)
-        assert [type(m) for m in found.messages] == [type(m) for m in expected.messages]
-        assert found.pretty_repr() != expected.pretty_repr()
+        theirs_of_name = getattr(theirs.summarization, name)
+        ours_of_name = getattr(ours, name)
+        assert set(ours_of_name.input_variables) == set(theirs_of_name.input_variables)
+        assert set(ours_of_name.optional_variables) == set(theirs_of_name.optional_variables)
+        assert [type(m) for m in ours_of_name.messages] == [
+            type(m) for m in theirs_of_name.messages
+        ]
+        assert ours_of_name.pretty_repr() != theirs_of_name.pretty_repr()
     for name in ("RunningSummary", "SummarizationResult"):
-        expected, found = (getattr(one, name).__dataclass_fields__ for one in (theirs, ours))
-        assert found.keys() == expected.keys()
+        theirs_of_name, ours_of_name = (
+            getattr(library, name).__dataclass_fields__ for library in (theirs, ours)
+        )
+        assert ours_of_name.keys() == theirs_of_name.keys()
 
 
 def test_langmems_own_running_summary_and_summary_message_are_taken_over():
     messages: list[AnyMessage] = [human("1", 40), AIMessage("so " * 40, id="2"), human("3")]
     limits: dict[str, Any] = {"max_tokens": 100, "max_summary_tokens": 40}
-    before, _ = answers(theirs, messages, None, limits)
-    assert before.running_summary is not None
-    after, model = answers(ours, messages, before.running_summary, limits)
+    their_result, _ = answer_of(theirs, messages, None, limits)
+    assert their_result.running_summary is not None
+    our_result, model = answer_of(ours, messages, their_result.running_summary, limits)
     # What the user said last stays, though LangMem has summarised it and shows its summary alone.
-    assert words_of(after.messages[:-1]) == words_of(before.messages)
-    assert after.messages[-1] is messages[-1]
+    assert words_of(our_result.messages[:-1]) == words_of(their_result.messages)
+    assert our_result.messages[-1] is messages[-1]
     assert not model.calls
-    assert after.running_summary.summary == SUMMARY_TEXT
+    assert our_result.running_summary.summary == SUMMARY_TEXT

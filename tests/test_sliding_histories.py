@@ -20,27 +20,27 @@ Pick = Callable[[Turns], Turns]
 
 def turn(number: int, **ids: str) -> list[dict[str, Any]]:
     """A turn whose last words are said in each turn alike."""
-    said = f"Step {number}. {PORT if number == 3 else ''} " + "Think well. " * 30
-    made = [user(said), assistant(f"Step {number} is done. " + "So. " * 20)]
-    return [*made, user("ok"), assistant("yes")]
+    question = f"Step {number}. {PORT if number == 3 else ''} " + "Think well. " * 30
+    first_exchange = [user(question), assistant(f"Step {number} is done. " + "So. " * 20)]
+    return [*first_exchange, user("ok"), assistant("yes")]
 
 
 def with_ids(turns: Turns) -> Turns:
     return [
-        [{**one, "id": f"m{number}-{at}"} for at, one in enumerate(part)]
+        [{**message, "id": f"m{number}-{index}"} for index, message in enumerate(part)]
         for number, part in enumerate(turns)
     ]
 
 
-def whole(turns: Turns) -> Turns:
+def all_turns(turns: Turns) -> Turns:
     return turns
 
 
-def newest(turns: Turns) -> Turns:
+def newest_turns(turns: Turns) -> Turns:
     return turns[-14:]
 
 
-def first_and_newest(turns: Turns) -> Turns:
+def first_messages_and_newest(turns: Turns) -> Turns:
     return [turns[0][:2], *turns[-14:]] if len(turns) > 15 else turns
 
 
@@ -86,15 +86,15 @@ class Caller:
                 self._new()
             self.turns.append(turn(number))
             turns_sent = with_ids(self.turns) if self.ids else self.turns
-            sent = [one for part in self.pick(turns_sent) for one in part]
+            sent = [message for part in self.pick(turns_sent) for message in part]
             self.sent = [*sent, user(f"Go on behind {number}.")]
             model = {"model": "m"} if self.fitter else {}
-            result = self._engine.compact if not self.fitter else self._engine.fit
-            made = result(self.sent, thread_id="t", **model)
-            assert made.tokens_after <= WINDOW
-            self.view = list(made.messages)
-            if made.record is not None:
-                self.records.append(made.record.id)
+            compact_or_fit = self._engine.compact if not self.fitter else self._engine.fit
+            view_result = compact_or_fit(self.sent, thread_id="t", **model)
+            assert view_result.tokens_after <= WINDOW
+            self.view = list(view_result.messages)
+            if view_result.record is not None:
+                self.records.append(view_result.record.id)
 
     @property
     def archived(self) -> list[str]:
@@ -104,15 +104,15 @@ class Caller:
 
 @pytest.mark.parametrize("fitter", [False, True])
 @pytest.mark.parametrize("ids", [False, True])
-@pytest.mark.parametrize("pick", [newest, first_and_newest, first_turns_and_newest])
+@pytest.mark.parametrize("pick", [newest_turns, first_messages_and_newest, first_turns_and_newest])
 def test_a_history_without_its_beginning_is_compacted_as_the_whole(pick, ids, fitter):
-    callers = [Caller(one, ids=ids, fitter=fitter) for one in (whole, pick)]
+    callers = [Caller(choose, ids=ids, fitter=fitter) for choose in (all_turns, pick)]
     for caller in callers:
         caller.run(40)
     assert callers[0].records
     assert len(callers[1].records) == len(callers[0].records)
-    assert [one["content"] for one in callers[1].view] == [
-        one["content"] for one in callers[0].view
+    assert [message["content"] for message in callers[1].view] == [
+        message["content"] for message in callers[0].view
     ]
     assert callers[1].archived == callers[0].archived
 
@@ -120,8 +120,8 @@ def test_a_history_without_its_beginning_is_compacted_as_the_whole(pick, ids, fi
 @pytest.mark.parametrize(
     "pick",
     [
-        newest,
-        first_and_newest,
+        newest_turns,
+        first_messages_and_newest,
         first_turns_and_newest,
         own_note_behind_first_turn,
         own_summary_and_newest,
@@ -132,32 +132,34 @@ def test_a_new_process_goes_on_with_a_history_that_begins_later(pick):
     caller.run(40, restart=True)
     assert len(caller.archive.chain(Scope("local", "t"))) == len(caller.records) > 4
     assert any(PORT in text for text in caller.archived)
-    view = " ".join(str(one["content"]) for one in caller.view)
+    view = " ".join(str(message["content"]) for message in caller.view)
     assert all(
         f"Step {n}." in view or any(f"Step {n}." in t for t in caller.archived) for n in range(40)
     )
 
 
 def test_words_that_were_said_before_are_another_message_in_the_view():
-    caller = Caller(newest)
+    caller = Caller(newest_turns)
     caller.run(40)
-    said = [str(one["content"]) for one in caller.view]
+    texts = [str(message["content"]) for message in caller.view]
     # Each turn in view has its own short words, although equal ones have left.
-    assert said.count("ok") == sum(text.startswith("Step") and "done" in text for text in said) > 2
+    assert (
+        texts.count("ok") == sum(text.startswith("Step") and "done" in text for text in texts) > 2
+    )
 
 
 def test_a_caller_that_drops_all_that_was_in_view_goes_on():
     compactor = Compactor(archive="memory:", window=WINDOW)
     turns = [turn(n) for n in range(60)]
     for end in range(1, 21):
-        sent = [one for part in turns[:end] for one in part]
+        sent = [message for part in turns[:end] for message in part]
         compactor.compact([*sent, user("Go on.")], thread_id="t")
     for end in range(21, 41):  # the newest three fit by far
-        sent = [one for part in turns[end - 3 : end] for one in part]
+        sent = [message for part in turns[end - 3 : end] for message in part]
         result = compactor.compact([*sent, user("Go on.")], thread_id="t")
     assert result.summary in str(result.messages[0]["content"])
-    texts = [one["content"] for one in (*sent, user("Go on."))]
-    assert [one["content"] for one in result.messages][-len(texts) + 1 :] == texts[1:]
+    texts = [message["content"] for message in (*sent, user("Go on."))]
+    assert [message["content"] for message in result.messages][-len(texts) + 1 :] == texts[1:]
     assert "48213" in compactor.recall("relay of Oslo port", thread_id="t").text
 
 
@@ -168,14 +170,14 @@ def test_a_window_that_begins_with_the_last_kept_message_is_compacted_once():
     later = [newest_request, assistant("It is done."), *history([7])]
     compactor.compact([*covered, *later, user("Go on.")], thread_id="t")
     sent = [*later, *history([8, 9]), user("And now?")]
-    first = compactor.compact(sent, thread_id="t", force=True)
-    again = compactor.compact(sent, thread_id="t")
-    assert (first.outcome, again.outcome) == ("compacted", "kept")
-    assert again.messages == first.messages
+    result = compactor.compact(sent, thread_id="t", force=True)
+    second_result = compactor.compact(sent, thread_id="t")
+    assert (result.outcome, second_result.outcome) == ("compacted", "kept")
+    assert second_result.messages == result.messages
 
 
 def history(numbers: Any) -> list[dict[str, Any]]:
-    return [one for number in numbers for one in turn(number)]
+    return [message for number in numbers for message in turn(number)]
 
 
 WHOLE = history(range(20))
@@ -190,12 +192,12 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-def test_what_does_not_go_on_from_a_record_gets_no_summary_of_it(other):
+@pytest.mark.parametrize("other_history", OTHERS.values(), ids=OTHERS)
+def test_what_does_not_go_on_from_a_record_gets_no_summary_of_it(other_history):
     with tempfile.TemporaryDirectory() as folder:
         archive = str(Path(folder) / "a.db")
         first = Compactor(archive=archive, window=WINDOW).compact(WHOLE, thread_id="t")
         assert first.record is not None
-        again = Compactor(archive=archive, window=100_000).compact(other, thread_id="t")
-    assert again.summary == ""
-    assert list(again.messages) == other
+        result = Compactor(archive=archive, window=100_000).compact(other_history, thread_id="t")
+    assert result.summary == ""
+    assert list(result.messages) == other_history
