@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.tools import tool
 
 from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus.messages.requests import RECALLED
+from conspectus.messages.recalled import RECALLED
 from graph_support import Bench, thread_config
 
 PORT = "The database port of the billing service is 5433."

@@ -107,7 +107,7 @@ def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_pa
             {key: one[key] for key in ("role", "content")} for one in before.messages
         ]  # type: ignore[index]
     expected = "anthropic" if kind == "claude-code" else kind
-    assert after.form.name == expected
+    assert after.format.name == expected
     assert bool(after.parsed.lines) == bool(before.parsed.lines and kind != "claude-code")
     entries = read_messages(after.messages)
     summaries = [i for i, e in enumerate(entries) if e.text.startswith(SUMMARY_LINE)]

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from conspectus import Compactor
-from conspectus.core.items import Compact, Item, Keep, Window, exchanges, must_stay
+from conspectus.core.exchanges import match_calls, must_stay
+from conspectus.core.items import Item, Window
 from conspectus.core.plan import plan, plan_draft
+from conspectus.core.plans import Compact, Keep
 from conspectus.core.records import Cost, Record, RecordedClip
 from conspectus.engine.folding import Folded, fold
 from conspectus.engine.settings import Settings
@@ -232,7 +234,7 @@ STAY = {
 
 @pytest.mark.parametrize(("items", "staying"), STAY.values(), ids=STAY)
 def test_what_must_stay(items, staying):
-    assert set(must_stay(items, exchanges(items))) == staying
+    assert set(must_stay(items, match_calls(items))) == staying
 
 
 CUTS = {
@@ -269,7 +271,7 @@ CUTS = {
 
 @pytest.mark.parametrize(("items", "legal_cuts"), CUTS.values(), ids=CUTS)
 def test_where_a_history_may_be_cut(items, legal_cuts):
-    exchanges_found = exchanges(items)
+    exchanges_found = match_calls(items)
     assert [i for i, legal in enumerate(exchanges_found.cuts) if legal] == legal_cuts
     assert exchanges_found.orphans == frozenset()
 
@@ -289,7 +291,7 @@ def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
         tool_item("1", "3"),
         user_item(),
     ]
-    assert exchanges(items).group == (0, 0, 0, 0, 4)
+    assert match_calls(items).group == (0, 0, 0, 0, 4)
 
 
 def test_a_late_second_answer_stays_in_view_with_its_call_until_it_was_read():

@@ -15,7 +15,7 @@ from conspectus.langchain import SummarizationMiddleware
 from conspectus.messages import read_messages
 from conspectus.messages.framing import as_notes
 from conspectus.messages.message import decode
-from conspectus.messages.requests import without_stale_thoughts
+from conspectus.messages.thoughts import without_stale_thoughts
 from histories import user
 
 CALL: Any = {"name": "grep", "args": {"pattern": "x"}, "id": "c1", "type": "tool_call"}

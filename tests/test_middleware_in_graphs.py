@@ -284,12 +284,12 @@ RECORD = Compactor(keep=("messages", 2)).compact(TALK, thread_id="t", force=True
 del RECORD["bill"]  # its seconds are in no test's name
 
 DAMAGED: list[dict[str, Any]] = [
-    {"after": [5]},
-    {"after": [float("inf"), 1]},
-    {"after": [float("nan"), 1]},
-    {"after": [-4, 1]},
-    {"after": {"0": 1}},
-    {"after": "xy"},
+    {"size_after": [5]},
+    {"size_after": [float("inf"), 1]},
+    {"size_after": [float("nan"), 1]},
+    {"size_after": [-4, 1]},
+    {"size_after": {"0": 1}},
+    {"size_after": "xy"},
     {"head": ["x"]},
     {"head": [5]},
     {"head": [None]},
@@ -319,14 +319,14 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
     store = InMemoryStore() if stored else None
     graph, model = new_agent(lambda _: "ok", new_middleware(), store=store)
     graph.invoke(user_input("hi"), thread_config())
-    sound = {"v": 1, "thread": "t", "session": "main", "head": None, "after": None}
+    sound = {"v": 1, "thread": "t", "session": "main", "head": None, "size_after": None}
     graph.update_state(thread_config(), {"_conspectus": {**sound, "pending": False, **damage}})
     for n in range(6):
         graph.invoke(user_input(f"question {n}"), thread_config())
     assert len(model.calls[-1].messages) < 10, "it goes on and compacts"
     channel = graph.get_state(thread_config()).values["_conspectus"]
     assert channel["head"]
-    assert channel["after"]
+    assert channel["size_after"]
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from conspectus.engine.summary_notes import rejection_reasons
 from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
 from conspectus.langchain.overflow import read_overflow
 from conspectus.messages import read_messages
-from conspectus.messages.requests import refuses_thoughts
+from conspectus.messages.refusals import refuses_thoughts
 from conspectus.model.answers import answer_of
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer

@@ -14,8 +14,8 @@ from conspectus import Archive, ContextGuard, SummarizationMiddleware
 from conspectus.bridge import run
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import PreservedState
-from conspectus.langchain.channel import Channel
-from conspectus.langchain.others import laid_over
+from conspectus.langchain.agent_step import AgentStep
+from conspectus.langchain.foreign_changes import apply_changes
 from conspectus.langchain.state import added
 from scripted_models import ScriptedChatModel
 
@@ -119,19 +119,19 @@ def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
     summary = HumanMessage("summary", id="s")
     clip = HumanMessage("clip", id="m4")
     view = [own[0], summary, clip, own[5]]
-    assert laid_over(view, own, own) == view
+    assert apply_changes(view, own, own) == view
     changed = HumanMessage("shorter", id="m5")
     extra = SystemMessage("note", id="x")
     sent = [*own[:5], extra, changed]
-    assert laid_over(view, own, sent) == [own[0], summary, clip, extra, changed]
+    assert apply_changes(view, own, sent) == [own[0], summary, clip, extra, changed]
     theirs = HumanMessage("edited", id="m4")  # also one that the view shows short
-    assert laid_over(view, own, [*own[:4], theirs, own[5]]) == [own[0], summary, theirs, own[5]]
-    assert laid_over(view, own, view) == view
-    assert laid_over(view, own, own[1:4]) == [summary]
+    assert apply_changes(view, own, [*own[:4], theirs, own[5]]) == [own[0], summary, theirs, own[5]]
+    assert apply_changes(view, own, view) == view
+    assert apply_changes(view, own, own[1:4]) == [summary]
     bare = [one.model_copy(update={"id": None}) for one in own]  # as when rebuilt of dicts
-    assert laid_over(view, own, bare) == view
+    assert apply_changes(view, own, bare) == view
     note = SystemMessage("note")  # in the place of one that has left
-    assert laid_over(view, own, [note, *bare[1:]])[0] == note
+    assert apply_changes(view, own, [note, *bare[1:]])[0] == note
 
 
 @pytest.mark.parametrize("store", [0, 1])
@@ -180,5 +180,5 @@ def test_a_history_that_was_shorter_once_is_seen_as_in_another_process():
         state["messages"] = said[:end]
         state |= made[0].before_model(state, Runtime())
     made[0].before_model({**state, "messages": said[:18]}, Runtime())
-    views = [run(Channel(one._setup, state, Runtime()).view()).messages for one in made]
+    views = [run(AgentStep(one._setup, state, Runtime()).view()).messages for one in made]
     assert views[0] == views[1]

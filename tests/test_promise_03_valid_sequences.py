@@ -23,7 +23,7 @@ from compactor_support import (
 )
 from conspectus import Archive, Compactor
 from conspectus.messages import SUMMARY_LINE, read_messages
-from conspectus.messages.requests import recalled_message, with_recalled
+from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.messages.shortening import clip
 from conspectus.tokens import TokenMeter
 from histories import assistant, histories, talk, tool_result, user

@@ -13,7 +13,7 @@ from compactor_support import Scripted, short_summary
 from conspectus import SummarizationMiddleware, is_summary_message
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
-from conspectus.messages.requests import RECALLED, without_recalled
+from conspectus.messages.recalled import RECALLED, without_recalled
 from conspectus.tokens import TokenMeter
 from recalling import (
     FILLER,
@@ -151,7 +151,7 @@ def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
         assert [request.focus for request in scripted.requests] == ["the ports"]
         assert is_summary_message(agent.requests[-1][0])
         assert isinstance(agent.requests[-1][-1], ToolMessage)
-        assert not agent.values["_conspectus_asked"]
+        assert not agent.values["_conspectus_requested_compaction"]
         agent.say_all("And now?")
         assert len(scripted.requests) == 1
 

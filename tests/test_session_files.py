@@ -56,10 +56,10 @@ def test_a_codex_rollout_is_read_as_the_model_had_it(tmp_path):
         "user: Mend them.",
         "assistant: Done.",
     ]
-    assert (history.form.name, history.model, history.window) == ("codex", "gpt-5-codex", 272_000)
+    assert (history.format.name, history.model, history.window) == ("codex", "gpt-5-codex", 272_000)
     items = json.loads(write_history(history.messages, history))
     assert items[3] == CODEX[6]["payload"]
-    assert read_history(written(tmp_path, items)).form.name == "openai"
+    assert read_history(written(tmp_path, items)).format.name == "openai"
 
 
 def test_a_codex_call_that_was_interrupted_gets_a_result(tmp_path):
@@ -90,7 +90,7 @@ def test_a_gemini_session_is_read_in_both_of_its_forms(name):
         "user: And now?",
         "assistant: All is well.",
     ]
-    assert (history.form.name, history.model) == ("gemini-cli", "gemini-2.5-pro")
+    assert (history.format.name, history.model) == ("gemini-cli", "gemini-2.5-pro")
     assert provider_refusals(history.messages, "openai") == []
 
 
@@ -124,7 +124,7 @@ def test_an_opencode_session_is_read_step_by_step(tmp_path):
         "assistant: ",
         "user: Stop.",
     ]
-    assert (history.form.name, history.model) == ("opencode", "claude-sonnet-4-5")
+    assert (history.format.name, history.model) == ("opencode", "claude-sonnet-4-5")
     assert history.skipped == 2
     mended = mend(history.messages)
     assert provider_refusals(mended.messages, "openai") == []

@@ -31,7 +31,7 @@ from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.reading import as_messages
-from conspectus.messages.requests import without_stale_thoughts
+from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.model.windows import input_limit_named, profile_of
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter, TokenMeter, family_of

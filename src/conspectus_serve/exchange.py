@@ -15,7 +15,7 @@ from conspectus.archive import Scope
 from conspectus.core.items import Window
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import Engine
-from conspectus.langchain.overflow import Refused
+from conspectus.langchain.overflow import RefusedRequests
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory
 from conspectus_serve.held import Held
 from conspectus_serve.models import EngineKey, Learned
@@ -114,7 +114,9 @@ class Sending:
     free_tokens: int | None = None  # of the window; None if unknown
     stuck_reason: str = ""  # why it is not sent: nothing makes it fit
     compactions: int = 0  # that were made for this request
-    refusals: Refused = field(default_factory=Refused)  # of the upstream, as too long
+    refusals: RefusedRequests = field(
+        default_factory=RefusedRequests
+    )  # of the upstream, as too long
 
     # As it was written.
     recalled_tokens: int = 0

@@ -372,8 +372,8 @@ class RequestFitter:
                 return await self.in_turn(self._written, request, read, conversation, sending)
         except MessageNotUnderstood as error:
             _check_may_go_on(read, error)
-            as_it_came = self.unchanged(request, read)
-            return replace(as_it_came, note=NOT_UNDERSTOOD, is_understood=False)
+            rejoined = self.unchanged(request, read)
+            return replace(rejoined, note=NOT_UNDERSTOOD, is_understood=False)
 
     async def _compact(
         self,
@@ -484,13 +484,13 @@ class RequestFitter:
         reserved = conversation.measured.reserved_tokens
         learned = conversation.measured.learned
         sent_tokens = sending.tokens + sending.recalled_tokens
-        refusals = sending.refusals.and_again(sent_tokens, reserved, refusal)
+        refusals = sending.refusals.after_refusal(sent_tokens, reserved, refusal)
         if refusals.tries > TRIES:
             return None
         # That a proxy takes no more bytes says nothing of the model.
         is_of_bytes = refusal.status_code == 413 and "token" not in str(refusal).lower()
         if not is_of_bytes and (refusals.named or conversation.measured.room is None):
-            largest_history = refusals.having_tried(refusals.budget, sent_tokens).most
+            largest_history = refusals.with_learned_limit(refusals.budget, sent_tokens).learned
             learned.refused = largest_history + reserved
         smaller = await self._compact(
             request,

@@ -18,14 +18,10 @@ from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.engine.settings import Engine, Settings, predicate
 from conspectus.errors import PolicyError
-from conspectus.messages.alternation import (
-    AlternateRoles,
-    alternates,
-    alternating,
-    refuses_roles,
-)
+from conspectus.messages.alternation import AlternateRoles, alternates, alternating
 from conspectus.messages.blocks import without_cache_marks
-from conspectus.messages.requests import REFUSED, without_stale_thoughts
+from conspectus.messages.refusals import THOUGHTS_REFUSED, refuses_roles
+from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.model.chat_model import chat_model_named
 from conspectus.model.windows import profile_of, reserved_for_answer
 from conspectus.tokens import TokenMeter
@@ -319,7 +315,7 @@ def form_asked_for(refusal: str, forms: Collection[str], thinking: Any, alternat
     """
     if alternate != "off" and refuses_roles(refusal):
         return "" if "roles" in forms else "roles"
-    if not REFUSED.search(refusal) or "thoughtless" in forms:
+    if not THOUGHTS_REFUSED.search(refusal) or "thoughtless" in forms:
         return ""
     is_off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
     may_switch = DROP_THOUGHTS in refusal and not is_off and "switch" not in forms

@@ -17,7 +17,8 @@ from conspectus.bridge import run
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus.messages.framing import recalled_text
-from conspectus.messages.requests import LEAST_RECALL, is_users, newest_user, with_recalled
+from conspectus.messages.recalled import LEAST_RECALL, with_recalled
+from conspectus.messages.users import is_users, newest_user_message
 from conspectus.recall.for_agents import unasked_flow
 from conspectus.tokens import TokenMeter
 
@@ -94,7 +95,7 @@ class RecallForRequests:
 
 def _newest_user_messages(history: Sequence[Any]) -> Sequence[Any]:
     """Return the user's newest message, and those of the user directly before it."""
-    last = newest_user(history)
+    last = newest_user_message(history)
     if last is None:
         return []
     first = last

@@ -22,7 +22,7 @@ from pydantic import (
 
 from conspectus.archive import default_archive_path
 from conspectus.config import SummarizationConfig, load_config
-from conspectus.config.reading import Source, read_section
+from conspectus.config.reading import ConfigSource, read_section
 from conspectus.errors import ConfigError
 from conspectus.model.windows import input_limit_named
 
@@ -183,7 +183,7 @@ def load_settings(
     options = {name: value for name, value in (overrides or {}).items() if value is not None}
     section: Any = {}
     config = SummarizationConfig.model_validate(DEFAULT_SUMMARIZATION)
-    source = Source(section=SECTION)
+    source = ConfigSource(section=SECTION)
     if path is not None:
         file = Path(path).expanduser()
         summarization, _ = read_section(file)
@@ -201,5 +201,7 @@ def load_settings(
     except ValidationError as error:
         mistakes = source.mistakes(error, ServeSettings)
     mistaken_options = [at for at in mistakes if at and at[0] in options]
-    of_options = [Source().problem((), f"--{at[0]}: {mistakes.pop(at)}") for at in mistaken_options]
+    of_options = [
+        ConfigSource().problem((), f"--{at[0]}: {mistakes.pop(at)}") for at in mistaken_options
+    ]
     raise ConfigError((*of_options, *source.problems(mistakes)))

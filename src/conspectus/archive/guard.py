@@ -16,7 +16,7 @@ from conspectus.archive.values import Scope
 from conspectus.bridge import StepTimeout, call_within
 from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
-from conspectus.observe.events import as_text, listening
+from conspectus.observe.events import listening, safe_text
 
 UNREPORTED = ("batch", "close", "search_index")  # parts of an operation, or none of the store
 
@@ -177,9 +177,9 @@ def _facts(error: BaseException) -> str:
     """Return what is known of an error, in the form that `_ADVICE` describes."""
     classes = ":".join(base.__name__ for base in type(error).__mro__)
     sqlstate = getattr(error, "sqlstate", "")
-    return f"{type(error).__module__} [{sqlstate}] :{classes}: {as_text(error)}"
+    return f"{type(error).__module__} [{sqlstate}] :{classes}: {safe_text(error)}"
 
 
 def _first_line(error: BaseException) -> str:
-    lines = as_text(error).strip().splitlines() or ["no further word"]
+    lines = safe_text(error).strip().splitlines() or ["no further word"]
     return lines[0][:200]

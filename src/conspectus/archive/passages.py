@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from conspectus.archive.values import StoredItem
 from conspectus.messages import Call, Message
-from conspectus.messages.framing import says_again
+from conspectus.messages.framing import is_recalled_text
 
 PASSAGE_BYTES = 480  # about 120 tokens in any script: a few sentences
 UNDIVIDED_PASSAGES = 1.5  # a text of up to so many stays whole: a passage of few words tells little
@@ -244,7 +244,7 @@ def _act_of(message: Message) -> str:
     if any(call.id not in message.answers for call in message.calls):
         return "c"
     if message.answers and not message.own.strip():
-        is_repetition = message.role == "tool" and says_again(message.reading)
+        is_repetition = message.role == "tool" and is_recalled_text(message.reading)
         return "x" if is_repetition else "r"
     return "S" if _QUESTION.search(message.reading[-QUESTION_END:]) else "s"
 

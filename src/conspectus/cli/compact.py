@@ -130,7 +130,7 @@ def compact(
         **_as_data(result),
         "messages_before": len(mended.messages),
         "model": history.model,
-        "format": history.form.name,
+        "format": history.format.name,
         "skipped": history.skipped + history.parsed.broken,
         "archive": None if address is None else without_password(address),
         "thread": name,

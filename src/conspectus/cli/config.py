@@ -50,7 +50,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     loaded. A password or the value of an environment variable is never shown.
     """
     from conspectus.config import load_config
-    from conspectus.config.building import window_of
+    from conspectus.config.building import window_for
 
     served: list[str] = []
     limit = window
@@ -64,7 +64,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         # Another section's program learns the windows of its models; else that of the model that
         # answers counts, and where none is named, of the one that writes.
         name = config.model_name or config.source.default_model or ""
-        limit = window or (config.window if served else window_of(config, name))
+        limit = window or (config.window if served else window_for(config, name))
         on_models = _notes_on_models(config)
     except ConfigError as error:
         if as_json:

@@ -69,7 +69,7 @@ def _count(history: HistoryFile, model: str, counter: str | None) -> dict[str, A
         start = " ".join(entry.reading[: 2 * START].split())[:START]
         rows.append({"index": index, "role": entry.role, "tokens": size, "start": start})
     return {
-        "format": history.form.name,
+        "format": history.format.name,
         "messages": len(entries),
         "tokens": sum(sizes),
         "exact": meter.exact,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from conspectus._langchain import is_runnable, named
-from conspectus.config.reading import Location, Source, Variables
+from conspectus.config.reading import ConfigSource, Location, Variables
 from conspectus.config.schema import SummarizationConfig, loaded
 from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.engine.settings import FileSettings
@@ -134,32 +134,49 @@ def settings_of(config: SummarizationConfig) -> dict[str, Any]:
     }
 
 
+class AnsweringModel(NamedTuple):
+    """The model that answers the user, whose window is managed."""
+
+    model: Any
+    name: str = ""  # in the registry or the file; empty if a caller gave the model itself
+
+
 def models_of(
     config: SummarizationConfig, registry: ModelRegistry | None, model: ChatModel | str | None
 ) -> dict[str, Any]:
     """Return the model that answers, its window, and the models that write, in turn."""
+    own = _own_model(config, registry, model)
+    writers = _writers(config, registry, None if own is None else own.model)
+    answering = AnsweringModel(writers[0], config.model_name or "") if own is None else own
+    window = profile_window(answering.model)
+    if window is None and not answering.name:
+        window = _window_of_entries(config, answering.model)
+    return {
+        "model": answering.model,
+        "summarizer": None if writers[0] is answering.model else writers[0],
+        "fallbacks": writers[1:],
+        "window": window_for(config, answering.name, window),
+    }
+
+
+def _own_model(
+    config: SummarizationConfig, registry: ModelRegistry | None, model: ChatModel | str | None
+) -> AnsweringModel | None:
+    """Return the agent's own model; None where that of `model_name` answers, too.
+
+    Raises:
+        ConfigError: it cannot be built, or neither the file nor the caller names one.
+    """
     if model is None and not config.model_name:
         model = config.source.default_model
-    own = model_of(config, registry, model) if isinstance(model, str) else model
-    if own is None and not config.model_name:
-        text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
-        raise config.source.error(("model_name",), text)
-    writers = _writers(config, registry, own)
-    answering = writers[0] if own is None else own
-    name: str | None = None
     if isinstance(model, str):
-        name = model
-    elif own is None:
-        name = config.model_name
-    window = profile_window(answering)
-    if window is None and name is None:
-        window = _window_of_entries(config, answering)
-    return {
-        "model": answering,
-        "summarizer": None if writers[0] is answering else writers[0],
-        "fallbacks": writers[1:],
-        "window": window_of(config, name or "", window),
-    }
+        return AnsweringModel(model_named(config, registry, model), model)
+    if model is not None:
+        return AnsweringModel(model)
+    if config.model_name:
+        return None
+    text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
+    raise config.source.error(("model_name",), text)
 
 
 def _writers(config: SummarizationConfig, registry: ModelRegistry | None, own: Any) -> list[Any]:
@@ -172,7 +189,7 @@ def _writers(config: SummarizationConfig, registry: ModelRegistry | None, own: A
     for index, name in enumerate((config.model_name, *config.fallback_models)):
         location: Location = ("fallback_models", index - 1) if index else ("model_name",)
         try:
-            writers.append(model_of(config, registry, name) if name else own)
+            writers.append(model_named(config, registry, name) if name else own)
         except ConfigError as error:
             problem = config.source.problem(location, str(error))
             if own is None:
@@ -197,7 +214,7 @@ def _window_of_entries(config: SummarizationConfig, model: Any) -> int | None:
     return min(filter(None, windows), default=None)
 
 
-def model_of(config: SummarizationConfig, registry: ModelRegistry | None, name: str) -> Any:
+def model_named(config: SummarizationConfig, registry: ModelRegistry | None, name: str) -> Any:
     """Return a model by its name: of the registry, of `models` in the file, or of LangChain.
 
     Raises:
@@ -226,7 +243,7 @@ def model_of(config: SummarizationConfig, registry: ModelRegistry | None, name: 
     return model
 
 
-def _built(entry: Mapping[str, Any], source: Source) -> Any:
+def _built(entry: Mapping[str, Any], source: ConfigSource) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
     variables = Variables(source.secrets)
     filled = variables.fill(dict(entry))
@@ -241,7 +258,7 @@ def _built(entry: Mapping[str, Any], source: Source) -> Any:
     return loaded(filled["use"])(**parameters)
 
 
-def window_of(config: SummarizationConfig, name: str, profile: int | None = None) -> int | None:
+def window_for(config: SummarizationConfig, name: str, profile: int | None = None) -> int | None:
     """Return the window of a model: of the file, of its entry in `models`, or of its profile.
 
     Raises:

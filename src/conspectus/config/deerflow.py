@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import SimpleNamespace
@@ -21,12 +20,12 @@ from pydantic import ValidationError
 from conspectus._langchain import named
 from conspectus.bridge import arun
 from conspectus.config.building import models_of, settings_of
-from conspectus.config.reading import Source
+from conspectus.config.reading import ConfigSource
 from conspectus.config.schema import EARLIER, SizeSetting, SummarizationConfig
 from conspectus.engine.settings import KEEP
 from conspectus.errors import ConfigError, SummaryError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
-from conspectus.langchain.channel import Channel
+from conspectus.langchain.agent_step import AgentStep
 from conspectus.messages.alternation import alternates
 from conspectus.observe import log
 
@@ -47,7 +46,7 @@ def config_of(app_config: Any) -> SummarizationConfig:
     section["enabled"] = bool(section.get("trigger"))
     models = [_plain(model) for model in getattr(app_config, "models", None) or ()]
     skills = _plain(getattr(app_config, "skills", None))
-    source = Source(sections={"models": models, "skills": skills})
+    source = ConfigSource(sections={"models": models, "skills": skills})
     try:
         config = SummarizationConfig.model_validate(section)
     except ValidationError as error:
@@ -169,15 +168,14 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         """
         setup = self._setup
         if raise_on_failure:
-            setup = copy(setup)
             strict = replace(setup.engine.settings, on_failure="raise")
-            setup.engine = replace(setup.engine, settings=strict)
-        channel = Channel(setup, state, _run_of(runtime))
-        if not force and self._is_quiet(channel):
+            setup = setup.with_engine(replace(setup.engine, settings=strict))
+        step = AgentStep(setup, state, _run_of(runtime))
+        if not force and self._is_quiet(step):
             return None
-        total_tokens = channel.size_of(state["messages"]).tokens
+        total_tokens = step.size_of(state["messages"]).tokens
         try:
-            update = await arun(self._step(channel, "" if force else None))
+            update = await arun(self._take_step(step, "" if force else None))
         except SummaryError as error:
             if not raise_on_failure:
                 raise

@@ -31,7 +31,7 @@ _NOISE = re.compile(r"^Value error, |^(Input|String) |, (got|unable to) .*| or i
 
 
 @dataclass(frozen=True)
-class Source:
+class ConfigSource:
     """Where a configuration was read; empty for one that is made in Python."""
 
     file: Path | None = None
@@ -185,7 +185,7 @@ class Variables:
         return setting
 
 
-def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
+def read_section(file: Path, name: str = SECTION) -> tuple[Any, ConfigSource]:
     """Return the values of a section, None if it is missing, and their source.
 
     Raises:
@@ -227,7 +227,7 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
             )
         line = mark.line + 1 if mark else lines.get((name,), 1)
         raise ConfigError((f"{file}, line {line}: {problem}",)) from None
-    source = Source(file, name, lines, variables.names, variables.missing, sections)
+    source = ConfigSource(file, name, lines, variables.names, variables.missing, sections)
     if source.missing and name != SECTION:  # ours may be switched off
         raise ConfigError(source.problems(source.missing))
     return section, source

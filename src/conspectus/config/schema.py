@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 
 from conspectus._arguments import meaning
-from conspectus.config.reading import SECTION, Location, Source, read_section
+from conspectus.config.reading import SECTION, ConfigSource, Location, read_section
 from conspectus.core.policy import Policy, StaleResults, Unit, parse_trigger
 from conspectus.engine.settings import (
     MOST_TOKENS,
@@ -237,7 +237,7 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
     """on, off, or auto."""
     archive: Annotated[Text, AfterValidator(_archive)] | None = None
     """sqlite:///FILE, postgresql://... or memory:; null for the graph's."""
-    _source: Source = PrivateAttr(default_factory=Source)
+    _source: ConfigSource = PrivateAttr(default_factory=ConfigSource)
 
     @model_validator(mode="after")
     def _is_of_use(self) -> Self:
@@ -248,11 +248,11 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
         return self
 
     @property
-    def source(self) -> Source:
+    def source(self) -> ConfigSource:
         """The file's lines and secrets; empty for a configuration made in Python."""
         return self._source
 
-    def with_source(self, source: Source) -> Self:
+    def with_source(self, source: ConfigSource) -> Self:
         """Return the configuration with the file that it was read from."""
         config = self.model_copy()
         config._source = source  # type: ignore[misc]
@@ -352,7 +352,7 @@ def load_config(
     return config.with_source(replace(source, notes=notes))
 
 
-def _check_form(section: Any, source: Source) -> None:
+def _check_form(section: Any, source: ConfigSource) -> None:
     """Refuse a section of another form, one that is misspelt, and keys that stand outside of it."""
     form = f"write '{SECTION}:' on a line of its own, and its keys below, two spaces further in"
     if not isinstance(section, dict):

@@ -8,16 +8,10 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from conspectus.core.items import (
-    Clip,
-    Compact,
-    Exchanges,
-    Item,
-    Keep,
-    exchanges,
-    highest,
-    must_stay,
-)
+from conspectus.core.bisection import highest_that_fits
+from conspectus.core.exchanges import Exchanges, match_calls, must_stay
+from conspectus.core.items import Item
+from conspectus.core.plans import Clip, Compact, Keep
 from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window
@@ -152,7 +146,7 @@ class Ladder:
     @cached_property
     def exchanges(self) -> Exchanges:
         """Tool calls with their results."""
-        return exchanges(self.items)
+        return match_calls(self.items)
 
     @cached_property
     def legal_cuts(self) -> list[int]:
@@ -417,7 +411,7 @@ class Ladder:
         if not fits(least):
             return None
         largest = max(self.items[at].tokens for at in staying)
-        level = highest(least, max(least, largest), fits)
+        level = highest_that_fits(least, max(least, largest), fits)
         sizes = ((at, self.size_at(at, level, untouched)) for at in staying)
         return tuple(Clip(at, size) for at, size in sizes if size < self.items[at].tokens)
 

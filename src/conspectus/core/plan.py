@@ -11,19 +11,8 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from conspectus.core.items import (
-    Clip,
-    Compact,
-    Item,
-    Keep,
-    Plan,
-    Size,
-    Stuck,
-    Window,
-    exchanges,
-    leading,
-    must_stay,
-)
+from conspectus.core.exchanges import leading_system_items, match_calls, must_stay
+from conspectus.core.items import Item, Size, Window
 from conspectus.core.ladder import (
     BOUNDLESS,
     CLIP_TO,
@@ -33,14 +22,15 @@ from conspectus.core.ladder import (
     OLDEST_FIRST,
     Ladder,
 )
+from conspectus.core.plans import Clip, Compact, Keep, Plan, Stuck
 from conspectus.core.policy import (
     LARGEST_SUMMARY,
     REARM,
     SMALLEST_SUMMARY,
     Policy,
-    TriggerClause,
+    TriggerCondition,
     cut_for,
-    grown,
+    has_grown,
 )
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
@@ -158,7 +148,7 @@ def plan(
     if clip and not force:
         waits_for = _waits_for(ladder, fired, limit, scale)
         decided = _clip_stale(ladder, policy, keeps_from, waits_for)
-    if decided is None and over and not force and failed and not grown(tokens, failed):
+    if decided is None and over and not force and failed and not has_grown(tokens, failed):
         reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
         return Stuck(reason, tokens, tokens, ladder.budget)
     if decided is None:
@@ -193,10 +183,10 @@ def _cut_that_keeps(ladder: Ladder, place: int) -> int:
 
 def _must_grow(tokens: int, stuck_at: int | None) -> bool:
     """Tell whether a stuck history has hardly grown since it was made smaller, to `stuck_at`."""
-    return stuck_at is not None and not grown(tokens, stuck_at)
+    return stuck_at is not None and not has_grown(tokens, stuck_at)
 
 
-def _least_gain(tokens: int, fired: TriggerClause | None, floor: int) -> int:
+def _least_gain(tokens: int, fired: TriggerCondition | None, floor: int) -> int:
     """Return the tokens that a compaction must free which only a trigger asks for."""
     gain = math.ceil(tokens / GAIN)
     if gain < floor:  # sizes of small histories mean little
@@ -207,7 +197,7 @@ def _least_gain(tokens: int, fired: TriggerClause | None, floor: int) -> int:
 
 
 def _waits_for(
-    ladder: Ladder, fired: TriggerClause | None, limit: int | None, scale: float
+    ladder: Ladder, fired: TriggerCondition | None, limit: int | None, scale: float
 ) -> int | None:
     """Return the size at which a compaction is asked for; None if messages alone are counted."""
     if fired is None:
@@ -244,7 +234,7 @@ def _ladder(
     """
     budget = None if window is None else window.budget
     limit = None if window is None else window.limit
-    instructions = base + sum(item.tokens for item in items[: leading(items)])
+    instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
     longest, cap = policy.summary_limit(budget, instructions)
     free = LARGEST_SUMMARY
     if budget is not None and policy.counts_messages_alone:
@@ -433,7 +423,7 @@ def _all_that_may_leaves(ladder: Ladder, summary: int) -> Compact | None:
 
 
 def window_or_trigger(policy: Policy, window: Window | None) -> Window | None:
-    """Return the window; if it is unknown, the smallest token trigger."""
+    """Return the window; if it is unknown, one as large as the smallest token trigger."""
     tokens = policy.least_trigger
     return Window(tokens) if window is None and tokens is not None else window
 
@@ -448,7 +438,7 @@ def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
 
     Orphaned results must leave: no provider takes them.
     """
-    tied = exchanges(items)
+    tied = match_calls(items)
     evicted = set(leaving)
     groups = {tied.group[at] for at in evicted}
     groups_leave_whole = all(

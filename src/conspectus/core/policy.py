@@ -61,14 +61,14 @@ def names_embedded(value: object) -> bool:
     return isinstance(value, str) and value == EMBEDDED
 
 
-def grown(now: int, before: int) -> bool:
-    """Tell whether a history has grown enough to try again."""
+def has_grown(now: int, before: int) -> bool:
+    """Tell whether a number of tokens, or of messages, has grown enough to try again."""
     return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
 
 
-def has_grown(now: Size, before: Size) -> bool:
-    """Tell the same of sizes: tokens or messages have grown enough."""
-    return grown(now.tokens, before.tokens) or grown(now.messages, before.messages)
+def size_has_grown(now: Size, before: Size) -> bool:
+    """Tell whether the tokens or the messages of a history have grown enough."""
+    return has_grown(now.tokens, before.tokens) or has_grown(now.messages, before.messages)
 
 
 # Sizes and triggers in LangChain's forms
@@ -128,7 +128,7 @@ def _is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerClause:
+class TriggerCondition:
     """Sizes that must all be reached; None asks nothing."""
 
     tokens: int | None = None  # size of the history, in tokens
@@ -161,7 +161,7 @@ class TriggerClause:
         return " and ".join(parts)
 
 
-def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, ...]:
+def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerCondition, ...]:
     """Parse LangChain's forms of a trigger into clauses, any of which is enough.
 
     Example:
@@ -176,11 +176,11 @@ def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, 
     return tuple(_clause(alternative, name) for alternative in alternatives)
 
 
-def _clause(value: object, name: str) -> TriggerClause:
-    if isinstance(value, TriggerClause):
+def _clause(value: object, name: str) -> TriggerCondition:
+    if isinstance(value, TriggerCondition):
         return value
     if isinstance(value, tuple):
-        return TriggerClause(**dict[str, Any]([check_size(value, name)]))
+        return TriggerCondition(**dict[str, Any]([check_size(value, name)]))
     if not isinstance(value, Mapping):
         raise WrongType(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
     if set(value) == {"type", "value"}:
@@ -192,7 +192,7 @@ def _clause(value: object, name: str) -> TriggerClause:
     sizes: dict[str, Any] = {}
     for unit, size in value.items():
         _, sizes[unit] = _checked(unit, size, name, f"Unsupported {name} metric: {unit!r}")
-    return TriggerClause(**sizes)
+    return TriggerCondition(**sizes)
 
 
 def cut_for(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
@@ -221,7 +221,7 @@ def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
 class Policy:
     """When to compact, how much to keep, how large a summary may be."""
 
-    trigger: tuple[TriggerClause, ...] = ()  # clauses, any of which asks for a compaction
+    trigger: tuple[TriggerCondition, ...] = ()  # clauses, any of which asks for a compaction
     # how much of the newest history stays in view, as one `ContextSize`
     keep: ContextSize = ("messages", 20)
     # the most tokens of a summary's text; a longer one is cut. None asks for a third of the
@@ -264,7 +264,7 @@ class Policy:
                 "tokens. Lower them."
             )
 
-    def _keeps_more_than(self, clause: TriggerClause, window: int | None) -> bool:
+    def _keeps_more_than(self, clause: TriggerCondition, window: int | None) -> bool:
         """Tell whether `keep` alone meets a clause; of several sizes, another one may end first."""
         tokens = keep_tokens(self.keep, window)
         if tokens is not None:
@@ -272,7 +272,7 @@ class Policy:
             return clause.messages is None and threshold is not None and tokens >= threshold
         kind, amount = self.keep
         threshold = getattr(clause, kind)
-        asks_nothing_else = clause == TriggerClause(**{kind: threshold})
+        asks_nothing_else = clause == TriggerCondition(**{kind: threshold})
         return asks_nothing_else and threshold is not None and amount >= threshold
 
     @property
@@ -289,7 +289,7 @@ class Policy:
 
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
-    ) -> TriggerClause | None:
+    ) -> TriggerCondition | None:
         """Return the first clause that asks for a compaction now.
 
         `last` is the size that the latest compaction reached, or at which it failed; if it met the
@@ -300,8 +300,8 @@ class Policy:
                 continue
             if last is None or not clause.met(last, limit):
                 return clause
-            is_longer = clause.messages is not None and grown(size.messages, last.messages)
-            if is_longer or grown(size.tokens, last.tokens):
+            is_longer = clause.messages is not None and has_grown(size.messages, last.messages)
+            if is_longer or has_grown(size.tokens, last.tokens):
                 return clause
         return None
 

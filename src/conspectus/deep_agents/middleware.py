@@ -27,8 +27,8 @@ from conspectus.core.records import Record
 from conspectus.engine.settings import AnyTrigger, model_of, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
-from conspectus.langchain.channel import Channel
-from conspectus.langchain.forms import model_name
+from conspectus.langchain.agent_step import AgentStep
+from conspectus.langchain.refused_features import model_name
 from conspectus.langchain.settings import DEPRECATED, InstanceName, SummarizationSettings
 from conspectus.langchain.state import CompactionState
 from conspectus.messages import read_messages
@@ -161,7 +161,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             settings = replace(settings, window=None, reserved_tokens=BY_MODEL)
         copy = DeepAgentsSummarization(**vars(settings), **self._old)
         # One preparation for all, which ends when the first is closed.
-        copy._setup.engine = replace(copy._setup.engine, background=self._background)
+        engine = replace(copy._setup.engine, background=self._background)
+        copy._made = copy._setup.with_engine(engine)
         return copy
 
     def _location(self, scope: Scope) -> str:
@@ -169,43 +170,43 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             return super()._location(scope)
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
-    def _has_copies(self, channel: Channel) -> bool:
+    def _has_copies(self, step: AgentStep) -> bool:
         """Return whether the files of all records in force are written, or none are wanted."""
-        held = channel.held
+        held = step.held
         if self._backend is None or held.head is None:
             return True
-        return channel.state.get(MIRRORED) == held.head_id
+        return step.state.get(MIRRORED) == held.head_id
 
-    def _is_quiet(self, channel: Channel) -> bool:
-        return self._has_copies(channel) and super()._is_quiet(channel)
+    def _is_quiet(self, step: AgentStep) -> bool:
+        return self._has_copies(step) and super()._is_quiet(step)
 
-    async def _write_copies(self, channel: Channel) -> dict[str, Any]:
+    async def _write_copies(self, step: AgentStep) -> dict[str, Any]:
         """Write the files of the records in force; return an update of the state."""
         backend = self._backend
-        if backend is None or self._has_copies(channel):
+        if backend is None or self._has_copies(step):
             return {}
-        last_id = channel.state.get(MIRRORED)  # of the last record whose file is written
+        last_id = step.state.get(MIRRORED)  # of the last record whose file is written
         try:
-            chain = (await channel.history(None).in_force()).chain
+            chain = (await step.history(None).in_force()).chain
             ids = [record.id for record in chain]
             count = ids.index(last_id) + 1 if last_id in ids else 0
             for number, record in enumerate(chain[count:], start=count + 1):
-                text = await self._readable(channel, record)
-                path = f"{folder_of(backend, channel.scope)}/{number:04}-{record.id}.md"
+                text = await self._readable(step, record)
+                path = f"{folder_of(backend, step.scope)}/{number:04}-{record.id}.md"
                 await _upload(backend, path, text)
                 last_id = record.id
         except Exception as error:  # a backend may raise anything
             log("mirror_failed", "the readable copies could not be written: %s", error)
         return {MIRRORED: last_id} if last_id is not None else {}
 
-    async def _readable(self, channel: Channel, record: Record) -> str:
+    async def _readable(self, step: AgentStep, record: Record) -> str:
         """Return the originals that a record covers or truncates, to be read; without secrets."""
         keys = tuple(dict.fromkeys((*record.covers, *(clip.key for clip in record.clips))))
-        archive = channel.archive
+        archive = step.archive
         if archive is None:
-            entries = read_messages(channel.messages)
+            entries = read_messages(step.messages)
         else:
-            originals = await archive.call_either_way(archive.find, channel.scope, keys)
+            originals = await archive.call_either_way(archive.find, step.scope, keys)
             entries = read_messages([original.message for original in originals.values()])
             for key, entry in zip(originals, entries, strict=True):
                 entry.key = key  # some may be older than the redactor
@@ -219,13 +220,15 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             texts[entry.key] = f"## [{entry.cite}] {about}\n\n{entry.reading}\n"
         return "\n".join(texts[key] for key in keys)
 
-    def _shows_all(self, channel: Channel, request: ModelRequest[Any]) -> bool:
-        return not request.state.get(MIRRORED) and super()._shows_all(channel, request)
+    def _shows_all(self, step: AgentStep, request: ModelRequest[Any]) -> bool:
+        return not request.state.get(MIRRORED) and super()._shows_all(step, request)
 
-    async def _shown(self, channel: Channel, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        request = await super()._shown(channel, request)
-        if self._backend is not None and request.state.get(MIRRORED) and channel.held.head:
-            note = NOTE.format(folder=folder_of(self._backend, channel.scope))
+    async def _request_in_view(
+        self, step: AgentStep, request: ModelRequest[Any]
+    ) -> ModelRequest[Any]:
+        request = await super()._request_in_view(step, request)
+        if self._backend is not None and request.state.get(MIRRORED) and step.held.head:
+            note = NOTE.format(folder=folder_of(self._backend, step.scope))
             system = append_to_system_message(request.system_message, note)
             request = request.override(system_message=system)
         return request

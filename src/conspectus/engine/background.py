@@ -24,8 +24,9 @@ from typing import Any
 
 from conspectus._langchain import begun_beside, kept_config
 from conspectus.archive.guard import GATE, Stopped
-from conspectus.core.items import Compact, Keep, Size
+from conspectus.core.items import Size
 from conspectus.core.plan import may_leave, plan_draft
+from conspectus.core.plans import Compact, Keep
 from conspectus.core.records import Draft, notes_number_of
 from conspectus.engine.branches import load_view
 from conspectus.engine.draft_lock import draft_lock

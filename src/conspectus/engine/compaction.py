@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from conspectus.core.items import Compact
+from conspectus.core.plans import Compact
 from conspectus.core.records import Record
 from conspectus.engine.approval import approved
 from conspectus.engine.branches import load_view

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conspectus.bridge import run_in_worker
-from conspectus.core.items import Compact
+from conspectus.core.plans import Compact
 from conspectus.engine.background import decide_with_drafts
 from conspectus.engine.compaction import carry_out, compact
 from conspectus.engine.history import HistoryContext

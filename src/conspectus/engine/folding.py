@@ -22,7 +22,7 @@ from typing import NamedTuple
 from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.sliding import BegunLater, begun_later, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
-from conspectus.messages.alternation import JoinedSource, is_labelled_joined, taken_apart
+from conspectus.messages.alternation import ReceivedJoined, is_labelled_joined, taken_apart
 from conspectus.messages.framing import summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import name_entries, occurrences
@@ -45,7 +45,7 @@ class Folded(NamedTuple):
     entries: list[Message]  # of the history, each message that came joined taken apart
     remaining: list[Remaining]
     dropped: int  # messages that were left out because the records cover them
-    came_joined: tuple[JoinedSource, ...] = ()
+    came_joined: tuple[ReceivedJoined, ...] = ()
     # keys of messages that the client has put in the place of others, such as its own summary
     clients_own: frozenset[str] = frozenset()
 
@@ -124,13 +124,13 @@ def newest_clips(chain: Chain) -> dict[str, RecordedClip]:
 
 def _take_joined_apart(
     entries: Sequence[Message], chain: Chain
-) -> tuple[list[Message], tuple[JoinedSource, ...]]:
+) -> tuple[list[Message], tuple[ReceivedJoined, ...]]:
     """Take messages apart that begin with a summary of the chain, as views have joined them.
 
     A dict is only taken for one before any answer of the agent: elsewhere somebody has pasted it.
     """
     parted: list[Message] = []
-    came_joined: list[JoinedSource] = []
+    came_joined: list[ReceivedJoined] = []
     may_be_joined = True
     for entry in entries:
         parts = None
@@ -144,7 +144,7 @@ def _take_joined_apart(
             parted.append(entry)
         else:
             parted += map(read_message, parts)
-            came_joined.append(JoinedSource(entry.source, tuple(parts)))
+            came_joined.append(ReceivedJoined(entry.source, tuple(parts)))
     if came_joined:
         name_entries(parted)
     return parted, tuple(came_joined)
@@ -359,7 +359,7 @@ def _stand_in_order(keys: Sequence[str], positions: Mapping[str, int]) -> bool:
 
 
 def _newest_of_user(entries: Sequence[Message]) -> int | None:
-    """Return the place of the user's newest message, by the rule of `core.items.newest_user`."""
+    """Return the place of the user's newest message, as `core.exchanges.newest_user_item` does."""
     in_role = [at for at, entry in enumerate(entries) if entry.role == "user"]
     unlabelled = [at for at in in_role if not is_labelled_summary(entries[at])]
     of_user = (at for at in reversed(unlabelled) if not is_host_message(entries[at]))

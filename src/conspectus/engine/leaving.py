@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from conspectus._turns import others_may_compute
-from conspectus.core.items import Compact
+from conspectus.core.plans import Compact
 from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
 from conspectus.core.records import Chain, notes_number_of
 from conspectus.engine.planning import Decision

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from conspectus.core.items import Clip, Compact, Keep, Plan, Size, Stuck, highest
+from conspectus.core.bisection import highest_that_fits
+from conspectus.core.items import Size
 from conspectus.core.plan import BELOW, STUCK, divided, plan
-from conspectus.core.policy import EMBEDDED, grown, has_grown, keep_tokens
+from conspectus.core.plans import Clip, Compact, Keep, Plan, Stuck
+from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
 from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.history import PREPARE_FROM
 from conspectus.engine.measuring import shared_out
@@ -199,7 +201,7 @@ def _first_kept(view: View) -> int | None:
     def fits(kept: int) -> bool:
         return meter.whole(sources[len(sources) - kept :]) <= kept_tokens
 
-    return len(sources) - highest(0, len(sources), fits)
+    return len(sources) - highest_that_fits(0, len(sources), fits)
 
 
 # Plans that hold by a caller's counter
@@ -272,7 +274,7 @@ def _smallest_plan(
     if not isinstance(stuck, Stuck):
         return stuck
     reached = stuck_at(view)
-    if reached is not None and not grown(view.size.tokens, reached) and not force:
+    if reached is not None and not has_grown(view.size.tokens, reached) and not force:
         return stuck
     if last.stuck is not None:
         smallest = replace(last, budget=window.budget)  # what the user asks is shown in it
@@ -295,7 +297,7 @@ def _showing_more(view: View, smallest: Compact, room: int) -> Compact:
         return _size_with_summary(view, with_level(level)) <= room
 
     largest = max((view.items[clip.index].tokens for clip in smallest.clips), default=0)
-    return with_level(highest(0, largest, fits))
+    return with_level(highest_that_fits(0, largest, fits))
 
 
 def _kept_or_stuck(view: View, needed: int, budget: int) -> Keep | Stuck:
@@ -360,4 +362,4 @@ async def has_prepared_in_vain(view: View) -> bool:
         return False
     size = view.history.trigger_size or view.size
     has_gone_back = size.messages < noted.trigger_size.messages
-    return not has_gone_back and not has_grown(size, noted.trigger_size)
+    return not has_gone_back and not size_has_grown(size, noted.trigger_size)

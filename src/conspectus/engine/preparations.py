@@ -24,7 +24,7 @@ from conspectus.bridge import (
     run,
 )
 from conspectus.core.items import Size
-from conspectus.core.policy import has_grown
+from conspectus.core.policy import size_has_grown
 from conspectus.errors import PolicyError
 
 SESSIONS = 256  # Most sessions whose latest preparation is known
@@ -126,7 +126,7 @@ class Preparations:
             return True
         if size.messages < latest.size.messages:
             return True  # it has gone back
-        return has_grown(size, latest.size) and latest.outcome != "ready"
+        return size_has_grown(size, latest.size) and latest.outcome != "ready"
 
     async def close(self, seconds: float | None) -> None:
         """Begin no more; wait up to these seconds for those under way, then stop them."""

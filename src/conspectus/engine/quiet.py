@@ -14,8 +14,9 @@ from itertools import pairwise
 from operator import is_
 from typing import Any
 
-from conspectus.core.items import Keep, Plan, Size
+from conspectus.core.items import Size
 from conspectus.core.plan import BELOW
+from conspectus.core.plans import Keep, Plan
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.measuring import corrected_history
 from conspectus.engine.memory import QuietHistory

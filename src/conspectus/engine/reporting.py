@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conspectus.core.items import Compact, Keep, Stuck
-from conspectus.core.policy import has_grown
+from conspectus.core.plans import Compact, Keep, Stuck
+from conspectus.core.policy import size_has_grown
 from conspectus.core.records import Record
 from conspectus.engine.approval import SummaryRefused
 from conspectus.engine.history import HistoryContext
@@ -172,7 +172,7 @@ async def _remember_failure(view: View, error: ConspectusError) -> None:
     # Without a window, and for a person who has refused, each tenth counts alike.
     counts_failures = history.window is not None and not isinstance(error, SummaryRefused)
     if before is not None and counts_failures:
-        times = before.times + has_grown(trigger_size, before.trigger_size)
+        times = before.times + size_has_grown(trigger_size, before.trigger_size)
     failure = FailedSummary(view.head_id, trigger_size, size, over, times)
     history.memory.failed = failure
     await history.store.note_failure(SUMMARY_FAILED, failure)

@@ -33,7 +33,7 @@ from conspectus.core.policy import (
     OnFailure,
     Policy,
     StaleResults,
-    TriggerClause,
+    TriggerCondition,
     check_size,
     names_embedded,
     parse_trigger,
@@ -45,7 +45,7 @@ from conspectus.engine.preparations import Preparations
 from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import summary_message, summary_text
 from conspectus.messages.alternation import AlternateRoles, alternates
-from conspectus.messages.requests import LEAST_RECALL
+from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.tools import Skills, Tool, ToolTable
@@ -90,7 +90,7 @@ SummaryTokens = Annotated[int, Ge(SMALLEST_SUMMARY), Le(MOST_TOKENS)]
 RecallTokens = Annotated[int, Ge(LEAST_RECALL), Le(MOST_TOKENS)]
 Seconds = Annotated[float, Gt(0), Le(HOUR), Unit("seconds")]
 
-TriggerForm = ContextSize | TriggerClause | Mapping[str, Any]
+TriggerForm = ContextSize | TriggerCondition | Mapping[str, Any]
 AnyTrigger = TriggerForm | Sequence[TriggerForm] | None
 AnySummarizer: TypeAlias = Union[
     "Summarizer", "BaseChatModel", "Runnable[Any, Any]", Callable[[list[Any]], Any], str

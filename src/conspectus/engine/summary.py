@@ -36,7 +36,7 @@ from conspectus.errors import (
 )
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.observe import log, observing
-from conspectus.observe.events import as_text, is_way_out
+from conspectus.observe.events import is_way_out, safe_text
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser."""
@@ -329,7 +329,7 @@ async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Dra
     except Exception as error:
         if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
             raise
-        raise SummaryError(f"{by} failed: {type(error).__name__}: {as_text(error)}") from error
+        raise SummaryError(f"{by} failed: {type(error).__name__}: {safe_text(error)}") from error
     cost = _named_cost(by, answer.cost)
     with errors_carry(Attempts(cost)):  # the call is paid for, whatever is left of its answer
         text = await leaving.clean(answer.text)

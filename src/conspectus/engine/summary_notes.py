@@ -12,7 +12,7 @@ from conspectus.engine.leaving import Leaving, body_of
 from conspectus.errors import SummaryRejected
 from conspectus.messages import Message
 from conspectus.messages.framing import as_notes
-from conspectus.messages.requests import is_users
+from conspectus.messages.users import is_users
 from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import SummaryRequest
 from conspectus.model.lengths import repeats_itself, shortened

@@ -10,7 +10,9 @@ from itertools import accumulate, dropwhile, pairwise, takewhile
 from typing import Any
 
 from conspectus._langchain import is_ai_message
-from conspectus.core.items import Clip, Compact, Item, Size, newest_user
+from conspectus.core.exchanges import newest_user_item
+from conspectus.core.items import Item, Size
+from conspectus.core.plans import Clip, Compact
 from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.folding import Folded, Remaining, clip_hash, fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
@@ -24,10 +26,10 @@ from conspectus.messages import (
     summary_text,
 )
 from conspectus.messages.alternation import (
-    JoinedSource,
+    ReceivedJoined,
     alternating,
-    as_it_came,
     described_parts,
+    rejoined,
     took_two_in_a_row,
 )
 from conspectus.messages.framing import NO_NUMBER
@@ -85,7 +87,7 @@ class View:
     as_dicts: bool  # the caller sends dicts, so the summary message is one
     dropped: int = 0  # messages that were left out because the records cover them
     stored_head: str = ""  # id of the record that the store names as in force; empty for none
-    came_joined: tuple[JoinedSource, ...] = ()
+    came_joined: tuple[ReceivedJoined, ...] = ()
     # no model has answered two messages of the user in a row in it
     alternates: bool = False
     joins: bool = False  # so that views have none either
@@ -118,7 +120,7 @@ class View:
         """The messages of the view as they are sent, those of the user in a row joined."""
         if self.joins:
             return alternating(self.sources, self.came_joined)
-        return as_it_came(self.sources, self.came_joined) if self.came_joined else self.sources
+        return rejoined(self.sources, self.came_joined) if self.came_joined else self.sources
 
     @cached_property
     def size(self) -> Size:
@@ -303,7 +305,7 @@ def _may_be_unlabelled_summary(position: int, first: int, newest: int) -> bool:
 
 def _with_media_of_the_newest(items: list[ViewItem]) -> list[ViewItem]:
     """Have images and files of the user's newest message stay."""
-    place = newest_user(items)
+    place = newest_user_item(items)
     if place is None:
         return items
     newest = items[place]

@@ -3,7 +3,7 @@
 from conspectus.engine.hooks import SummarizationEvent
 from conspectus.langchain.guard import ContextGuard
 from conspectus.langchain.middleware import SummarizationMiddleware
-from conspectus.langchain.names import (
+from conspectus.langchain.reexports import (
     DEFAULT_SUMMARY_PROMPT,
     ContextFraction,
     ContextMessages,

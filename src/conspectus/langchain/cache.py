@@ -95,18 +95,18 @@ class HistorySizes(NamedTuple):
     answers: list[ReportedAnswer]  # those with a report of usage
     newest: ReportedAnswer | None = None
     length: int = 0
-    fresh: int = 0  # the first message that is new; 0 after an edit
+    first_new: int = 0  # the first message that is new; 0 after an edit
     characters: int = 0
     blocks: bool = False  # the content of a message is blocks, such as thoughts, and no text
 
-    def followed(self, messages: Sequence[BaseMessage], counts: Sequence[Count]) -> HistorySizes:
+    def extended(self, messages: Sequence[BaseMessage], counts: Sequence[Count]) -> HistorySizes:
         """Return the sizes of a later history; what is new is counted."""
         history = self.messages
         length = self.length
         history += messages[length:]  # two lists of one length are compared without a copy
         if len(history) != len(messages) or not are_equal(history, messages):
             counts = [self.counted(column, count) for column, count in enumerate(counts)]
-            return HistorySizes([], [[0] for _ in counts], []).followed(messages, counts)
+            return HistorySizes([], [[0] for _ in counts], []).extended(messages, counts)
         is_rebuilt = length and (
             history[0] is not messages[0] or history[length - 1] is not messages[length - 1]
         )
@@ -166,12 +166,20 @@ class HistorySizes(NamedTuple):
         ]
 
 
+class VainPlan(NamedTuple):
+    """A history for which a plan changed nothing."""
+
+    head: str  # the record in force
+    exceeded_window: bool
+    messages: int
+
+
 class SessionCache:
     """What this process remembers of one session."""
 
     def __init__(self) -> None:
         self.stored_head: str | None = None  # what the archive's pointer is known to name
-        self.tried = ("", False, -1)  # head, over and length at which a plan changed nothing
+        self.vain_plan = VainPlan("", False, -1)  # the latest one
         # A head, and what its records make of messages.
         self._view: tuple[str, Sequence[BaseMessage], CachedView | None] = ("", (), None)
         self._sizes: dict[Measured, HistorySizes] = {}
@@ -186,7 +194,7 @@ class SessionCache:
             sizes = self._sizes.get(measured)
             if sizes is None or len(sizes.sums) != len(counts):
                 sizes = HistorySizes([], [[0] for _ in counts], [])
-            sizes = sizes.followed(messages, counts)
+            sizes = sizes.extended(messages, counts)
             self._sizes[measured] = sizes
             self.characters = sizes.characters
             return sizes
@@ -258,14 +266,14 @@ class Counting:
             self._latest = (sizes.messages, sizes.length, count)
         return count
 
-    def of(self, messages: Iterable[BaseMessage]) -> int:
+    def count(self, messages: Iterable[BaseMessage]) -> int:
         """Count the tokens of messages as the trigger does, with all that models reported."""
         columns = self.columns
         empty = HistorySizes([], [[0] for _ in columns], [])
-        sizes = empty.followed(list(messages), columns)
-        return self.asked(sizes, 0)
+        sizes = empty.extended(list(messages), columns)
+        return self.trigger_size(sizes, 0)
 
-    def asked(self, sizes: HistorySizes, since: int) -> int:
+    def trigger_size(self, sizes: HistorySizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
         newest = sizes.newest
         if newest is None or newest.place < since:
@@ -290,7 +298,7 @@ class Counting:
             return 1.0
         return min(MOST_SCALE, max(1.0, (report.total or 0) / counted))
 
-    def reached(self, sizes: HistorySizes, since: int) -> int:
+    def size_reported_after(self, sizes: HistorySizes, since: int) -> int:
         """Return the size after a compaction, as the first answer since reported it, or 0."""
         answers = sizes.since(since) if since else ()
         first = next((answer for answer in answers if answer.total is not None), None)

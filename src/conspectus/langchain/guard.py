@@ -26,15 +26,15 @@ from conspectus.engine.entry import compact_messages
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import ReservedTokens, Tokens, window_of
 from conspectus.errors import ArchiveError, PolicyError
-from conspectus.langchain.channel import Channel, Handler
-from conspectus.langchain.forms import model_name
+from conspectus.langchain.agent_step import AgentStep, Handler
+from conspectus.langchain.foreign_changes import apply_changes, with_message_objects
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
-from conspectus.langchain.others import laid_over, of_objects
-from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, with_room
+from conspectus.langchain.overflow import TRIES, RefusedRequests, StillTooLong, check_not_empty
+from conspectus.langchain.refused_features import model_name
 from conspectus.langchain.settings import MiddlewareSettings, Setup
 from conspectus.langchain.state import Recalled, Requested, name_messages
 from conspectus.messages.alternation import with_parts
-from conspectus.messages.requests import with_recalled, without_recalled
+from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.model.calls import profile_window
 from conspectus.model.provider_errors import is_overflow
 from conspectus.model.windows import reserved_for_answer
@@ -128,7 +128,7 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         self._is_built = True
 
     async def _call_model(self, request: ModelRequest[Any], handler: Handler) -> Any:
-        call = GuardedCall(self, of_objects(request))
+        call = GuardedCall(self, with_message_objects(request))
         token = GUARDED.set(True)
         try:
             return await heard_by(call.setup.engine.listeners, call.answered(handler))
@@ -136,8 +136,17 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
             GUARDED.reset(token)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRequest:
+    """A request as it came: what takes the window beside the messages, and the messages' size."""
+
+    requested: Requested
+    ratio: float  # of what the model counts to what is estimated
+    tokens: int  # of the messages, without recalled originals
+
+
 class GuardedCall:
-    """One call: the messages to send, and the record in force after it, in its channel.
+    """One call: the messages to send, and the record in force after it.
 
     A record of the guard is `pending` in the state: the next `before_model` folds it over its
     originals. What was recalled for the turn is taken out while the rest is measured and archived.
@@ -151,88 +160,106 @@ class GuardedCall:
         self._guard = guard
         self._request = request
         self.setup = guard.summarization._setup
-        self._channel = Channel(self.setup, request.state, request.runtime)
-        self._first = self._channel.held
+        self._step = AgentStep(self.setup, request.state, request.runtime)
+        self._held_at_first = self._step.held
         self._whole: Sequence[BaseMessage] = request.messages
         self._recalled: BaseMessage | None = None
         self._dropped_recalled = False
         if self.setup.recalled:
-            self._whole, self._recalled = without_recalled(request.messages, self._channel.messages)
+            self._whole, self._recalled = without_recalled(request.messages, self._step.messages)
         self._last_requested = Requested.of(request.state)
+        # Until it is measured.
+        self._requested = self._last_requested
+        self._ratio = 1.0
+        self._sent: Sequence[BaseMessage] = self._whole
+        self._size = 0  # of `_sent`, in tokens
 
     async def answered(self, handler: Handler) -> Any:
         """Return the answer of the model, with an update of the state."""
-        await self._begin()
-        room = self._requested.room(self.setup.reserved)
-        if room is None:
+        await self._measure()
+        window = self._requested.window_for_messages(self.setup.reserved)
+        if window is None:
             self.setup.say_once(NO_WINDOW)
-        elif self._tokens > room.budget:
-            await self._make_fit(room)
-        refused = Refused()
+        elif self._tokens > window.budget:
+            await self._make_fit(window)
+        refusals = RefusedRequests()
         while True:
             try:
-                response = with_room(await self._deliver(handler))
+                response = await self._deliver(handler)
+                check_not_empty(response)
                 break
             except Exception as error:
                 if not is_overflow(error, self._request.model_settings, self._request.model):
                     raise
-                refused = await self._rescue(refused, error)
-        update = await self._state_update(refused)
+                refusals = await self._rescue(refusals, error)
+        update = await self._state_update(refusals)
         if not update:
             return response
         if isinstance(response, BaseMessage):
             response = ModelResponse(result=[response])
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
-    async def _state_update(self, refused: Refused) -> dict[str, Any]:
+    async def _state_update(self, refusals: RefusedRequests) -> dict[str, Any]:
         """Return what the state keeps of the call: records, what was recalled and learned."""
-        channel = self._channel
+        step = self._step
         update: dict[str, Any] = {}
-        if channel.held is not self._first:
-            update |= await self._guard.summarization._write_copies(channel)
-            update |= channel.held.update()
+        if step.held is not self._held_at_first:
+            update |= await self._guard.summarization._write_copies(step)
+            update |= step.held.update()
         if self._dropped_recalled:
-            update |= Recalled(turn=channel.turn).update()
+            update |= Recalled(turn=step.turn).update()
         requested = self._requested
-        if refused.tries:
-            largest = requested.overhead + refused.most
+        if refusals.tries:
+            largest = requested.overhead + refusals.learned
             learned = {**requested.learned, requested.model: largest}
             requested = replace(requested, learned=learned)
-        forms: list[str] = sorted(self.setup.forms.learned(self._request.model))
-        if forms:
-            requested = replace(requested, forms={**requested.forms, requested.model: forms})
+        refused: list[str] = sorted(self.setup.refused.learned(self._request.model))
+        if refused:
+            by_model = {**requested.refused, requested.model: refused}
+            requested = replace(requested, refused=by_model)
         if requested != self._last_requested:
             update |= requested.update()
         return update
 
-    async def _begin(self) -> None:
+    async def _measure(self) -> None:
         """Measure the request; window and tokens of the answer are the guard's, or the model's."""
-        channel = self._channel
-        if channel.held.head is not None:
-            name_messages(channel.messages)
-        if channel.held.pending:
-            # The channel still holds what a record covers: a call before this one was rescued.
-            self._whole = await channel.shown(self._whole)
-        self._requested = self._measured_request()
+        step = self._step
+        if step.held.head is not None:
+            name_messages(step.messages)
+        if step.held.pending:
+            # The state still holds what a record covers: a call before this one was rescued.
+            self._whole = await step.view_with_changes(self._whole)
+        measured = self._measured_request()
+        self._requested = measured.requested
+        self._ratio = measured.ratio
         self._sent = self._whole
-        self._ratio = 1.0
+        self._size = measured.tokens
+
+    def _measured_request(self) -> MeasuredRequest:
+        """Return the sizes of the request, by the estimate corrected by what the model reported."""
+        requested = self._requested_sizes()
         meter = self.setup.engine.meter
         if meter.counts_lists:
-            self._size = self._tokens_of(self._whole)
-            return
-        sizes = channel.sizes("request", self._whole, meter.message)
-        # Each turn was sent with about as much recalled as this one.
-        recalled = 0 if self._recalled is None else meter.message(self._recalled)
-        reports = sizes.reports(self._first.messages_after, 0)
-        overhead = self._requested.overhead + recalled
-        window = self._requested.window
-        known_ratio = meter.known_ratio(self._first.corrections)
+            return MeasuredRequest(
+                requested=requested, ratio=1.0, tokens=self._tokens_of(self._whole)
+            )
+        ratio = 1.0
+        held = self._held_at_first
+        sizes = self._step.sizes("request", self._whole, meter.message)
         if not meter.exact:
-            self._ratio = correction(reports, overhead, window, known=known_ratio)
-        self._size = math.ceil(sizes.total() * self._ratio)
+            # Each turn was sent with about as much recalled as this one.
+            recalled = 0 if self._recalled is None else meter.message(self._recalled)
+            ratio = correction(
+                sizes.reports(held.messages_after, 0),
+                requested.overhead + recalled,
+                requested.window,
+                known=meter.known_ratio(held.corrections),
+            )
+        tokens = math.ceil(sizes.total() * ratio)
+        return MeasuredRequest(requested=requested, ratio=ratio, tokens=tokens)
 
-    def _measured_request(self) -> Requested:
-        """Return the sizes of all but the messages, and recall which forms the model takes."""
+    def _requested_sizes(self) -> Requested:
+        """Return the sizes of all but the messages, and recall what the model refuses."""
         setup = self.setup
         request = self._request
         name = model_name(request.model)
@@ -240,7 +267,7 @@ class GuardedCall:
         answer = self._guard.reserved_tokens
         if answer is None:
             answer = reserved_for_answer((request.model_settings, request.model), window)
-        setup.forms.remember(request.model, self._last_requested.forms.get(name, ()))
+        setup.refused.remember(request.model, self._last_requested.refused.get(name, ()))
         return replace(
             self._last_requested,
             overhead=_overhead_of(request, setup),
@@ -258,7 +285,7 @@ class GuardedCall:
         if not meter.counts_lists:
             return math.ceil(meter.messages(messages) * self._ratio)
         request = self._request.override(messages=cast("list[AnyMessage]", [*messages]))
-        request = self.setup.forms.formed(request, compacted=self._channel.held)
+        request = self.setup.refused.left_out(request, compacted=self._step.held)
         prompt = request.system_message
         sent = request.messages if prompt is None else [prompt, *request.messages]
         return max(0, meter.whole(sent) - self._prompt_tokens)
@@ -268,8 +295,8 @@ class GuardedCall:
         prompt = self._request.system_message
         return 0 if prompt is None else self.setup.engine.meter.message(prompt)
 
-    def _alone(self, messages: Sequence[BaseMessage]) -> int:
-        """Return the tokens of messages as a compaction counts them, without the prompt."""
+    def _tokens_without_prompt(self, messages: Sequence[BaseMessage]) -> int:
+        """Return the tokens of messages as a compaction counts them."""
         meter = self.setup.engine.meter
         return meter.whole(messages) if meter.counts_lists else self._tokens_of(messages)
 
@@ -280,44 +307,44 @@ class GuardedCall:
             return self._size
         return self._size + math.ceil(self.setup.engine.meter.message(self._recalled) * self._ratio)
 
-    def _window(self, budget: int) -> Window:
-        """Return a window with this room for messages."""
+    def _window_with(self, budget: int) -> Window:
+        """Return a window with this budget for messages."""
         overhead = self._requested.overhead
         return Window(budget + overhead, overhead)
 
-    def _show(self, messages: Sequence[Any]) -> None:
-        """Send these messages instead of those before."""
+    def _replace_sent(self, messages: Sequence[Any]) -> None:
+        """Send these messages, and none of those that were to be sent."""
         self._sent = messages
         self._size = self._tokens_of(messages)
 
-    async def _show_whole(self) -> None:
+    async def _send_whole_again(self) -> None:
         """Begin again with all that was to be sent, under the record that is in force now."""
         messages = self._whole
-        if self._channel.held is not self._first:
-            messages = await self._channel.shown(messages)
-        self._show(messages)
+        if self._step.held is not self._held_at_first:
+            messages = await self._step.view_with_changes(messages)
+        self._replace_sent(messages)
 
     async def _deliver(self, handler: Handler) -> Any:
-        channel = self._channel
+        step = self._step
         if listening():
             tokens = self._requested.overhead + self._tokens
             window = self._requested.window
             share = tokens / window if window else None
-            emit("request", channel.scope, tokens_after=tokens, window=window, share=share)
+            emit("request", step.scope, tokens_after=tokens, window=window, share=share)
         messages = self._sent
         if self._recalled is not None:
             messages = with_recalled(messages, self._recalled)
-        return await channel.send(self._request, messages, handler)
+        return await step.send(self._request, messages, handler)
 
-    async def _make_fit(self, room: Window) -> None:
+    async def _make_fit(self, window: Window) -> None:
         # What was learned is an estimate: where it alone says no, the provider is asked.
-        known_room = replace(self._requested, learned={}).room(self.setup.reserved)
-        hard_limit = math.inf if known_room is None else known_room.budget
-        stuck = await self._fit(room, hard_limit=hard_limit)
+        known_window = replace(self._requested, learned={}).window_for_messages(self.setup.reserved)
+        hard_limit = math.inf if known_window is None else known_window.budget
+        stuck = await self._fit(window, hard_limit=hard_limit)
         if self._tokens <= hard_limit:
             return
         needed = self._tokens
-        reason = STUCK.format(needed=needed, budget=room.budget)
+        reason = STUCK.format(needed=needed, budget=window.budget)
         if stuck is not None:
             needed = max(needed, stuck.needed or stuck.tokens_after)
             reason = stuck.reason
@@ -325,15 +352,15 @@ class GuardedCall:
             log("sent_too_large", "sent although it does not fit: %s", reason)
             return
         raise StillTooLong(
-            self._why_stuck(reason, room),
+            self._why_stuck(reason, window),
             needed=needed + self._requested.overhead,
-            budget=room.limit,
+            budget=window.limit,
         )
 
-    def _why_stuck(self, reason: str, room: Window) -> str:
+    def _why_stuck(self, reason: str, window: Window) -> str:
         """Say why nothing makes a request fit; first what takes most of the window."""
         overhead = self._requested.overhead
-        if overhead <= room.limit // 2:
+        if overhead <= window.limit // 2:
             hint = "fewer tools help too"
             return f"{reason} (system prompt and tools take {overhead:,}; {hint})"
         prompt = self._prompt_tokens
@@ -344,100 +371,100 @@ class GuardedCall:
         else:
             largest = f"the tools alone take {tools:,}"
             cure = "give the agent fewer tools"
-        left = max(0, room.limit - overhead)
+        left = max(0, window.limit - overhead)
         return (
-            f"{largest} of the window's {room.limit:,} tokens, and system prompt and tools "
+            f"{largest} of the window's {window.limit:,} tokens, and system prompt and tools "
             f"{overhead:,}, which leaves {left:,} for messages and the answer: {cure}, or use a "
             f"model with a larger window; {reason}"
         )
 
-    async def _rescue(self, refused: Refused, error: Exception) -> Refused:
+    async def _rescue(self, refusals: RefusedRequests, error: Exception) -> RefusedRequests:
         """Make a request smaller that the provider has refused as too long."""
         size = self._tokens
         overhead = self._requested.overhead
-        refused = refused.and_again(size, overhead, error)
-        answer = await self._channel.redacted(error)
-        if refused.tries <= TRIES:
+        refusals = refusals.after_refusal(size, overhead, error)
+        answer = await self._step.redacted(error)
+        if refusals.tries <= TRIES:
             log("request_rescued", "the request was too long (%s): compacted, sent again", answer)
-            await self._show_whole()
-            await self._fit(self._window(refused.budget), "rescue", hard_limit=size - 1)
+            await self._send_whole_again()
+            await self._fit(self._window_with(refusals.budget), "rescue", hard_limit=size - 1)
             if self._tokens >= size:
                 # A plan leaves room for the largest summary; the one written may be smaller.
-                await self._show_whole()
+                await self._send_whole_again()
                 await self._compact(None)
             if self._tokens < size:
-                return refused.having_tried(max(refused.budget, self._tokens), size)
+                return refusals.with_learned_limit(max(refusals.budget, self._tokens), size)
         if self._guard.on_stuck == "send":
             raise error
         raise StillTooLong(
             f"the provider refused the request as too long ({answer}), the last of "
-            f"{refused.tries}, with {size + overhead:,} tokens, and smaller it cannot be: use a "
+            f"{refusals.tries}, with {size + overhead:,} tokens, and smaller it cannot be: use a "
             "model with a larger window, or shorten the newest message, the system prompt or the "
             f"tools, which take {overhead:,} tokens",
             needed=size + overhead,
-            budget=refused.budget + overhead,
+            budget=refusals.budget + overhead,
         ) from error
 
     async def _fit(
-        self, room: Window, name: str = "fit", *, hard_limit: float
+        self, window: Window, name: str = "fit", *, hard_limit: float
     ) -> CompactionResult | None:
         """Make the messages fit, without the recalled originals; return the result if stuck.
 
-        Where so much must stay that the room is too small, a size up to `hard_limit` tokens will
+        Where so much must stay that the window is too small, a size up to `hard_limit` tokens will
         do.
         """
-        facts = {"tokens_before": self._tokens, "budget": room.budget}
-        with observing("guard", self._channel.scope, name=name, **facts) as observation:
+        facts = {"tokens_before": self._tokens, "budget": window.budget}
+        with observing("guard", self._step.scope, name=name, **facts) as observation:
             if self._recalled is not None:
                 text = "what was recalled for this turn is left out: there is no room for it"
                 log("recall_left_out", text, level=logging.INFO)
                 self._recalled = None
                 self._dropped_recalled = True
-            stuck = await self._tried(room) if self._size > room.budget else None
-            if stuck is not None and stuck.needed and room.budget < stuck.needed <= hard_limit:
-                await self._show_whole()
-                stuck = await self._tried(self._window(stuck.needed))
-            outcome = "stuck" if self._size > room.budget else "ok"
+            stuck = await self._compact_to(window) if self._size > window.budget else None
+            if stuck is not None and stuck.needed and window.budget < stuck.needed <= hard_limit:
+                await self._send_whole_again()
+                stuck = await self._compact_to(self._window_with(stuck.needed))
+            outcome = "stuck" if self._size > window.budget else "ok"
             observation.add(tokens_after=self._size, outcome=outcome)
         return stuck
 
-    async def _tried(self, room: Window) -> CompactionResult | None:
+    async def _compact_to(self, window: Window) -> CompactionResult | None:
         """Compact the history in the state, then all that is sent, for this call alone.
 
         Returns:
             The result, if it is stuck; else None.
         """
-        channel = self._channel
-        passing = channel.passing_history(room, self._ratio)
+        step = self._step
+        passing = step.passing_history(window, self._ratio)
         try:
-            await self._compact(room)
+            await self._compact(window)
         except ArchiveError as error:
             if passing is None:
                 raise
             text = "this one request is made to fit without the archive: %s"
-            log("request_bridged", text, await channel.redacted(error))
-        if self._size <= room.budget:
+            log("request_bridged", text, await step.redacted(error))
+        if self._size <= window.budget:
             return None
-        added = max(0, self._size - self._alone(self._sent))
-        room = replace(room, reserved=room.reserved + added)
-        history = channel.history(room, self._ratio) if passing is None else passing
-        result = await compact_messages(replace(history, window=room), self._sent)
-        self._show(result.messages)
+        added = max(0, self._size - self._tokens_without_prompt(self._sent))
+        window = replace(window, reserved=window.reserved + added)
+        history = step.history(window, self._ratio) if passing is None else passing
+        result = await compact_messages(replace(history, window=window), self._sent)
+        self._replace_sent(result.messages)
         return result if result.outcome == "stuck" else None
 
-    async def _compact(self, room: Window | None) -> None:
-        """Compact the history in the state; without a room, all but what `keep` asks for."""
-        channel = self._channel
-        view = (await channel.view()).messages
-        if room is not None:
-            added = max(0, self._size - self._alone(view))
-            room = replace(room, reserved=room.reserved + added)
-        history = channel.history(room, self._ratio)
-        result = await compact_messages(history, channel.messages, force=room is None)
+    async def _compact(self, window: Window | None) -> None:
+        """Compact the history in the state; without a window, all but what `keep` asks for."""
+        step = self._step
+        view = (await step.view()).messages
+        if window is not None:
+            added = max(0, self._size - self._tokens_without_prompt(view))
+            window = replace(window, reserved=window.reserved + added)
+        history = step.history(window, self._ratio)
+        result = await compact_messages(history, step.messages, force=window is None)
         if result.record is not None:
             compacted = cast("list[BaseMessage]", result.messages)
-            channel.put_in_force(result.record, compacted, pending=True)
-            self._show(laid_over(compacted, view, self._sent))
+            step.put_in_force(result.record, compacted, pending=True)
+            self._replace_sent(apply_changes(compacted, view, self._sent))
 
 
 def _overhead_of(request: ModelRequest[Any], setup: Setup) -> int:

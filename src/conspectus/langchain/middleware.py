@@ -29,14 +29,14 @@ from conspectus.core.policy import names_embedded, plain_words
 from conspectus.engine.preparations import Closing, Preparations
 from conspectus.engine.settings import KEEP, model_of
 from conspectus.errors import Attributes, PolicyError
-from conspectus.langchain.channel import Channel, Handler
-from conspectus.langchain.others import of_objects
-from conspectus.langchain.planner import Update, is_quiet, step
+from conspectus.langchain.agent_step import AgentStep, Handler
+from conspectus.langchain.foreign_changes import with_message_objects
+from conspectus.langchain.planner import Update, is_quiet, take_step
 from conspectus.langchain.recall import (
     recall_tool,
     recalled_for_turn,
-    shown_in_turn,
     tool_to_compact,
+    with_recalled_for_turn,
 )
 from conspectus.langchain.settings import (
     KEPT,
@@ -45,8 +45,8 @@ from conspectus.langchain.settings import (
     read_deprecated,
 )
 from conspectus.langchain.state import (
-    Asked,
     CompactionState,
+    RequestedCompaction,
     name_messages,
 )
 from conspectus.model.prompts import DEFAULT_SUMMARY_PROMPT
@@ -190,7 +190,7 @@ class SummarizationMiddleware(
         counter = vars(self)["token_counter"]
         if callable(counter) and counter is not count_tokens_approximately:
             return cast("TokenCounter", counter)
-        return cast("TokenCounter", self._setup.counting.of)
+        return cast("TokenCounter", self._setup.counting.count)
 
     @token_counter.setter
     def token_counter(self, value: TokenCounter | str) -> None:
@@ -211,7 +211,8 @@ class SummarizationMiddleware(
                 raise PolicyError(f"{name} cannot change later; build middleware and agent anew")
         setup = Setup(settings, self._location)
         if settings.background is built.background:
-            setup.engine = replace(setup.engine, background=self._made.engine.background)
+            engine = replace(setup.engine, background=self._made.engine.background)
+            setup = setup.with_engine(engine)
         self._made = setup
         self._has_changed = False
         return setup
@@ -244,24 +245,24 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
-        channel = Channel(self._setup, state, runtime)
-        return None if self._is_quiet(channel) else run(self._step(channel))
+        step = AgentStep(self._setup, state, runtime)
+        return None if self._is_quiet(step) else run(self._take_step(step))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        channel = Channel(self._setup, state, runtime)
-        return None if self._is_quiet(channel) else await arun(self._step(channel))
+        step = AgentStep(self._setup, state, runtime)
+        return None if self._is_quiet(step) else await arun(self._take_step(step))
 
-    def _step(self, channel: Channel, focus: str | None = None) -> Awaitable[Update | None]:
-        return heard_by(channel.setup.engine.listeners, self._stepped(channel, focus))
+    def _take_step(self, step: AgentStep, focus: str | None = None) -> Awaitable[Update | None]:
+        return heard_by(step.setup.engine.listeners, self._stepped(step, focus))
 
-    async def _stepped(self, channel: Channel, focus: str | None) -> Update | None:
-        update = await step(channel, focus)
-        additions = await self._write_copies(channel)
+    async def _stepped(self, step: AgentStep, focus: str | None) -> Update | None:
+        update = await take_step(step, focus)
+        additions = await self._write_copies(step)
         if self.recall == "auto" and focus is None:
             if update and "messages" in update:
-                channel.messages = update["messages"][1:]  # behind the removal of all
-            additions |= await recalled_for_turn(channel)
+                step.messages = update["messages"][1:]  # behind the removal of all
+            additions |= await recalled_for_turn(step)
         return {**(update or {}), **additions} if additions else update
 
     def compact(
@@ -285,14 +286,14 @@ class SummarizationMiddleware(
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
         words = plain_words(focus, "focus")
-        return run(self._step(Channel(self._setup, state, runtime), words))
+        return run(self._take_step(AgentStep(self._setup, state, runtime), words))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
         words = plain_words(focus, "focus")
-        return await arun(self._step(Channel(self._setup, state, runtime), words))
+        return await arun(self._take_step(AgentStep(self._setup, state, runtime), words))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
@@ -304,34 +305,36 @@ class SummarizationMiddleware(
         Example:
             `agent.update_state(config, SummarizationMiddleware.request_compaction("the schema"))`
         """
-        return Asked.of(focus)
+        return RequestedCompaction.of(focus)
 
     async def _call_model(self, request: ModelRequest[Any], handler: Handler) -> Any:
         setup = self._setup
         if GUARDED.get():
             setup.say_once(GUARD_IS_FIRST)
         setup.engine.tools.learn(request.tools)
-        channel = Channel(setup, request.state, request.runtime)
-        if channel.held.head is not None:
-            request = of_objects(request)
-        if not self._shows_all(channel, request):
-            request = await self._shown(channel, request)
-        return await channel.send(request, request.messages, handler)
+        step = AgentStep(setup, request.state, request.runtime)
+        if step.held.head is not None:
+            request = with_message_objects(request)
+        if not self._shows_all(step, request):
+            request = await self._request_in_view(step, request)
+        return await step.send(request, request.messages, handler)
 
-    def _shows_all(self, channel: Channel, request: ModelRequest[Any]) -> bool:
+    def _shows_all(self, step: AgentStep, request: ModelRequest[Any]) -> bool:
         """Return whether a request shows what it should already."""
-        return channel.shows_all()
+        return step.shows_all()
 
-    async def _shown(self, channel: Channel, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        if channel.held.head is not None:  # a run may begin here, in another process
-            name_messages(channel.messages)
+    async def _request_in_view(
+        self, step: AgentStep, request: ModelRequest[Any]
+    ) -> ModelRequest[Any]:
+        if step.held.head is not None:  # a run may begin here, in another process
+            name_messages(step.messages)
         # With the model's turn: `before_model` has not seen what went before.
-        await channel.follow(turn=False)
+        await step.follow(turn=False)
         messages: Sequence[BaseMessage] = request.messages
-        if channel.preserve and channel.held.head is not None:
-            messages = await channel.shown(messages)
+        if step.preserve and step.held.head is not None:
+            messages = await step.view_with_changes(messages)
         if self.recall == "auto":
-            messages = await shown_in_turn(channel, messages)
+            messages = await with_recalled_for_turn(step, messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", messages))
         return request
@@ -340,10 +343,10 @@ class SummarizationMiddleware(
         """Return the location of originals in a clip, where no archive has them."""
         return KEPT
 
-    def _is_quiet(self, channel: Channel) -> bool:
+    def _is_quiet(self, step: AgentStep) -> bool:
         """Return whether a step has nothing to do."""
-        return is_quiet(channel)
+        return is_quiet(step)
 
-    async def _write_copies(self, channel: Channel) -> dict[str, Any]:
+    async def _write_copies(self, step: AgentStep) -> dict[str, Any]:
         """Write what the record in force asks for; return an update of the state."""
         return {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.exceptions import ContextOverflowError
 
 from conspectus.errors import StuckError
 from conspectus.model.provider_errors import fills_window
-from conspectus.observe.events import as_text
+from conspectus.observe.events import safe_text
 
 _COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
 _STATUS = re.compile(r"(?<![\d,_])413 ")  # of a request that is too large, and no limit
@@ -47,31 +47,37 @@ class StillTooLong(StuckError, ContextOverflowError):
     """A request that nothing makes fit; caught as LangChain's error and as ours."""
 
 
-def with_room(response: Any) -> Any:
-    """Return a response, or raise LangChain's error where the request left no room for one."""
+def check_not_empty(response: Any) -> None:
+    """Raise LangChain's error if the request has left no room for an answer."""
     answer = getattr(response, "model_response", response)
     if any(map(fills_window, getattr(answer, "result", [answer]))):
         raise ContextOverflowError("the answer is empty, as the request has filled the window")
-    return response
 
 
-def read_overflow(error: BaseException) -> tuple[int | None, int | None]:
+class NamedSizes(NamedTuple):
+    """What a provider says of a request that was too long, in its own tokens."""
+
+    limit: int | None
+    size: int | None  # of the request
+
+
+def read_overflow(error: BaseException) -> NamedSizes:
     """Read the limit and the size in the error of a provider, where they make sense together.
 
     Example:
         >>> read_overflow(ValueError("prompt is too long: 205371 tokens > 200000 maximum"))
-        (200000, 205371)
+        NamedSizes(limit=200000, size=205371)
         >>> read_overflow(ValueError("too long"))
-        (None, None)
+        NamedSizes(limit=None, size=None)
     """
-    text = _STATUS.sub("", as_text(error))
+    text = _STATUS.sub("", safe_text(error))
     limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
     sizes = _numbers(_SENT, text)
     for limit in limits:
         size = next((size for size in sizes if size > limit), None)
         if size is not None:
-            return limit, size
-    return (limits[0] if limits else None), None
+            return NamedSizes(limit, size)
+    return NamedSizes(limits[0] if limits else None, None)
 
 
 def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
@@ -82,36 +88,41 @@ def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRequests:
     """Requests that a provider has refused as too long, each smaller than the one before."""
 
     tries: int = 0
     budget: int = 0  # most tokens of the messages in the next one
-    most: int = 0  # most tokens of the messages in later requests
+    learned: int = 0  # most tokens of the messages in later requests
     named: bool = False  # the provider has named its limit
 
-    def and_again(self, size: int, overhead: int, error: BaseException) -> Refused:
+    def after_refusal(self, size: int, overhead: int, error: BaseException) -> RefusedRequests:
         """Add a refusal: the tokens of messages and of all else, and what the provider said."""
-        named_limit, named_size = read_overflow(error)
+        named = read_overflow(error)
         tries = self.tries + 1
         if tries > TRIES:
             return replace(self, tries=tries)
         budget = int(size * STEPS[self.tries])
-        if named_limit is not None:
+        if named.limit is not None:
             # The provider's tokens are not the estimate's: its limit in ours.
-            in_ours = named_limit * (size + overhead) // max(named_size or named_limit, 1)
+            in_ours = named.limit * (size + overhead) // max(named.size or named.limit, 1)
             limit = in_ours - overhead
             # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
             below_limit = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
             budget = below_limit if tries == 1 else min(budget, below_limit)
-        return Refused(tries, max(1, budget), self.most, named_limit is not None)
+        return RefusedRequests(tries, max(1, budget), self.learned, named.limit is not None)
 
-    def having_tried(self, budget: int, refused: int) -> Refused:
-        """Set the most for later requests, from the size sent and the size refused."""
+    def with_learned_limit(self, budget: int, refused: int) -> RefusedRequests:
+        """Learn the most for later requests.
+
+        Args:
+            budget: tokens of the messages that are sent now.
+            refused: tokens of those that were refused.
+        """
         if self.named:
-            return replace(self, most=int(budget / RESCUE * LEARNED))
+            return replace(self, learned=int(budget / RESCUE * LEARNED))
         is_smallest = self.tries == TRIES or budget > self.budget
         if is_smallest:
             # As small as it goes leaves no room for another message: there may well be some.
             budget = max(budget, int(refused * RESCUE))
-        return replace(self, most=budget)
+        return replace(self, learned=budget)

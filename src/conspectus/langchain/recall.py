@@ -17,12 +17,12 @@ from langgraph.types import Command
 
 from conspectus.bridge import arun, run
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.langchain.channel import Channel
+from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.planner import Update
 from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import Asked, Recalled, name_messages
+from conspectus.langchain.state import Recalled, RequestedCompaction, name_messages
 from conspectus.messages.framing import recalled_text
-from conspectus.messages.requests import recalled_message, with_recalled
+from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.observe import heard_by, log
 from conspectus.recall import RecallResult
 from conspectus.recall.for_agents import (
@@ -54,34 +54,35 @@ At = Annotated[int, ABOUT["at"]]
 Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
-async def recalled_for_turn(channel: Channel) -> Update:
+async def recalled_for_turn(step: AgentStep) -> Update:
     """Return the update of a turn that begins: the originals that it is shown again."""
-    recalled = Recalled.read(channel.state)
-    question = channel.asked
-    setup = channel.setup
-    if channel.held.head is None or question is None:  # nothing has left the view
+    recalled = Recalled.read(step.state)
+    question = step.newest_request
+    setup = step.setup
+    if step.held.head is None or question is None:  # nothing has left the view
         return {}
     turn = question.key
     result: RecallResult | None = None
     try:
         chosen = recalled if recalled is not None and recalled.turn == turn else None
-        if chosen is not None and await _within_reach(chosen, channel):
+        if chosen is not None and await _within_reach(chosen, step):
             return {}
-        if channel.archive is not None:
-            chain = (await channel.view()).chain
+        if step.archive is not None:
+            chain = (await step.view()).chain
             result = await unasked_flow(
-                channel.archive,
-                channel.scope,
+                step.archive,
+                step.scope,
                 chain,
                 query=question.own,
                 own=frozenset({question.id}),
-                tokens=setup.room_to_recall(channel.state, setup.recalled),
+                tokens=setup.recall_budget(step.state, setup.recalled),
                 count=lambda text: setup.engine.meter.message(
                     recalled_message(recalled_text(text), turn)
                 ),
             )
     except ArchiveError as error:  # it is tried again at the next step
-        log("recall_failed", "nothing could be recalled for this turn: %s", error)
+        reason = await step.redacted(error)
+        log("recall_failed", "nothing could be recalled for this turn: %s", reason)
         return {}
     if result is None:
         return Recalled(turn=turn).update()
@@ -89,25 +90,27 @@ async def recalled_for_turn(channel: Channel) -> Update:
     return Recalled(turn=turn, text=recalled_text(result.text), keys=keys).update()
 
 
-async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+async def with_recalled_for_turn(
+    step: AgentStep, messages: Sequence[BaseMessage]
+) -> Sequence[BaseMessage]:
     """Put the originals recalled for the turn into the messages of a request."""
-    recalled = Recalled.read(channel.state)
-    if recalled is None or not recalled.text or recalled.turn != channel.turn:
+    recalled = Recalled.read(step.state)
+    if recalled is None or not recalled.text or recalled.turn != step.turn:
         return messages
     try:
-        is_within = await _within_reach(recalled, channel)
+        is_within = await _within_reach(recalled, step)
     except ArchiveError as error:
         text = "what was recalled cannot be checked, and is not shown: %s"
-        log("recall_unchecked", text, error)
+        log("recall_unchecked", text, await step.redacted(error))
         is_within = False
     if not is_within:
         return messages
     return with_recalled(messages, recalled_message(recalled.text, recalled.turn))
 
 
-async def _within_reach(recalled: Recalled, channel: Channel) -> bool:
+async def _within_reach(recalled: Recalled, step: AgentStep) -> bool:
     """Return whether all that was chosen is still of this branch; an edit may have left it."""
-    return not recalled.keys or (await channel.view()).keys.issuperset(recalled.keys)
+    return not recalled.keys or (await step.view()).keys.issuperset(recalled.keys)
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
@@ -115,21 +118,21 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
 
     async def answer(runtime: Runtime, arguments: Mapping[str, Any]) -> str:
         current = setup()
-        channel = Channel(current, runtime.state, runtime)
-        name_messages(channel.messages)
-        if channel.held.head is None:
+        step = AgentStep(current, runtime.state, runtime)
+        name_messages(step.messages)
+        if step.held.head is None:
             return "Nothing has left your view so far: the whole conversation is before you."
-        if channel.archive is None:
+        if step.archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
-            view = await channel.view()
+            view = await step.view()
             return await answer_flow(
-                channel.archive,
-                channel.scope,
+                step.archive,
+                step.scope,
                 view.chain,
                 **arguments,
                 in_view=frozenset(str(message.id) for message in view.messages),
-                tokens=current.room_to_recall(channel.state, tokens),
+                tokens=current.recall_budget(step.state, tokens),
                 count=current.engine.meter.text,
             )
         except ConspectusError as error:
@@ -151,11 +154,11 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
 
 
 def tool_to_compact() -> BaseTool:
-    """Make the tool that asks for a compaction at the next step, when all calls have results."""
+    """Make the tool that requests a compaction for the next step, when all calls have results."""
 
     def compact_conversation(runtime: Runtime, focus: Focus = "") -> Command[Any]:
         answer = ToolMessage(WILL_COMPACT, tool_call_id=runtime.tool_call_id, name=COMPACT)
-        return Command(update={**Asked.of(focus), "messages": [answer]})
+        return Command(update={**RequestedCompaction.of(focus), "messages": [answer]})
 
     return StructuredTool.from_function(
         compact_conversation, name=COMPACT, description=ABOUT_COMPACT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Annotated, Any, TypeAlias
@@ -38,7 +39,7 @@ from conspectus.engine.settings import (
 )
 from conspectus.errors import PolicyError
 from conspectus.langchain.cache import Counting, SessionCache
-from conspectus.langchain.forms import Forms
+from conspectus.langchain.refused_features import RefusedFeatures
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.framing import SUMMARY_NAME
@@ -68,7 +69,7 @@ TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 STORES = 8  # stores of graphs whose archives stay open for the next step
 
 RECALL_SHARE = 0.25
-"""Largest share of the room for messages that recalled originals take."""
+"""Largest share of the budget for messages that recalled originals take."""
 
 PREVIEW = "conspectus.preview"
 """The `type` of the interrupt's value."""
@@ -182,7 +183,7 @@ class Setup:
         # What was an address is open from here on.
         self.settings = replace(settings, archive=self.engine.archive)
 
-        self.forms = Forms(settings.alternate_roles)
+        self.refused = RefusedFeatures(settings.alternate_roles)
         self.sessions = BoundedCache[tuple[str, str, str], SessionCache](
             THREADS, CHARACTERS, attrgetter("characters")
         )
@@ -218,6 +219,12 @@ class Setup:
             summary_name=SUMMARY_NAME,
         )
 
+    def with_engine(self, engine: Engine) -> Setup:
+        """Return the same with another engine; what was learned and cached is shared."""
+        setup = copy(self)
+        setup.engine = engine
+        return setup
+
     def caveats(self, of_subclass: Iterable[str]) -> list[str]:
         """Return warnings about what is legal, and does not have its effect.
 
@@ -231,16 +238,16 @@ class Setup:
             texts.append(f"LangChain's private method {', '.join(unused)} {NEVER_CALLED}")
         return texts
 
-    def room(self, state: Mapping[str, Any]) -> Window | None:
-        """Return the room for messages; None if the window is unknown."""
-        return Requested.of(state).room(self.reserved, self.window)
+    def window_for(self, state: Mapping[str, Any]) -> Window | None:
+        """Return the window for the messages of a state; None if it is unknown."""
+        return Requested.of(state).window_for_messages(self.reserved, self.window)
 
-    def room_to_recall(self, state: Mapping[str, Any], most: int) -> int:
-        """Return the tokens of recalled text: `most`, and no more than a share of the room."""
-        room = self.room(state) if most else None
-        if room is None:
+    def recall_budget(self, state: Mapping[str, Any], most: int) -> int:
+        """Return the tokens for recalled text: `most`, or a share of the window if that is less."""
+        window = self.window_for(state) if most else None
+        if window is None:
             return most
-        return max(1, int(min(most, room.budget * RECALL_SHARE)))
+        return max(1, int(min(most, window.budget * RECALL_SHARE)))
 
     def archive(self, runtime: object) -> Archive | None:
         """Return the archive, or one in the store of the graph."""

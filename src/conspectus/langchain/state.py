@@ -27,7 +27,7 @@ from pydantic.dataclasses import dataclass
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import plain_words
 from conspectus.core.records import Chain, Record
-from conspectus.langchain.private import PrivateValue
+from conspectus.langchain.private_channel import PrivateValue
 
 FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
@@ -51,7 +51,7 @@ class CompactionState(AgentState[Any]):
     _conspectus: NotRequired[Private]
     _conspectus_request: NotRequired[Private]
     _conspectus_recalled: NotRequired[Private]
-    _conspectus_asked: NotRequired[Private]
+    _conspectus_requested_compaction: NotRequired[Private]
 
 
 def added(state: Messages | None, writes: Sequence[Messages]) -> Messages:
@@ -136,7 +136,7 @@ class HeadState(Stored):
     # The id of the record if an archive holds it; else the records as plain data, the one in force
     # last.
     head: Annotated[list[dict[str, Any]], AfterValidator(_with_ids)] | Name | None = None
-    after: Size | None = None  # of the view when it came into force, as the trigger counts
+    size_after: Size | None = None  # of the view when it came into force, as the trigger counts
     pending: bool = False  # messages that it covers are still in the channel
     # the latest summary as plain data, if it failed and no archive can note that
     failed: dict[str, Any] | None = None
@@ -161,16 +161,16 @@ class HeadState(Stored):
     @property
     def messages_after(self) -> int:
         """The messages in view when the record came into force; 0 without a record."""
-        return self.after.messages if self.after else 0
+        return self.size_after.messages if self.size_after else 0
 
     def with_chain(
-        self, chain: Chain, after: Size | None, *, pending: bool = False, whole: bool = True
+        self, chain: Chain, size_after: Size | None, *, pending: bool = False, whole: bool = True
     ) -> Self:
         """Put records in force; those before the newest notes only if the channel is `whole`."""
         newest = chain[-1] if chain else None
         state = replace(
             self,
-            after=after,
+            size_after=size_after,
             pending=pending,
             failed=None,
             alternates=newest is not None and newest.alternates,
@@ -198,24 +198,25 @@ class Requested(Stored):
     model: str = ""
     # Most tokens of a request, by model that has refused a larger one.
     learned: dict[str, PositiveInt] = field(default_factory=dict)
-    # Forms of a request, by model that has refused another one.
-    forms: dict[str, list[str]] = field(default_factory=dict)
+    # Features of a request, by model that refuses them; see `RefusedFeature`.
+    refused: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Requested:
         """Read it from a state."""
         return cls.read(state) or NOT_MEASURED
 
-    def room(self, least: int = 0, window: int | None = None) -> Window | None:
-        """Return the room for messages in the smaller window, less `least` tokens, if known."""
-        rooms = [
-            Window(limit, max(least, self.overhead + self.reserved))
-            for limit in (self.window, window)
-            if limit is not None
-        ]
-        if self.model in self.learned:  # a limit of the request; the answer is no part of it
-            rooms.append(Window(self.learned[self.model], self.overhead))
-        return min(rooms, key=lambda room: room.budget, default=None)
+    def window_for_messages(self, least: int = 0, limit: int | None = None) -> Window | None:
+        """Return the window with the smallest budget for messages; None if none is known.
+
+        Of the window of the request, and of one with this `limit`, at least `least` tokens are
+        reserved. A size that was learned limits the request alone, without the answer.
+        """
+        reserved = max(least, self.overhead + self.reserved)
+        windows = [Window(known, reserved) for known in (self.window, limit) if known is not None]
+        if self.model in self.learned:
+            windows.append(Window(self.learned[self.model], self.overhead))
+        return min(windows, key=lambda window: window.budget, default=None)
 
 
 NOT_MEASURED = Requested()
@@ -233,16 +234,16 @@ class Recalled(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(Stored):
-    """A compaction that was asked for, with its focus."""
+class RequestedCompaction(Stored):
+    """A compaction that was requested for the next step, with its focus."""
 
-    CHANNEL = "_conspectus_asked"
+    CHANNEL = "_conspectus_requested_compaction"
 
     focus: Annotated[str, Field(max_length=FOCUS)] = ""
 
     @classmethod
     def of(cls, focus: str | None) -> dict[str, Any]:
-        """Make the update of a state that asks for a compaction at the next step."""
+        """Make the update of a state that requests a compaction at the next step."""
         return cls(focus=plain_words(focus, "focus").strip()[:FOCUS]).update()
 
 
@@ -301,8 +302,10 @@ def agent_name_of(runtime: object) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage]) -> HeadState:
-    """Read the record in force, under the names of this run."""
+def name_and_read_head(
+    state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage]
+) -> HeadState:
+    """Read the record in force, under the names of this run; the first message gets an id."""
     if messages and not run.thread and (messages[0].id or DERIVED).startswith(DERIVED):
         # Two conversations that begin with the same words are not the same one.
         messages[0].id = str(uuid.uuid4())

@@ -19,11 +19,12 @@ from weakref import KeyedRef
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_message
+from conspectus.messages.blocks import brings_results
 from conspectus.messages.framing import is_summary_message, summary_message, summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import Message, Source, as_text, decode
 from conspectus.messages.reading import read_message
-from conspectus.messages.requests import brings_results
+from conspectus.messages.refusals import RefusedFeature
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -46,27 +47,11 @@ TOLERANT = re.compile(
 )
 """Names of models that are known to take them."""
 
-REFUSED = re.compile(
-    r"(?:roles?|messages?)\b.{0,80}?\balternat|multiple .{0,20}?roles? in a row"
-    r"|consecutive .{0,30}?(?:messages|roles?)|successive user|unexpected role|after role\b",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Words of refusals by templates of Mistral, Gemma and others, and by strict gateways."""
-
-NO_SYSTEM = re.compile(
-    r"system (?:role|messages?) (?:is |are )?not supported|only user and assistant roles are"
-    r"|does not support (?:the )?(?:system|developer)|developer instruction is not enabled"
-    r"|unsupported role:? .?(?:system|developer)",
-    re.IGNORECASE,
-)
-"""Words of refusals of a system message, as by the first templates of Gemma and Mistral."""
-
 GOES_ON = "(The conversation goes on.)"
 """Stands before an answer with which a prompt begins, where a template lets the user begin."""
 
 BETWEEN = "\n\n"  # stands between texts that are joined
 JOINED = "joined"  # key in a LangChain message's `additional_kwargs["conspectus"]`
-SEARCHED_OF_ERROR = 4_000  # characters of an error's text that are searched
 HUMAN_TYPES = ("human", "HumanMessageChunk")
 REMEMBERED_JOINS = 16  # joined messages that are kept: an agent sends the same one at each step
 
@@ -128,48 +113,25 @@ def took_two_in_a_row(messages: Sequence[Message]) -> bool:
     return False
 
 
-def refuses_roles(error: BaseException | str) -> bool:
-    """Tell whether a provider has refused messages of one role in a row."""
-    return bool(REFUSED.search(str(error)[:SEARCHED_OF_ERROR]))
-
-
-def refuses_system(error: BaseException | str) -> bool:
-    """Tell whether a provider has refused a system message."""
-    return bool(NO_SYSTEM.search(str(error)[:SEARCHED_OF_ERROR]))
-
-
-RequestForm = Literal["roles", "system"]
-"""A form of a request that a model may ask for: no messages of one role in a row, or no system
-message."""
-
-
-def asked_form(error: BaseException | str) -> RequestForm | None:
-    """Return the form that a refusal asks for; None for another error."""
-    if refuses_system(error):
-        return "system"
-    return "roles" if refuses_roles(error) else None
-
-
-def in_forms(prompt: Sequence[BaseMessage], forms: Collection[RequestForm]) -> list[BaseMessage]:
-    """Return the messages of a prompt in the forms that its model has asked for."""
+def without_refused(
+    prompt: Sequence[BaseMessage], refused: Collection[RefusedFeature]
+) -> list[BaseMessage]:
+    """Return the messages of a prompt without what the template of its model has refused."""
     from langchain_core.messages import HumanMessage
 
-    messages = without_system(prompt) if "system" in forms else list(prompt)
-    if "roles" not in forms:
+    messages = without_system(prompt) if "system" in refused else list(prompt)
+    if "roles" not in refused:
         return messages
-    for position, message in enumerate(messages):
-        if message.type == "system":
-            continue
-        if message.type == "ai":
-            messages.insert(position, HumanMessage(GOES_ON))
-        break
+    first = next((at for at, message in enumerate(messages) if message.type != "system"), None)
+    if first is not None and messages[first].type == "ai":
+        messages.insert(first, HumanMessage(GOES_ON))
     return alternating(messages)
 
 
 # Joining
 
 
-class JoinedSource(NamedTuple):
+class ReceivedJoined(NamedTuple):
     """A message that came joined, and the messages that it was made of."""
 
     whole: Source
@@ -180,7 +142,7 @@ class JoinedSource(NamedTuple):
         return len(messages) == len(self.parts) and all(map(is_, messages, self.parts))
 
 
-def alternating(view: Sequence[Any], came: Sequence[JoinedSource] = ()) -> list[Any]:
+def alternating(view: Sequence[Any], came: Sequence[ReceivedJoined] = ()) -> list[Any]:
     """Join messages of the user that stand one behind another.
 
     Args:
@@ -204,7 +166,7 @@ def alternating(view: Sequence[Any], came: Sequence[JoinedSource] = ()) -> list[
     return sent
 
 
-def as_it_came(view: Sequence[Any], came: Sequence[JoinedSource]) -> list[Any]:
+def rejoined(view: Sequence[Any], came: Sequence[ReceivedJoined]) -> list[Any]:
     """Put messages that came joined in the place of their parts, and join no others."""
     sent = list(view)
     for joined in came:

@@ -246,6 +246,16 @@ def blocks_of(message: Any) -> list[Mapping[str, Any]]:
     return [block for block in blocks if isinstance(block, Mapping)]
 
 
+def is_answer(block: Mapping[str, Any]) -> bool:
+    """Tell whether a block holds the answer of a tool or a person."""
+    return bool(kind_of(opened(block)).answers)
+
+
+def brings_results(message: Any) -> bool:
+    """Tell whether a message holds results of tools."""
+    return any(map(is_answer, blocks_of(message)))
+
+
 def at_path(block: Any, path: str) -> Any:
     """Return the value under keys that dots divide; None where one is missing."""
     for key in path.split("."):

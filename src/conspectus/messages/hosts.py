@@ -4,7 +4,7 @@ Agents' hosts put reminders, states and results of their own into the conversati
 the user: providers know no other role for them. `CONVENTIONS` says by what each host's messages are
 known; `add_host` adds to it. Where the rule is silent, a message in the user's role is the user's.
 
-A name alone tells nothing, as OpenAI's `name` of a message may be that of a person.
+A name that is not in the table tells nothing: OpenAI's `name` of a message may be a person's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class HostMessages:
         tags: elements such as `system-reminder`. A message that holds words outside of them is the
             user's.
         begins: how the text of such a message begins.
-        stays: elements inside such messages that are given once a thread, such as `current_date`:
+        topics: elements inside such messages that are given once a thread, such as `current_date`:
             the newest message with each stays in view, and earlier ones with nothing else leave.
         unless: marks by which a message is the user's all the same.
 
@@ -52,7 +52,7 @@ class HostMessages:
     marks: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
-    stays: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ EXAMPLES = {
     "marks": "hide_from_ui",
     "tags": "system-reminder",
     "begins": "[SYSTEM] ",
-    "stays": "current_date",
+    "topics": "current_date",
     "unless": "human_input_response",
 }
 
@@ -102,7 +102,7 @@ CONVENTIONS: list[HostMessages] = [
             "slash_skill_activation",
             "mcp_routing_hints",
         ),
-        stays=("current_date", "memory"),
+        topics=("current_date", "memory"),
         unless=("human_input_response",),
     ),
     HostMessages(
@@ -147,7 +147,7 @@ CONVENTIONS: list[HostMessages] = [
             "# AGENTS.md instructions for ",
             "Another language model started to solve this problem and produced a summary",
         ),
-        stays=(
+        topics=(
             "user_instructions",
             "INSTRUCTIONS",
             "cwd",
@@ -175,7 +175,7 @@ CONVENTIONS: list[HostMessages] = [
             "CONVERSATION_INSTRUCTIONS",
         ),
         begins=("EXECUTION RESULT of [",),
-        stays=(
+        topics=(
             "RUNTIME_INFORMATION",
             "REPOSITORY_INFO",
             "REPOSITORY_INSTRUCTIONS",
@@ -289,19 +289,19 @@ class _Rule:
     """All conventions in one, so that a message is looked at once."""
 
     def __init__(self, conventions: Sequence[HostMessages]) -> None:
-        self._names = re.compile(
-            "|".join(translate(name) for one in conventions for name in one.names)
-        )
-        self._marks = {mark for one in conventions for mark in one.marks}
-        self._unless = {mark for one in conventions for mark in one.unless}
-        self._begins = tuple(text for one in conventions for text in one.begins)
-        self._opens = _opening(tag for one in conventions for tag in one.tags)
-        self._stays = _opening(tag for one in conventions for tag in one.stays)
+        names = [translate(name) for host in conventions for name in host.names]
+        self._names = re.compile("|".join(names))
+        self._marks = {mark for host in conventions for mark in host.marks}
+        self._unless = {mark for host in conventions for mark in host.unless}
+        self._begins = tuple(text for host in conventions for text in host.begins)
+        self._opens = _opening(tag for host in conventions for tag in host.tags)
+        self._topics = _opening(topic for host in conventions for topic in host.topics)
         self._closings: dict[str, re.Pattern[str]] = {}  # by the tag as it was written
 
     def is_host_message(self, message: Source, text: str, has_media: bool) -> bool:
         name = message.name if is_message(message) else message.get("name")
-        marked = named = isinstance(name, str) and self._names.fullmatch(name) is not None
+        named = isinstance(name, str) and self._names.fullmatch(name) is not None
+        marked = False
         for holder in _marks_of(message):
             ours = holder.get("conspectus")
             if isinstance(ours, Mapping) and "joined" in ours:
@@ -325,12 +325,12 @@ class _Rule:
         end = 0
         while opened := self._opens.search(text, end):
             before = text[end : opened.start()]
-            found = self._closing(opened[1]).search(text, opened.end())
-            if found is None:
+            closed = self._closing(opened[1]).search(text, opened.end())
+            if closed is None:
                 cut_off = not before.strip() and not "".join(outside).strip()
                 return "" if cut_off else "".join(outside) + text[end:]
             outside.append(before)
-            end = found.end()
+            end = closed.end()
         outside.append(text[end:])
         return "".join(outside).strip()
 
@@ -343,7 +343,7 @@ class _Rule:
 
     def topics(self, text: str) -> tuple[str, ...]:
         """Return what a host's message states for a whole thread."""
-        return tuple(dict.fromkeys(found[1].lower() for found in self._stays.finditer(text)))
+        return tuple(dict.fromkeys(found[1].lower() for found in self._topics.finditer(text)))
 
 
 def _opening(tags: Iterator[str]) -> re.Pattern[str]:

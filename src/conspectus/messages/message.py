@@ -39,7 +39,7 @@ NOT_NEEDED = "conspectus_not_needed"
 TAG = "~conspectus"  # key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
 MAX_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
 
-THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+THOUGHT_TYPES = frozenset({"thinking", "redacted_thinking"})
 MESSAGE_OVERHEAD = 1_000  # characters that a remembered message counts for, beside its own
 
 DEEPEST = 200
@@ -373,7 +373,7 @@ def has_thoughts(message: Any) -> bool:
         return True
     blocks = message.content if isinstance(message.content, list) else ()
     types = [block.get("type") for block in blocks if isinstance(block, dict)]
-    return any(name in types for name in ("reasoning", *THOUGHTS))
+    return any(name in types for name in ("reasoning", *THOUGHT_TYPES))
 
 
 def too_deep(value: Any, inside: tuple[int, ...]) -> str | None:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
-from conspectus.core.items import highest
+from conspectus.core.bisection import highest_that_fits
 from conspectus.messages.blocks import (
     CALLS,
     How,
@@ -66,7 +66,7 @@ def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> S
     def fits(length: int) -> bool:
         return count(_shown(message, length, where, everything)) <= limit
 
-    length = highest(0, min(longest, MAX_PER_TOKEN * limit), fits)
+    length = highest_that_fits(0, min(longest, MAX_PER_TOKEN * limit), fits)
     return _shown(message, length, where, everything)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.framing import as_notes
-from conspectus.messages.requests import is_users
+from conspectus.messages.users import is_users
 from conspectus.model.base import SummaryRequest
 from conspectus.model.prompts import TEXTS
 from conspectus.notes.data import Answer

@@ -13,7 +13,8 @@ from conspectus._langchain import innermost, is_chat_model, named, without_strea
 from conspectus.bridge import arun, call_either_way, run
 from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.messages.alternation import RequestForm, asked_form, in_forms
+from conspectus.messages.alternation import without_refused
+from conspectus.messages.refusals import RefusedFeature, refused_by_template
 from conspectus.model import prompts
 from conspectus.model.answers import LONGEST_ANSWER, SHORT
 from conspectus.model.base import Summary, SummaryRequest
@@ -70,8 +71,8 @@ class Caller:
     kind: str = "smallest"  # see `Summary.request_kind`; empty for a user's function
     costs: list[Cost] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)  # of the answers that are used
-    # forms that the model has asked for by refusing another one, as long as its summariser lives
-    forms: set[RequestForm] = field(default_factory=set)
+    # what the model has refused, as long as its summariser lives
+    refused: set[RefusedFeature] = field(default_factory=set)
 
     @property
     def is_model(self) -> bool:
@@ -178,10 +179,10 @@ class Caller:
         return Cost(1, sent_tokens, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
 
     async def _sent(self, prompt: Prompt, name: str) -> Any:
-        """Send a prompt; once more in another form where the model's template refuses this one."""
+        """Send a prompt; once more without what the model's template refuses."""
         model = self.model
         while True:
-            messages = in_forms(prompt, self.forms)
+            messages = without_refused(prompt, self.refused)
             try:
                 return await call_either_way(
                     partial(_called, model.invoke, messages),
@@ -189,12 +190,12 @@ class Caller:
                     self.timeout,
                 )
             except Exception as error:
-                form = asked_form(error)
-                if not self.is_model or form is None or form in self.forms:
+                feature = refused_by_template(error)
+                if not self.is_model or feature is None or feature in self.refused:
                     raise
-                if in_forms(prompt, {*self.forms, form}) == messages:
+                if without_refused(prompt, {*self.refused, feature}) == messages:
                     raise
-                self.forms.add(form)
+                self.refused.add(feature)
                 self.costs.append(Cost(1).asked_of(name))
 
     def _text_of(self, message: Any) -> CallAnswer:
@@ -238,14 +239,14 @@ class Steps:
 
     async def summarize_flow(self, request: SummaryRequest) -> Summary:
         """Summarise, step by step; without entries, the summary so far is returned."""
-        forms = vars(self).setdefault("_forms", set())
+        refused = vars(self).setdefault("_refused", set())
         caller = Caller(
             self._model,
             self.name,
             request.count,
             self._timeout,
             kind=self._request_kind,
-            forms=forms,
+            refused=refused,
         )
         if not request.entries:
             return Summary(request.summary_so_far, read=())

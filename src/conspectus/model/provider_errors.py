@@ -11,7 +11,7 @@ from conspectus.bridge import StepTimeout
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages.blocks import blocks_of
 from conspectus.model.windows import answer_limits
-from conspectus.observe.events import as_text, is_way_out
+from conspectus.observe.events import is_way_out, safe_text
 
 OVERFLOWS = (
     ("prompt is too long|request too large|request is too large", "Anthropic"),
@@ -191,7 +191,7 @@ def explained(
 
 def _described(error: Exception) -> str:
     """Return the class and the beginning of the message of an error, on one line."""
-    text = " ".join(as_text(error).split()) or "no explanation"
+    text = " ".join(safe_text(error).split()) or "no explanation"
     if len(text) > QUOTED:  # half a word may be half a secret, which no pattern would find
         text = text[:QUOTED].rstrip(_VISIBLE_ASCII) + "..."
     return f"{type(error).__name__}: {text}"
@@ -372,12 +372,12 @@ def _reports(error: BaseException) -> Iterator[_Report]:
     for _ in range(CAUSES):
         if cause is None:
             return
-        codes = [as_text(getattr(cause, name, "")) for name in ("body", "type", "code")]
+        codes = [safe_text(getattr(cause, name, "")) for name in ("body", "type", "code")]
         names = " ".join([_class_names(cause), *codes]).lower()
         yield _Report(
             status=_status(cause),
             names=names.replace("_", ""),
-            words=f"{as_text(cause).lower()} {names}".replace("_", " "),
+            words=f"{safe_text(cause).lower()} {names}".replace("_", " "),
         )
         cause = cause.__cause__
 

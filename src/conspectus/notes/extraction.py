@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from conspectus.messages import Message
 from conspectus.messages.hosts import standing_topics
 from conspectus.messages.message import Call, Result, fields_of
-from conspectus.messages.requests import is_users
+from conspectus.messages.users import is_users
 from conspectus.notes.data import Answer, Kind, Line, Notes
 from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line, without_encoded
 from conspectus.notes.tools import Skills, Tool, ToolTable

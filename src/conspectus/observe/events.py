@@ -21,9 +21,9 @@ from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
 from conspectus.observe.event import FIELDS as FIELDS
 from conspectus.observe.event import Event as Event
-from conspectus.observe.logs import as_text as as_text
 from conspectus.observe.logs import log as log
 from conspectus.observe.logs import log_event, logger
+from conspectus.observe.logs import safe_text as safe_text
 
 T = TypeVar("T")
 
@@ -221,7 +221,7 @@ def _ending_by(error: BaseException) -> dict[str, Any]:
 def error_fields(error: BaseException) -> dict[str, str]:
     """Return the class of an error, or of its cause, and its text on one line."""
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    message = " ".join(as_text(error).split())[:500]
+    message = " ".join(safe_text(error).split())[:500]
     return {"error": type(cause).__qualname__, "error_message": message}
 
 

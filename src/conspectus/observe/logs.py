@@ -51,7 +51,7 @@ def log_event(event: Event) -> None:
         log("compacted", "%s: %s%s", _history(event), _compacted(event), reason, level=level)
 
 
-def as_text(value: object) -> str:
+def safe_text(value: object) -> str:
     """Return the text of any value, also of an error whose `__str__` raises."""
     try:
         return str(value)
@@ -142,7 +142,7 @@ def _on_one_line(record: logging.LogRecord) -> bool:
 
 def _escaped(value: object) -> str:
     """Return a text on one line, cut to a length."""
-    text = as_text(value)
+    text = safe_text(value)
     if len(text) > LONGEST:
         text = text[: LONGEST - 1] + "…"
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

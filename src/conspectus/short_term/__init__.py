@@ -16,7 +16,7 @@ from conspectus.short_term.prompts import (
     DEFAULT_FINAL_SUMMARY_PROMPT,
     DEFAULT_INITIAL_SUMMARY_PROMPT,
 )
-from conspectus.short_term.running import RunningSummary, SummarizationResult
+from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
 from conspectus.short_term.settings import TokenCounter
 
 __all__ = [

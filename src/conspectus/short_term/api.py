@@ -18,7 +18,7 @@ from conspectus.bridge import arun, call_either_way, run
 from conspectus.engine.settings import open_archive
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.observe import log
-from conspectus.short_term.running import SummarizationResult
+from conspectus.short_term.running_summary import SummarizationResult
 from conspectus.short_term.settings import NodeSettings, ShortTermSettings, SummarizationCall
 from conspectus.short_term.step import Invocation
 

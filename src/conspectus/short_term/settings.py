@@ -19,7 +19,7 @@ from conspectus.short_term.prompts import (
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.running import RunningSummary
+from conspectus.short_term.running_summary import RunningSummary
 from conspectus.tokens import TokenMeter
 
 TokenCounter = Callable[[Any], int]

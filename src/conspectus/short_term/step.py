@@ -13,9 +13,10 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from conspectus._langchain import hide_from_streams
 from conspectus._langchain import named as model_name_of
 from conspectus.archive import Archive, Scope
-from conspectus.core.items import Compact, Plan, Stuck, Window
+from conspectus.core.items import Window
 from conspectus.core.plan import TOO_LARGE, oldest_first
-from conspectus.core.policy import SLACK, Policy, TriggerClause
+from conspectus.core.plans import Compact, Plan, Stuck
+from conspectus.core.policy import SLACK, Policy, TriggerCondition
 from conspectus.core.records import Chain, Record
 from conspectus.engine.entry import carry_out_decision
 from conspectus.engine.history import HistoryContext
@@ -34,10 +35,10 @@ from conspectus.messages.alternation import (
     without_text,
 )
 from conspectus.messages.framing import summary_body
-from conspectus.messages.requests import newest_user
+from conspectus.messages.users import newest_user_message
 from conspectus.observe import log
 from conspectus.short_term.prompts import PromptedSummarizer, filled
-from conspectus.short_term.running import (
+from conspectus.short_term.running_summary import (
     RunningSummary,
     SummarizationResult,
     name_of,
@@ -66,8 +67,10 @@ class Invocation:
             self.threshold = call.max_tokens_before_summary
         # The messages that show the running summary.
         self.summary_messages = self._shown(self.running.summary) if self.running else []
-        self.messages = taken_apart(call.messages, self.summary_messages)
-        self.system, self.remaining = divide(self.messages, self.running, self.summary_messages)
+        self.messages = without_joined_summary(call.messages, self.summary_messages)
+        self.system, self.remaining = split_history(
+            self.messages, self.running, self.summary_messages
+        )
         name = "-" if thread is None else str(thread) or "-"
         self.scope = Scope("local", name)  # which an archive alone makes use of
 
@@ -96,7 +99,7 @@ class Invocation:
         templates = (call.initial_summary_prompt, call.existing_summary_prompt)
         longest = max(self.limit, self.threshold)
         summarizer = PromptedSummarizer(call.model, templates, longest, self.meter.message)
-        policy = Policy(trigger=(TriggerClause(tokens=max(1, self.threshold)),))
+        policy = Policy(trigger=(TriggerCondition(tokens=max(1, self.threshold)),))
         settings = Settings(
             summarizer=summarizer,
             archive=archive,
@@ -264,7 +267,7 @@ def _with_id(message: BaseMessage) -> BaseMessage:
 # The history, divided by the running summary
 
 
-def taken_apart(messages: Any, summary_messages: Messages) -> Any:
+def without_joined_summary(messages: Any, summary_messages: Messages) -> Any:
     """Return messages without the summary that a result has joined to some of them."""
     if not isinstance(messages, list) or not any(map(is_labelled_joined, messages)):
         return messages
@@ -284,7 +287,7 @@ def _without_summary(message: Any, summaries: Sequence[str]) -> Any:
     return message
 
 
-def divide(
+def split_history(
     messages: Sequence[Any], running: RunningSummary | None, summary_messages: Messages
 ) -> tuple[list[BaseMessage], list[BaseMessage]]:
     """Return the leading system message, and what no summary covers, with the newest question.
@@ -315,7 +318,7 @@ def divide(
             system = [remaining[0]]
         del remaining[0]
     # A client has gone back to the newest question, or another library's summary has it.
-    index = newest_user(remaining)
+    index = newest_user_message(remaining)
     newest = None if index is None else remaining[index]
     last_id = running.last_summarized_message_id if running else None
     _refuse_reused_ids(remaining, covered, last_id, newest)

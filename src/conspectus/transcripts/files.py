@@ -17,7 +17,7 @@ from conspectus._langchain import is_message
 from conspectus.errors import InputError, MessageError
 from conspectus.messages import Source, read_messages
 from conspectus.messages.blocks import at_path
-from conspectus.transcripts.forms import FORMS, Form
+from conspectus.transcripts.formats import FORMATS, FileFormat
 from conspectus.transcripts.reading import Reading
 
 TRIES = 1_000  # places in a damaged line at which a record may begin
@@ -54,7 +54,7 @@ class HistoryFile:
     """A history as it was read, LangChain messages or dicts."""
 
     messages: list[Source]  # in the order of the conversation
-    form: Form
+    format: FileFormat
     parsed: Parsed  # how the file was built, so that it can be written that way again
     path: Path | None  # None for standard input
     thread_hint: str  # a stable thread name, by file or first message
@@ -73,7 +73,7 @@ class HistoryFile:
 
 
 def read_history(source: str | Path) -> HistoryFile:
-    """Read a history in any of `FORMS`, in UTF-8 or UTF-16; `-` is standard input.
+    """Read a history in any of `FORMATS`, in UTF-8 or UTF-16; `-` is standard input.
 
     Nothing in the file can run code: no class that it names is imported. Of a file of lines, and of
     a session of another program, all that is sound is read.
@@ -105,13 +105,13 @@ def write_history(messages: Sequence[Source], like: HistoryFile) -> str:
 
             rows += messages_to_dict([message])
         else:
-            rows.append({k: v for k, v in message.items() if k not in like.form.added_keys})
-    if like.form.is_session or (like.parsed.wrapper is None and like.parsed.lines is None):
+            rows.append({k: v for k, v in message.items() if k not in like.format.added_keys})
+    if like.format.is_session or (like.parsed.wrapper is None and like.parsed.lines is None):
         return dump(rows, 2) + "\n"
     if like.parsed.wrapper is None:
         return "".join(f"{dump(row)}\n" for row in rows)
     wrapper = dict(like.parsed.wrapper)
-    if "system" in wrapper and like.form.name != "langchain":
+    if "system" in wrapper and like.format.name != "langchain":
         has_system_prompt = bool(rows) and rows[0].get("role") == "system"
         system = rows.pop(0)["content"] if has_system_prompt else None
         if system:
@@ -177,7 +177,7 @@ def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
     rows = [(number, *_objects(line)) for number, line in filled_lines]
     whole_records = [record for _, records, is_whole in rows if is_whole for record in records]
     # What stands in a damaged line may be a part of a record: it lacks a key that all records have.
-    common_keys = set[str]().union(*whole_records[:1]).intersection(*whole_records)
+    common_keys = set(whole_records[0]).intersection(*whole_records) if whole_records else set()
     sound_records: list[Any] = []
     line_numbers: list[int] = []
     for number, records, is_whole in rows:
@@ -217,10 +217,10 @@ _UNEXPECTED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticErr
 """What a reader raises at a record that is not as its form has it."""
 
 
-def _reading(form: Form, records: Sequence[Any], parsed: Parsed) -> Reading | None:
-    """Read records; None where one of them is not as the form has it."""
+def _reading(file_format: FileFormat, records: Sequence[Any], parsed: Parsed) -> Reading | None:
+    """Read records; None where one of them is not as the format has it."""
     with suppress(*_UNEXPECTED):
-        return form.read(records, parsed.wrapper or {})
+        return file_format.read(records, parsed.wrapper or {})
     return None
 
 
@@ -230,14 +230,16 @@ def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
             example = 'an object such as {"role": "user", "content": "..."}'
             raise MessageError(f"{parsed.where(index)} is no message, which is {example}")
     candidates = [*parsed.records, parsed.wrapper or {}]
-    form = next(form for form in FORMS if any(map(form.knows, candidates)))
-    reading = _sound_reading(form, parsed)
-    messages = _sound_messages(form, parsed, reading)
+    file_format = next(
+        file_format for file_format in FORMATS if any(map(file_format.knows, candidates))
+    )
+    reading = _sound_reading(file_format, parsed)
+    messages = _sound_messages(file_format, parsed, reading)
     unused_records = len(parsed.records) - reading.used_records
     unread_messages = len(reading.messages) - len(messages)
     return HistoryFile(
         messages=messages,
-        form=form,
+        format=file_format,
         parsed=parsed,
         path=path,
         thread_hint=_thread_hint(parsed, path),
@@ -247,36 +249,39 @@ def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
     )
 
 
-def _sound_reading(form: Form, parsed: Parsed) -> Reading:
+def _sound_reading(file_format: FileFormat, parsed: Parsed) -> Reading:
     """Read all records; or, where one cannot be understood, those that can be read alone."""
-    reading = _reading(form, parsed.records, parsed)
+    reading = _reading(file_format, parsed.records, parsed)
     if reading is None:
-        sound_records = [row for row in parsed.records if _reading(form, [row], parsed)]
-        reading = _reading(form, sound_records, parsed) if sound_records else None
+        sound_records = [row for row in parsed.records if _reading(file_format, [row], parsed)]
+        reading = _reading(file_format, sound_records, parsed) if sound_records else None
     if reading is None:
         raise MessageError(
-            f"this session ({form.name}) is not of a form that is known; give its messages as a "
-            "list"
+            f"this session ({file_format.name}) is not of a form that is known; give its messages "
+            "as a list"
         )
-    if form.is_session and not reading.messages:
-        raise MessageError(f"this session ({form.name}) holds no message yet; give another file")
+    if file_format.is_session and not reading.messages:
+        raise MessageError(
+            f"this session ({file_format.name}) holds no message yet; give another file"
+        )
     return reading
 
 
-def _sound_messages(form: Form, parsed: Parsed, reading: Reading) -> list[Source]:
+def _sound_messages(file_format: FileFormat, parsed: Parsed, reading: Reading) -> list[Source]:
     """Return the messages that can be read.
 
     What a program wrote for itself may hold more than messages, which is left out. Elsewhere it is
     an error, which names the place.
     """
     sound: list[Source] = []
-    system_prompts = len(reading.messages) - len(parsed.records)  # 1 if it stood beside the list
+    # A system prompt that stood beside the list comes first, and is none of its records.
+    system_prompts = 0 if file_format.is_session else len(reading.messages) - len(parsed.records)
     for index, message in enumerate(reading.messages):
         try:
-            source = form.to_message(message)
+            source = file_format.to_message(message)
             read_messages([source])
         except MessageError as error:
-            if not form.is_session:
+            if not file_format.is_session:
                 place = parsed.where(index - system_prompts)
                 raise MessageError(str(error).replace("message 0", place, 1)) from error
         else:

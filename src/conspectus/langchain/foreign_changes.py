@@ -1,4 +1,4 @@
-"""What other middleware has made of the messages of a request."""
+"""Apply what other middleware has changed in the messages of a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conspectus.langchain.cache import are_equal
 from conspectus.langchain.state import said_in
 
 
-def of_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
+def with_message_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
     """Return a request whose messages are objects: other middleware may have put dicts there."""
     sent = request.messages
     if are_equal(sent, request.state.get("messages")) or all(map(is_message, sent)):
@@ -22,28 +22,33 @@ def of_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
     return request.override(messages=cast("list[AnyMessage]", convert_to_messages(sent)))
 
 
-def laid_over(
-    view: list[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
+def apply_changes(
+    view: list[BaseMessage], history: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """Lay other middleware's changes of a channel over its view.
+    """Return the view of a history with the changes that other middleware has made of it.
 
     Messages are known by their ids; an equal copy is no change.
+
+    Args:
+        view: what the records in force make of the history.
+        history: the messages in the state.
+        sent: what other middleware has made of them.
     """
-    if len(sent) == len(channel) and all(map(is_, sent, channel)):
+    if len(sent) == len(history) and all(map(is_, sent, history)):
         return view
     if any(message.id is None for message in sent):  # rebuilt without ids, as from dicts
-        sent = _with_ids(sent, channel)
+        sent = _with_ids(sent, history)
     shown = {message.id: message for message in view}
-    originals = {message.id: message for message in channel}
+    originals = {message.id: message for message in history}
     messages: list[BaseMessage] = []
     for message in sent:
         original = originals.get(message.id)
         in_view = shown.get(message.id)
-        changed = original is None or (message is not original and message != original)
-        if original is None or (in_view is not None and changed):
-            messages.append(message)
+        if original is None:
+            messages.append(message)  # added
         elif in_view is not None:  # else it has left
-            messages.append(in_view)
+            is_changed = message is not original and message != original
+            messages.append(message if is_changed else in_view)
     sent_ids = {message.id for message in sent}  # it may be a view already
     summaries = [m for m in view if m.id not in originals and m.id not in sent_ids]
     no_system = (n for n, message in enumerate(messages) if message.type != "system")
@@ -51,11 +56,11 @@ def laid_over(
     return [*messages[:start], *summaries, *messages[start:]]
 
 
-def _with_ids(sent: Sequence[BaseMessage], channel: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Give messages without ids those of the same messages in the channel."""
+def _with_ids(sent: Sequence[BaseMessage], history: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Give messages without ids those of the same messages in the history."""
     used = {message.id for message in sent}
     free: dict[str, list[BaseMessage]] = {}
-    for original in reversed(channel):
+    for original in reversed(history):
         if original.id not in used:
             free.setdefault(said_in(original), []).append(original)
     named: list[BaseMessage] = []

@@ -1,8 +1,14 @@
 """The messages of one agent's state at one step, and the record in force.
 
 The state names the record in force, so that each checkpoint keeps its own. Readers without a
-state, such as `Compactor.recall`, use the archive's pointer: `Channel.follow` moves it when a
-thread goes back, over to another branch, or is copied.
+state, such as `Compactor.recall`, use the archive's pointer. So there are four cases:
+
+- The state names a record, and the pointer too: the same, or `follow` moves the pointer to it, as
+  the thread has gone back or over to another branch.
+- The state was copied from another thread: `follow` copies the originals, too.
+- The state names no record, and the archive may have some of its messages (`may_be_known`), as of a
+  fork or of a client that sends a history again: `inherit` puts these in force.
+- The state names records that an edit has made unfit: `view` puts an earlier one in force.
 """
 
 from __future__ import annotations
@@ -34,8 +40,8 @@ from conspectus.langchain.cache import (
     Measured,
     SessionCache,
 )
-from conspectus.langchain.forms import SENT_AGAIN, Form, in_form
-from conspectus.langchain.others import laid_over
+from conspectus.langchain.foreign_changes import apply_changes
+from conspectus.langchain.refused_features import SENT_AGAIN, without_feature
 from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
     DERIVED,
@@ -44,17 +50,16 @@ from conspectus.langchain.state import (
     HeadState,
     Run,
     agent_name_of,
+    name_and_read_head,
     name_messages,
-    read_head,
     without_response_id,
 )
 from conspectus.messages import Message, is_summary_message, read_messages
-from conspectus.messages.requests import (
-    newest_user,
-    without_stale_thoughts,
-    without_summary_name,
-)
+from conspectus.messages.framing import without_summary_name
+from conspectus.messages.refusals import RefusedFeature
 from conspectus.messages.shortening import ARCHIVED
+from conspectus.messages.thoughts import without_stale_thoughts
+from conspectus.messages.users import newest_user_message
 from conspectus.model.base import EmbeddedSummarizer, LastRequest
 from conspectus.model.calls import profile_window
 from conspectus.observe import log
@@ -75,15 +80,15 @@ UNNAMED = (
 )
 
 
-class ChannelView(NamedTuple):
-    """What the model sees: what the records in force make of the channel."""
+class StepView(NamedTuple):
+    """What the model sees: what the records in force make of the messages in the state."""
 
     messages: list[BaseMessage]
     chain: Chain = ()
     keys: frozenset[str] = frozenset()  # of the messages that the records cover
 
 
-class Channel:
+class AgentStep:
     """The messages of one agent's state at one step, and the record in force."""
 
     def __init__(self, setup: Setup, state: Mapping[str, Any], runtime: object) -> None:
@@ -95,7 +100,7 @@ class Channel:
         # A summary that replaces messages in the state of another graph's agent would come to that
         # graph as one message more, beside all that it replaces.
         self.preserve = setup.preserve or bool(self.run.caller)
-        self.held = read_head(state, self.run, self.messages)
+        self.held = name_and_read_head(state, self.run, self.messages)
         self.resent = False  # messages that had left before are still in the state
 
     @cached_property
@@ -113,14 +118,14 @@ class Channel:
         return LOCAL if named is None else scope_of(named, MAIN, MAIN).tenant
 
     @property
-    def asked(self) -> Message | None:
+    def newest_request(self) -> Message | None:
         """The user's newest message as it is now, whose key names the turn under way."""
-        index = newest_user(self.messages)
+        index = newest_user_message(self.messages)
         return None if index is None else read_messages([self.messages[index]])[0]
 
     @property
     def turn(self) -> str:
-        return self.asked.key if self.asked else ""
+        return self.newest_request.key if self.newest_request else ""
 
     @property
     def scope(self) -> Scope:
@@ -146,8 +151,8 @@ class Channel:
 
     # Compacting
 
-    def history(self, room: Window | None, ratio: float | None = None) -> HistoryContext:
-        """Say what the history is; `ratio` corrects the estimate."""
+    def history(self, window: Window | None, ratio: float | None = None) -> HistoryContext:
+        """Return the history as the engine takes it; `ratio` corrects the estimate."""
         setup = self.setup
         scope = self.scope
         archive = self.archive
@@ -167,21 +172,26 @@ class Channel:
         )
         held = self.held
         head = held.head if isinstance(held.head, str) else held.records
-        memory = engine.memories.of(scope)
-        if memory.failed is None and archive is None:
-            memory.failed = FailedSummary.read(held.failed)
+        if archive is None:
+            self._remember_failure()
         return HistoryContext(
             engine,
             scope,
-            room,
+            window,
             head=head,
             checkpointed=self.run.saved,
-            reached=held.after,
+            reached=held.size_after,
             correction=ratio,
         )
 
-    def passing_history(self, room: Window, ratio: float) -> HistoryContext | None:
-        """Say what the history of one request is, which commits nothing and asks nobody.
+    def _remember_failure(self) -> None:
+        """Take the latest failure from the state, for a process that does not know of one."""
+        memory = self.setup.engine.memories.of(self.scope)
+        if memory.failed is None:
+            memory.failed = FailedSummary.read(self.held.failed)
+
+    def passing_history(self, window: Window, ratio: float) -> HistoryContext | None:
+        """Return the history of one request, which commits nothing and asks nobody.
 
         None if failures are not to be bridged, or if a person approves each summary.
         """
@@ -199,7 +209,7 @@ class Channel:
             summarizers={EMBEDDED: EmbeddedSummarizer()},
             hooks=(),
         )
-        return HistoryContext(engine, self.scope, room, correction=ratio)
+        return HistoryContext(engine, self.scope, window, correction=ratio)
 
     def size_of(self, view: Sequence[BaseMessage]) -> Size:
         """Return the size of a view as the trigger counts."""
@@ -246,19 +256,19 @@ class Channel:
 
     # What the model sees
 
-    async def view(self) -> ChannelView:
-        """Fold the records in force over the channel; those that an edit has made unfit go.
+    async def view(self) -> StepView:
+        """Fold the records in force over the messages; those that an edit has made unfit go.
 
-        The view is kept while the channel only grows.
+        The view is kept while the messages only become more.
         """
         head = self.held.head_id
         messages = self.messages
         if not head:
-            return ChannelView(messages)
+            return StepView(messages)
         count, cached = self.cache.view(head, messages)
         if cached is not None:
             shown = [messages[part] if isinstance(part, int) else part for part in cached.parts]
-            return ChannelView([*shown, *messages[count:]], cached.chain, cached.keys)
+            return StepView([*shown, *messages[count:]], cached.chain, cached.keys)
         history = self.history(None)
         view = await load_view(history, read_messages(messages))
         shown = [source for source in view.sources if isinstance(source, BaseMessage)]
@@ -269,7 +279,7 @@ class Channel:
         parts = [places.get(id(message), message) for message in shown]
         keys = frozenset(manifest(view.chain))
         self.cache.keep_view(self.held.head_id, messages, CachedView(parts, view.chain, keys))
-        return ChannelView(shown, view.chain, keys)
+        return StepView(shown, view.chain, keys)
 
     def _go_back(
         self, fitting: Chain, head_id: str | None, chain: Chain, shown: list[BaseMessage]
@@ -283,10 +293,10 @@ class Channel:
             size = self.size_of(shown) if count else None
             self.held = self.held.with_chain(fitting, size, pending=self.held.pending)
 
-    async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-        """Return the view with others' changes laid over it; `sent` if it cannot be read."""
+    async def view_with_changes(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+        """Return the view with other middleware's changes; `sent` if it cannot be read."""
         try:
-            return laid_over((await self.view()).messages, self.messages, sent)
+            return apply_changes((await self.view()).messages, self.messages, sent)
         except ArchiveError as error:
             # What does not fit now is the guard's to bridge.
             if self.setup.engine.settings.on_failure == "raise":
@@ -298,7 +308,7 @@ class Channel:
     # Calling the model
 
     def shows_all(self) -> bool:
-        """Return whether no record is to be shown or followed."""
+        """Return whether no record is to be shown or extended."""
         recalls = self.setup.recalled and (self.run.saved or self.held.head is not None)
         if recalls or self.may_be_ahead(turn=False):
             return False
@@ -307,36 +317,39 @@ class Channel:
     async def send(
         self, request: ModelRequest[Any], messages: Sequence[BaseMessage], handler: Handler
     ) -> Any:
-        """Send messages in the form that the model takes, without stale thoughts.
+        """Send messages without stale thoughts, and without what the model is known to refuse.
 
-        What its provider refuses for its form is sent again in another one, which is remembered
-        for this model.
+        What is refused for such a feature is sent again without it, and the model is remembered to
+        refuse it.
         """
-        messages = await self._going_on(messages, request.model)
+        messages = await self._without_stale_parts(messages, request.model)
         if self.held.head is not None:
             messages = without_summary_name(messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", [*messages]))
-        request = self.setup.forms.formed(request, compacted=self.held)
+        request = self.setup.refused.left_out(request, compacted=self.held)
         if self.setup.engine.cached:
             handler = self._remembering(handler)
-        tried: set[Form] = set()
+        refused: set[RefusedFeature] = set()
         while True:
             try:
                 response = await handler(request)
                 break
             except Exception as error:
-                form = self.setup.forms.asked_for(error, request)
-                if form is None or form in tried:
+                feature = self.setup.refused.refused_in(request, error)
+                if feature is None or feature in refused:
                     raise
-                log(f"{form}_refused", SENT_AGAIN[form])
-            request = in_form(request, form)
-            tried.add(form)
-        self.setup.forms.remember(request.model, tried)
+                log(f"{feature}_refused", SENT_AGAIN[feature])
+            request = without_feature(request, feature)
+            refused.add(feature)
+        self.setup.refused.remember(request.model, refused)
         return response
 
-    async def _going_on(self, messages: Sequence[BaseMessage], model: object) -> Any:
-        """Leave out thoughts of messages that the latest compaction has kept, and response ids."""
+    async def _without_stale_parts(self, messages: Sequence[BaseMessage], model: object) -> Any:
+        """Leave out what no longer fits messages that the latest compaction kept.
+
+        These are thoughts, and the ids of responses.
+        """
         held = self.held
         if held.head is None:
             return messages
@@ -346,7 +359,7 @@ class Channel:
         view: Sequence[BaseMessage] = self.messages
         name_messages(view)  # a run may begin here, in another process
         if self.preserve or held.pending:
-            view = await self.shown(view)
+            view = await self.view_with_changes(view)
         kept_ids = {message.id for message in view[: held.messages_after]}
         kept_places = (n for n, message in enumerate(messages) if message.id in kept_ids)
         end = max(kept_places, default=-1) + 1  # of those that the compaction has kept
@@ -458,7 +471,7 @@ class Channel:
         except ArchiveError as error:
             self.held = held
             text = "the archive could not be brought to this state; the next step tries again: %s"
-            log("head_unknown", text, error)
+            log("head_unknown", text, await self.redacted(error))
 
     async def _point(self, archive: Archive) -> None:
         head = self.held.head_id

@@ -1,0 +1,213 @@
+"""Exchanges of calls and results: where a history may be divided, and what never leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from conspectus.core.items import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """Tool calls with their results."""
+
+    # for each index, whether the history may be cut before it: a result stays on the same side
+    # as its call
+    cuts: tuple[bool, ...]
+    # for each item, the first one of the part between two such cuts that it is in; its own
+    # index for an orphan and a late result
+    group: tuple[int, ...]
+    pending: frozenset[int]  # groups with an unanswered call
+    # items that are shown whole or not at all: instructions, and the agent's newest answer if
+    # it makes such a call, which may yet be carried out with all of its arguments
+    whole: frozenset[int]
+    orphans: frozenset[int]  # results without a call before them; a provider rejects them
+    # second results of calls, once the agent has spoken again, with the place of the call
+    late: dict[int, int]
+
+
+def match_calls(items: Sequence[Item]) -> Exchanges:
+    """Match results with calls.
+
+    A result belongs to the nearest earlier message with a call of that id, as histories repeat ids
+    in later turns. A call that its own message answers does not count. A result without an id
+    belongs to the agent's newest message, as some providers give their calls none.
+    """
+    matching = _Matching()
+    before: Item | None = None
+    for item in items:
+        matching.add(item, before)
+        before = item
+    cuts = _cuts_between(matching.earliest_tied)
+    parts = _begins_of_parts(cuts, matching.earliest_tied)
+    alone = matching.orphans | matching.late.keys()
+    group = tuple(at if at in alone else begin for at, begin in enumerate(parts))
+    open_calls = matching.with_open_calls()
+    return Exchanges(
+        cuts=cuts,
+        group=group,
+        pending=frozenset(group[at] for at in open_calls),
+        whole=_shown_whole(items, matching, open_calls),
+        orphans=frozenset(matching.orphans),
+        late=matching.late,
+    )
+
+
+class _Matching:
+    """The calls and results of a history, matched message by message."""
+
+    def __init__(self) -> None:
+        # for each message, where the answer begins that it is a part of
+        self.begins: list[int] = []
+        # for each message, the earliest one from which it must not be parted
+        self.earliest_tied: list[int] = []
+        # where the answer begins that makes a call, by its id: the newest of several
+        self.caller: dict[str, int] = {}
+        # calls that wait for a result, by the same place
+        self.waiting: dict[int, set[str]] = {}
+        self.newest_answer = -1  # where the agent's newest answer begins
+        self.orphans: set[int] = set()
+        self.late: dict[int, int] = {}
+
+    def add(self, item: Item, before: Item | None) -> None:
+        """Match one more message, that stands behind `before`."""
+        at = len(self.begins)
+        begin = self.begins[-1] if _continues(item, before) else at
+        self.begins.append(begin)
+        tied = {begin, *self._needed(item)}
+        if item.answers:
+            tied |= self._callers_answered_by(at, item)
+        self.earliest_tied.append(min(tied))
+        if item.role == "assistant":
+            self.newest_answer = begin
+        self._open_calls(begin, item)
+
+    def with_open_calls(self) -> set[int]:
+        """Return where the answers begin that wait for a result."""
+        return {begin for begin, calls in self.waiting.items() if calls}
+
+    def _needed(self, item: Item) -> list[int]:
+        """Return the places of the calls that must stand before a message."""
+        return [self.caller[call] for call in item.needs if call in self.caller]
+
+    def _callers_answered_by(self, at: int, item: Item) -> set[int]:
+        """Match the results in a message; return the places of their calls."""
+        callers = {self.caller[call] for call in item.answers if self._takes_answer(call)}
+        if "" in item.answers and self.newest_answer >= 0:
+            callers.add(self.newest_answer)
+        for caller in callers & self.waiting.keys():
+            self._note_answered(caller, item.answers)
+        if not callers and item.role == "tool":
+            answered = [self.caller[call] for call in item.answers if call in self.caller]
+            if answered:
+                self.late[at] = answered[-1]
+            else:
+                self.orphans.add(at)
+        return callers
+
+    def _takes_answer(self, call: str) -> bool:
+        """Tell whether an answer belongs to a call.
+
+        A second answer is late once the agent has spoken again.
+        """
+        caller = self.caller.get(call)
+        if caller is None:
+            return False
+        return call in self.waiting[caller] or caller == self.newest_answer
+
+    def _note_answered(self, caller: int, answers: Sequence[str]) -> None:
+        self.waiting[caller].difference_update(answers)
+
+    def _open_calls(self, begin: int, item: Item) -> None:
+        """Have the calls of a message wait for their results."""
+        calls = _unanswered_calls(item)
+        if calls:
+            self.caller.update(dict.fromkeys(calls, begin))
+            self.waiting.setdefault(begin, set()).update(calls)
+
+
+def _continues(item: Item, before: Item | None) -> bool:
+    """Tell whether a message continues the answer before it."""
+    return item.continues_answer and before is not None and not before.summary
+
+
+def _unanswered_calls(item: Item) -> list[str]:
+    """Return the calls of a message that it does not answer itself."""
+    return [call for call in item.calls if call not in item.answers]
+
+
+def _cuts_between(earliest_tied: Sequence[int]) -> tuple[bool, ...]:
+    """Return for each place, and the end, whether all behind may be parted from all before it."""
+    tied_from_here_on = [*accumulate(reversed(earliest_tied), min)][::-1]
+    return (*(at <= tied for at, tied in enumerate(tied_from_here_on)), True)
+
+
+def _begins_of_parts(cuts: Sequence[bool], earliest_tied: Sequence[int]) -> list[int]:
+    """Return for each message where the part between two cuts begins that it is in."""
+    begins = (at if cuts[at] else 0 for at in range(len(earliest_tied)))
+    return [*accumulate(begins, max)]
+
+
+def _shown_whole(
+    items: Sequence[Item], matching: _Matching, open_calls: Collection[int]
+) -> frozenset[int]:
+    """Return the places of instructions, and of a call that may yet be carried out."""
+    instructions = {at for at, item in enumerate(items) if item.role == "system"}
+    newest = matching.newest_answer
+    if newest not in open_calls:
+        return frozenset(instructions)
+    under_way = {at for at, begin in enumerate(matching.begins) if begin == newest}
+    return frozenset(instructions | under_way)
+
+
+def newest_user_item(items: Sequence[Item]) -> int | None:
+    """Return the place of the user's newest message.
+
+    Where hosts wrote all that stands in the user's role, it is the newest of these; None without
+    one.
+    """
+    newest_of_host: int | None = None
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        if item.role != "user" or item.summary or item.labelled:
+            continue
+        if not item.by_host:
+            return at
+        if newest_of_host is None:
+            newest_of_host = at
+    return newest_of_host
+
+
+def leading_system_items(items: Sequence[Item]) -> int:
+    """Return the number of leading system messages, which are instructions and no history."""
+    return next((at for at, item in enumerate(items) if item.role != "system"), len(items))
+
+
+def must_stay(items: Sequence[Item], tied: Exchanges, *, news: bool = True) -> frozenset[int]:
+    """Return indexes that never leave the view, with the rest of their exchanges.
+
+    Those are leading system messages, but for what a host wrote and states anew later; the user's
+    newest message, as the agent works on it; pinned messages; calls without an answer, which may
+    still get one or wait for approval; and with `news` those with a late second result that no
+    model has read yet.
+    """
+    stays = {at for at in range(leading_system_items(items)) if not items[at].superseded}
+    stays.update(at for at, item in enumerate(items) if item.pinned)
+    stays |= tied.pending
+    if news:
+        spoken = (at for at, item in enumerate(items) if item.role == "assistant")
+        last_spoken = max(spoken, default=-1)
+        stays.update(at for at in tied.late if at > last_spoken)
+    newest = newest_user_item(items)
+    if newest is not None:
+        stays.add(newest)
+    stays |= {tied.late[at] for at in stays & tied.late.keys()}
+    return _with_exchanges(stays, tied)
+
+
+def _with_exchanges(places: Collection[int], tied: Exchanges) -> frozenset[int]:
+    """Return places with the rest of their exchanges."""
+    groups = {tied.group[at] for at in places}
+    return frozenset(at for at, group in enumerate(tied.group) if group in groups)
