@@ -284,7 +284,7 @@ def test_what_a_provider_refuses_is_sent_again_joined_and_remembered():
     graph.invoke(user_input("Look at all modules."), thread_config())
     assert model.refusals == 1
     state = graph.get_state(thread_config()).values
-    assert list(state["_conspectus_request"]["forms"].values()) == [["roles"]]
+    assert list(state["_conspectus_request"]["refused"].values()) == [["roles"]]
 
 
 def test_with_off_a_refusal_is_the_callers():
