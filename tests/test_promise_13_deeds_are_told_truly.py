@@ -106,6 +106,13 @@ FAILURES = [
 ]
 
 
+def test_a_result_of_any_depth_has_a_shape():
+    """What can just be read as JSON may be too deep to be taken apart."""
+    for depth in range(900, 1_000):
+        assert shape_of('{"a":' * depth + "1" + "}" * depth).text
+        assert shape_of("[" * depth + "]" * depth).text
+
+
 @pytest.mark.parametrize("result", FAILURES)
 def test_what_says_by_its_fields_that_it_failed_is_told_as_failed(result):
     [line] = done_lines(call_and_result("book_flight", {"id": "TP9"}, result, "1"))

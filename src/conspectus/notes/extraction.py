@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, NamedTuple
 
 from conspectus.messages import Message
@@ -134,7 +135,8 @@ class _Reader:
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool, text = self.tools[call.name], without_encoded(call.args.strip())
-        if isinstance(data := _data(text), Mapping):
+        data = _data(text) if text.startswith("{") else None
+        if isinstance(data, Mapping):
             args = [(str(name), _plain(value)) for name, value in data.items()]
             args.sort(key=lambda arg: tool.places.get(arg[0], len(tool.places)))
         else:
@@ -231,7 +233,13 @@ def shape_of(text: str) -> Shape:
 
 def _json_shape(text: str) -> Shape | None:
     """Take JSON apart: an object into its fields, a list of like records into a table."""
-    data = _data(text)
+    try:
+        return _shape_of_data(text, _data(text))
+    except RecursionError:  # it is nested so deep that it could just be read
+        return None
+
+
+def _shape_of_data(text: str, data: Any) -> Shape | None:
     if isinstance(data, list) and len(data) == 1 and isinstance(data[0], Mapping):
         data = data[0]
     if not data:
@@ -298,6 +306,10 @@ def _plain(value: Any) -> str:
         return one_line(value)
     if type(value) is int:
         return int.__repr__(value)
+    if type(value) is float and isfinite(value):
+        return float.__repr__(value)
+    if value == {}:
+        return "{}"
     if isinstance(value, list) and not any(isinstance(one, (list, dict)) for one in value):
         return ", ".join(map(_plain, value)) if len(value) != 1 else f"[{_plain(value[0])}]"
     return one_line(_ENCODER.encode(value))
@@ -306,24 +318,36 @@ def _plain(value: Any) -> str:
 def _pieces(name: str, value: Any, depth: int = 0) -> list[str]:
     """Return a value as one piece, as its fields, or as a table."""
     if isinstance(value, dict) and value and depth <= DEPTH:
-        named = [(f"{name}.{key}" if name else str(key), part) for key, part in value.items()]
+        named = ((f"{name}.{key}" if name else str(key), part) for key, part in value.items())
     elif isinstance(value, list) and (columns := _columns(value)):
         head = f"{name} ({' | '.join(columns)}):".strip()
         rows = (" | ".join(_plain(row.get(column, "")) for column in columns) for row in value)
         return [head, *rows]
     elif isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value):
-        named = [(f"{name}[{place}]", part) for place, part in enumerate(value)]
+        named = ((f"{name}[{place}]", part) for place, part in enumerate(value))
     elif isinstance(value, list):
         return [f"{name}={', '.join(map(_plain, value)) or 'none'}".lstrip("=")]
     else:
         return [f"{name}={_plain(value)}".lstrip("=")]
     pieces: list[str] = []
     for inner, part in named:
-        if isinstance(part, (dict, list)):
-            pieces += _pieces(inner, part, depth + 1)
+        part_depth = depth + 1
+        while _holds_one_part(part):
+            inner += "[0]"
+            part = part[0]
+            part_depth += 1
+        if part == []:
+            pieces.append(f"{inner}=none".lstrip("="))
+        elif part and isinstance(part, (dict, list)):
+            pieces += _pieces(inner, part, part_depth)
         else:
             pieces.append(f"{inner}={_plain(part)}".lstrip("="))
     return pieces
+
+
+def _holds_one_part(value: Any) -> bool:
+    """Tell whether a value is a list of one list or record: its only piece is what that one is."""
+    return type(value) is list and len(value) == 1 and isinstance(value[0], (dict, list))
 
 
 def _columns(rows: list[Any]) -> list[str]:
