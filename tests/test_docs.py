@@ -332,5 +332,5 @@ def test_sources_name_no_page_that_is_gone():
 
 def test_the_story_on_the_page_is_the_code():
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    for part in (compaction.compact, compaction.put_in_force):
+    for part in (compaction.compact, compaction.carry_out, compaction.put_in_force):
         assert inspect.getsource(part).rstrip() in page

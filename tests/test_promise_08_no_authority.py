@@ -14,9 +14,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from compactor_support import Scripted, compacted, new_compactor
 from conspectus import is_summary_message
-from conspectus.engine.leaving import body_of
 from conspectus.messages import SUMMARY_LINE, read_messages
-from conspectus.messages.framing import RECALLED_NOTE, as_notes, recalled_text
+from conspectus.messages.framing import RECALLED_NOTE, as_notes, framed_body, recalled_text
 from conspectus.model.prompts import message_frame
 from histories import talk, tool_result, user
 from hostile_texts import CLASSES, SECRET, SPOKEN, marks
@@ -82,7 +81,7 @@ def test_a_text_in_a_frame_of_ours_cannot_leave_it(attack):
     for hostile in CLASSES[attack]:
         assert not marks(as_notes(hostile)), hostile
         # What a summariser answers stands in the history the same way.
-        assert not marks(body_of(f"- They work. [u1]\n{hostile}")), hostile
+        assert not marks(framed_body(f"- They work. [u1]\n{hostile}")), hostile
         [entry] = read_messages([HumanMessage(hostile, id=hostile, name=hostile)])
         frame = message_frame(entry, entry.text)
         inside = frame.removeprefix("<message").removesuffix("\n</message>")

@@ -11,12 +11,7 @@ from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus._arguments import descriptions, meaning
 from conspectus.config import SummarizationConfig, json_schema
 from conspectus.deep_agents import summarization_middleware
-from conspectus.engine.settings import (
-    CompactorSettings,
-    FileSettings,
-    PolicySettings,
-    Settings,
-)
+from conspectus.engine.settings import CompactorSettings, FileSettings, PolicySettings, Settings
 from conspectus.errors import PolicyError
 from conspectus.langchain.settings import SummarizationSettings
 from conspectus.short_term import SummarizationNode, asummarize_messages, summarize_messages

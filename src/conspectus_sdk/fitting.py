@@ -14,18 +14,17 @@ from conspectus._arguments import documented, takes
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.policy import whole
+from conspectus.engine.building import open_archive, window_of
+from conspectus.engine.engine import Engine
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext, scope_of
 from conspectus.engine.preparations import Closing
 from conspectus.engine.settings import (
     AnyArchive,
     AnyTrigger,
-    Engine,
     PolicySettings,
     PythonSettings,
     Settings,
-    open_archive,
-    window_of,
 )
 from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source

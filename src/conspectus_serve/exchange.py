@@ -13,8 +13,8 @@ from starlette.datastructures import Headers
 
 from conspectus.archive import Scope
 from conspectus.core.items import Window
+from conspectus.engine.engine import Engine
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.settings import Engine
 from conspectus.langchain.overflow import RefusedRequests
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory
 from conspectus_serve.held import Held

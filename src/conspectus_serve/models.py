@@ -16,7 +16,9 @@ from conspectus.config import SummarizationConfig
 from conspectus.config.building import declared_window, settings_of
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, names_embedded
-from conspectus.engine.settings import Engine, Settings, predicate
+from conspectus.engine.building import predicate
+from conspectus.engine.engine import Engine
+from conspectus.engine.settings import Settings
 from conspectus.errors import PolicyError
 from conspectus.messages.alternation import AlternateRoles, alternates, alternating
 from conspectus.messages.blocks import without_cache_marks

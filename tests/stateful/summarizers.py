@@ -203,7 +203,7 @@ def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
 
     def with_notes(leaving: Leaving, draft: Draft, *options: Any, **named_options: Any) -> Draft:
         if draft.by == EMBEDDED:
-            originals = tuple(plain(entry.source) for entry in leaving.evicted)
+            originals = tuple(plain(entry.source) for entry in leaving.messages)
             readings().append(Reading(EMBEDDED, "\n".join(originals), originals))
         return original_with_notes(leaving, draft, *options, **named_options)
 

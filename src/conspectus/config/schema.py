@@ -26,12 +26,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from conspectus._arguments import meaning
 from conspectus.config.reading import SECTION, ConfigSource, Location, read_section
 from conspectus.core.policy import Policy, StaleResults, Unit, parse_trigger
-from conspectus.engine.settings import (
-    MOST_TOKENS,
-    FileSettings,
-    RequestKind,
-    window_of,
-)
+from conspectus.engine.building import window_of
+from conspectus.engine.settings import MOST_TOKENS, FileSettings, RequestKind
 from conspectus.errors import ConfigError, did_you_mean
 from conspectus.messages.alternation import AlternateRoles
 from conspectus.model.prompts import Template

@@ -24,7 +24,8 @@ from conspectus.archive.values import label_hash
 from conspectus.bridge import call_either_way
 from conspectus.core.policy import AnyStale, ContextSize, StaleResults
 from conspectus.core.records import Record
-from conspectus.engine.settings import AnyTrigger, model_of, window_of
+from conspectus.engine.building import model_of, window_of
+from conspectus.engine.settings import AnyTrigger
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.agent_step import AgentStep

@@ -17,20 +17,16 @@ from conspectus.bridge import arun, run, run_in_worker
 from conspectus.core.plan import window_or_trigger
 from conspectus.core.policy import plain_words
 from conspectus.engine.background import begin
+from conspectus.engine.building import meter_of, model_of, window_of
 from conspectus.engine.cached_request import last_request_of
+from conspectus.engine.engine import Engine
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext, ThreadId, scope_of
 from conspectus.engine.memory import Memories
 from conspectus.engine.preparations import Closing, Preparation
-from conspectus.engine.reporting import unreadable
+from conspectus.engine.reporting import report_unreadable
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.settings import (
-    CompactorSettings,
-    Engine,
-    meter_of,
-    model_of,
-    window_of,
-)
+from conspectus.engine.settings import CompactorSettings
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
@@ -210,7 +206,7 @@ class Compactor(Attributes, Closing):
             if engine.settings.on_failure == "raise":
                 raise
             result = await heard_by(
-                engine.listeners, run_in_worker(unreadable(history, sources, error))
+                engine.listeners, run_in_worker(report_unreadable(history, sources, error))
             )
         if result.record is not None:
             _warn_of_merged_summaries(sources)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from conspectus._turns import others_may_compute
 from conspectus.core.records import Draft
 from conspectus.engine.hooks import Preview, PreviewRequest
-from conspectus.engine.leaving import Leaving, body_of
+from conspectus.engine.leaving import Leaving
 from conspectus.engine.summary import WrittenDraft
 from conspectus.errors import SummaryError
+from conspectus.messages.framing import framed_body
 from conspectus.notes.data import Notes
 from conspectus.observe import observing
 
@@ -71,7 +72,7 @@ async def approved(written: WrittenDraft, leaving: Leaving) -> Draft:
 
 async def _as_text_of_summary(leaving: Leaving, answer: str) -> str:
     """Return what a person has written as the text of a summary; a redactor may lengthen it."""
-    return await leaving.clean(body_of(answer))
+    return await leaving.clean(framed_body(answer))
 
 
 def _answer(ask: Preview, request: PreviewRequest) -> str | None:

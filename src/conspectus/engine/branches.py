@@ -1,7 +1,7 @@
 """Which records belong to a history: those in force, or another branch of its thread.
 
-A history is edited, rewound, branched, pasted into another one, or sent without its beginning. The
-look-up only reads; `follow` then moves what the store names as in force.
+A history is edited, rewound, branched, pasted into another one, or sent without its beginning.
+`load_view` only reads; `settle_branch` then has the store name the branch that was found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANOTHER_HISTORY = (
 
 
 async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View:
-    """Find the records that belong to a history, put them in force, and fold them over it.
+    """Return the view of a history by the records that belong to it; nothing is changed.
 
     Raises:
         ArchiveError: the archive cannot be read.
@@ -37,16 +37,41 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
         # Made when there was no archive: they stand like another library's summary.
         return replace(view_of(history, entries, ()), stored_head=in_force.stored_head)
-    contents = stems_of(entries) if in_force.chain else []
-    goes_on = history.goes_on or _goes_on(history, contents)
+    goes_on = history.goes_on or _goes_on(history, entries, in_force.chain)
     view = await find_branch(history, entries, in_force.chain, goes_on=goes_on)
-    # What comes behind the last answer may be asked in other words, or not at all.
-    history.memory.recent_stems = contents[: up_to_last_answer(entries)][-RECENT:]
     view = await _with_newest_clips(view)
-    if view.chain == in_force.chain or history.head is not None or history.draft_only:
-        return replace(view, stored_head=in_force.stored_head)
-    await follow(history, view.chain)
-    return replace(view, stored_head=view.head_id or "")
+    changes_branch = view.chain != in_force.chain and not history.head.in_state
+    return replace(view, stored_head=in_force.stored_head, changes_branch=changes_branch)
+
+
+async def settle_branch(view: View) -> View:
+    """Note which branch a history is on: in the store, for readers without a state, and here.
+
+    A store that cannot do it is logged, as recall alone goes by it; with `on_failure="raise"` that
+    raises `ArchiveError`.
+    """
+    history = view.history
+    _remember_stems(view)
+    if not view.changes_branch:
+        return view
+    if not view.chain:
+        log("another_history", ANOTHER_HISTORY, history.scope.thread)
+    try:
+        await history.store.set_head(view.chain)
+    except ArchiveError as error:
+        if history.engine.settings.on_failure == "raise":
+            raise
+        log("head_not_moved", "recall may bring what was taken back: %s", error)
+    return replace(view, stored_head=view.head_id or "", changes_branch=False)
+
+
+def _remember_stems(view: View) -> None:
+    """Remember what the history holds, so that it is known when its beginning is sent no more.
+
+    Only up to the last answer: a question behind it may come back reworded, or not at all.
+    """
+    stems = stems_of(view.entries)[: up_to_last_answer(view.entries)]
+    view.history.memory.recent_stems = stems[-RECENT:]
 
 
 async def _with_newest_clips(view: View) -> View:
@@ -66,27 +91,14 @@ async def _with_newest_clips(view: View) -> View:
     return replace(view, items=items)
 
 
-def _goes_on(history: HistoryContext, contents: Sequence[str]) -> bool:
+def _goes_on(history: HistoryContext, entries: Sequence[Message], in_force: Chain) -> bool:
     """Tell whether a history goes on from the one that was read last.
 
     In a state that is kept, each history has its own record, and says so.
     """
-    return history.head is None and goes_on_from(history.memory.recent_stems, contents)
-
-
-async def follow(history: HistoryContext, chain: Chain) -> None:
-    """Have the store name a chain as the one in force, for readers without a state.
-
-    A failure is logged, as recall alone goes by it; with `on_failure="raise"` it is raised.
-    """
-    if not chain:
-        log("another_history", ANOTHER_HISTORY, history.scope.thread)
-    try:
-        await history.store.set_head(chain)
-    except ArchiveError as error:
-        if history.engine.settings.on_failure == "raise":
-            raise
-        log("head_not_moved", "recall may bring what was taken back: %s", error)
+    if history.head.in_state or not in_force:
+        return False
+    return goes_on_from(history.memory.recent_stems, stems_of(entries))
 
 
 async def find_branch(
@@ -99,7 +111,7 @@ async def find_branch(
     view = view_of(history, entries, in_force, goes_on=goes_on)
     if not _holds_summary_in_force(view):
         view = await _by_summaries(history, entries, in_force) or view
-    if history.head is None:
+    if not history.head.in_state:
         view = await _by_later_records(history, entries, view)
     chain = await history.store.with_notes(view.chain)
     return view if chain is view.chain else view_of(history, entries, chain, goes_on=goes_on)
@@ -122,7 +134,7 @@ async def _by_summaries(
             continue
         shared = in_force[: len(chain)]
         if [record.id for record in chain] == [record.id for record in shared]:
-            # Of a chain only the newest record is sure to be whole, and `chain` has its summary.
+            # Of a chain only the newest is sure to be whole (see `Archive._cache`): `chain` is.
             chain = (*chain, *in_force[len(chain) :])
         view = view_of(history, entries, chain)
         if view.chain:

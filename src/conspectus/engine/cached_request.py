@@ -15,9 +15,9 @@ from time import monotonic
 from typing import Any, cast
 
 from conspectus._langchain import innermost, is_message, is_runnable
+from conspectus.engine.engine import Engine
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.memory import SessionMemory
-from conspectus.engine.settings import Engine
 from conspectus.errors import PolicyError
 from conspectus.messages.alternation import is_joined_into, with_parts
 from conspectus.messages.framing import summary_body
@@ -139,7 +139,7 @@ def _editing_settings(last: LastRequest) -> list[str]:
 def _holds_all(last: LastRequest, leaving: Leaving) -> bool:
     """Tell whether all that leaves stands in a request, in order."""
     later = iter(with_parts(last.messages))
-    return all(any(_is_same(entry.source, sent) for sent in later) for entry in leaving.evicted)
+    return all(any(_is_same(entry.source, sent) for sent in later) for entry in leaving.messages)
 
 
 def _holds_notes(last: LastRequest, notes: str) -> bool:

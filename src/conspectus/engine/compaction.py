@@ -1,7 +1,7 @@
 """The story of one call: from the messages of a caller to the record in force.
 
-`compact` decides, and `put_in_force` carries the decision out. What is in force changes at the very
-end, so that a failure before leaves the history as it was.
+`compact` decides, `carry_out` does what was decided and reports it, and `put_in_force` is the part
+of that which changes the history: at its very end, so that a failure before leaves all as it was.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from typing import NamedTuple
 from conspectus.core.plans import Compact
 from conspectus.core.records import Record
 from conspectus.engine.approval import approved
-from conspectus.engine.branches import load_view
+from conspectus.engine.branches import load_view, settle_branch
+from conspectus.engine.fitting import check_budget, fitted_record
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copy_for_hook
-from conspectus.engine.leaving import Leaving, gather_leaving, notify
+from conspectus.engine.leaving import Leaving, gather_leaving
 from conspectus.engine.measuring import corrected
-from conspectus.engine.next_record import check_budget, measured
 from conspectus.engine.planning import CompactionRequest, Decide, Decision, decide
 from conspectus.engine.quiet import remember_if_quiet
-from conspectus.engine.reporting import compacted, failed, overtaken, unchanged
+from conspectus.engine.reporting import (
+    report_compacted,
+    report_failure,
+    report_overtaken,
+    report_unchanged,
+)
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.stores import SUMMARY_FAILED
 from conspectus.engine.summary import Attempts, errors_carry, find_or_write
@@ -30,14 +35,15 @@ from conspectus.errors import ArchiveOvertaken, ConspectusError
 from conspectus.messages import Message
 from conspectus.observe import emit, observing
 
-MOST_READS = 4  # of a history that other workers compact meanwhile
+MOST_READS = 4
+"""How often a history is read that other workers compact meanwhile."""
 
 
 async def compact(
     history: HistoryContext,
     messages: Sequence[Message],
     request: CompactionRequest,
-    decide: Decide = decide,
+    decide_with: Decide = decide,
 ) -> CompactionResult:
     """Decide what one call does to a history, and do it; if another worker was first, begin again.
 
@@ -47,10 +53,11 @@ async def compact(
     """
     for _ in range(MOST_READS):
         view = corrected(await load_view(history, messages))
-        decision = await decide(view, request.still_to_do(view))
+        view = await settle_branch(view)  # the store names the records of this history from now on
+        decision = await decide_with(view, request.still_to_do(view))
         if not isinstance(decision.plan, Compact):
-            result = unchanged(decision.view, decision.plan)
-            await remember_if_quiet(view, decision.plan, result)
+            result = report_unchanged(decision.view, decision.plan)
+            remember_if_quiet(view, decision.plan, result)
             return replace(result, cost=request.spent)
         try:
             result = await carry_out(decision, request.focus)
@@ -58,7 +65,27 @@ async def compact(
         except ArchiveOvertaken as error:
             request = request.for_retry(view, error)
     view = corrected(await load_view(history, messages))
-    return overtaken(view, request)
+    return report_overtaken(view, request.overtaken, request.spent)
+
+
+async def carry_out(decision: Decision, focus: str = "") -> CompactionResult:
+    """Put a decision in force and report it, or why the history stays as it was.
+
+    Raises:
+        ArchiveOvertaken: another worker has put its own record in force; with what was spent.
+        ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
+    """
+    leaving: Leaving | None = None
+    with _observing_compaction(decision) as observation:
+        try:
+            leaving = await gather_leaving(decision, focus)
+            await _tell_start(leaving)
+            committed = await put_in_force(leaving)
+        except ConspectusError as error:
+            return await report_failure(decision, leaving, error, observation)
+        result = await report_compacted(leaving, *committed, observation)
+    await _end_earlier_failure(decision)
+    return result
 
 
 class Committed(NamedTuple):
@@ -80,21 +107,63 @@ async def put_in_force(leaving: Leaving) -> Committed:
     with errors_carry(written.attempts):
         draft = await approved(written, leaving)
 
-        record, after = measured(leaving, draft)  # exactly what the model will be sent
+        record, after = fitted_record(leaving, draft)  # exactly what the model will be sent
         check_budget(after, leaving)
+        await tell_hooks(leaving)  # the caller's own, which change nothing
         await commit(leaving, record)  # unless another worker was first
     return Committed(record, after, written.attempts)
 
 
+async def tell_hooks(leaving: Leaving) -> None:
+    """Tell the caller's `before_summarization` what is about to leave."""
+    engine = leaving.engine
+    if engine.hooks and leaving.evicted:
+        await call_hooks(engine.hooks, _event_of(leaving), engine.settings.summarizer_timeout)
+
+
 async def commit(leaving: Leaving, record: Record) -> None:
-    """Tell the caller's hooks what leaves, and put a record in force."""
+    """Put a record in force.
+
+    Raises:
+        ArchiveOvertaken: another worker was first.
+    """
     view = leaving.view
     assert not view.history.draft_only, "drafts of the background are never put in force"
-    engine = leaving.engine
     with observing("step", name="commit", by=record.by):
-        if engine.hooks and leaving.to_read:
-            await call_hooks(engine.hooks, _event_of(leaving), engine.settings.summarizer_timeout)
         await view.history.store.commit(view.chain, record, expected_head=view.stored_head)
+
+
+# What is told of it on the way
+
+
+def _observing_compaction(decision: Decision) -> observing:
+    """Return the event of a compaction, which begins and ends with it."""
+    plan = decision.plan
+    assert isinstance(plan, Compact), "a history that is kept needs nothing"
+    history = decision.view.history
+    observation = observing(
+        "compaction",
+        history.scope,
+        cause=plan.cause.partition(":")[0],
+        tokens_before=plan.tokens,
+        budget=plan.budget,
+        clipped=len(plan.clips),
+        archived=history.store.keeps_originals,
+    )
+    observation.hides_errors |= history.engine.redaction is not None
+    return observation
+
+
+async def _tell_start(leaving: Leaving) -> None:
+    """Tell the caller's listener that a compaction begins."""
+    await leaving.engine.notify(
+        leaving.view.history.scope,
+        "start",
+        leaving.redaction,
+        cause=leaving.plan.cause,
+        tokens=leaving.plan.tokens,
+        evict=len(leaving.keys),
+    )
 
 
 def _event_of(leaving: Leaving) -> SummarizationEvent:
@@ -103,7 +172,7 @@ def _event_of(leaving: Leaving) -> SummarizationEvent:
     redacted = leaving.engine.redaction is not None
     return SummarizationEvent(
         messages_to_summarize=tuple(
-            copy_for_hook(message, redacted=redacted) for message in leaving.to_read
+            copy_for_hook(message, redacted=redacted) for message in leaving.evicted
         ),
         preserved_messages=tuple(
             copy_for_hook(message, redacted=redacted) for message in leaving.kept
@@ -117,52 +186,8 @@ def _event_of(leaving: Leaving) -> SummarizationEvent:
     )
 
 
-async def carry_out(decision: Decision, focus: str = "") -> CompactionResult:
-    """Put a decision in force and report it, or why the history stays as it was.
-
-    Raises:
-        ArchiveOvertaken: another worker has put its own record in force; with what was spent.
-        ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
-    """
-    plan = decision.plan
-    assert isinstance(plan, Compact), "a history that is kept needs nothing"
-    history = decision.view.history
-    leaving: Leaving | None = None
-    with observing(
-        "compaction",
-        history.scope,
-        cause=plan.cause.partition(":")[0],
-        tokens_before=plan.tokens,
-        budget=plan.budget,
-        clipped=len(plan.clips),
-        archived=history.store.keeps_originals,
-    ) as observation:
-        observation.hides_errors |= history.engine.redaction is not None
-        try:
-            leaving = await gather_leaving(decision, focus)
-            await _tell_start(leaving)
-            committed = await put_in_force(leaving)
-        except ConspectusError as error:
-            return await failed(decision, leaving, error, observation)
-        result = await compacted(leaving, *committed, observation)
-    await _settle(decision)
-    return result
-
-
-async def _tell_start(leaving: Leaving) -> None:
-    """Tell the caller's listener that a compaction begins."""
-    await notify(
-        leaving.view,
-        "start",
-        leaving.redaction,
-        cause=leaving.plan.cause,
-        tokens=leaving.plan.tokens,
-        evict=len(leaving.keys),
-    )
-
-
-async def _settle(decision: Decision) -> None:
-    """Report a draft that was swapped in, and that an earlier failure is over."""
+async def _end_earlier_failure(decision: Decision) -> None:
+    """Report a draft that was swapped in, and forget an earlier failure, which is over."""
     history = decision.view.history
     draft = decision.draft
     if draft is not None:

@@ -12,9 +12,9 @@ from conspectus.core.plans import Compact
 from conspectus.engine.background import decide_with_drafts
 from conspectus.engine.compaction import carry_out, compact
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.planning import CompactionRequest, Decision, decide
+from conspectus.engine.planning import CompactionRequest, Decision, decide, spent_before
 from conspectus.engine.quiet import reuse_result
-from conspectus.engine.reporting import overtaken, unchanged
+from conspectus.engine.reporting import report_overtaken, report_unchanged
 from conspectus.engine.result import CompactionResult
 from conspectus.errors import ArchiveOvertaken
 from conspectus.messages import Source, read_messages
@@ -41,27 +41,24 @@ async def compact_messages(
         if result is not None:
             return result
     request = CompactionRequest(force, focus)
-    return await run_in_worker(_compact_read(history, messages, request))
+    decide_with = decide if history.engine.background is None else decide_with_drafts
 
+    async def read_and_compact() -> CompactionResult:
+        entries = read_messages(messages, thread=history.scope)
+        return await compact(history, entries, request, decide_with)
 
-async def _compact_read(
-    history: HistoryContext, messages: Sequence[Source], request: CompactionRequest
-) -> CompactionResult:
-    entries = read_messages(messages, thread=history.scope)
-    prepares_drafts = history.engine.background is not None
-    decide_with = decide_with_drafts if prepares_drafts else decide
-    return await compact(history, entries, request, decide_with)
+    return await run_in_worker(read_and_compact())
 
 
 async def carry_out_decision(decision: Decision) -> CompactionResult:
     """Carry out what a caller has decided; where another worker was first, nothing changes."""
-    return await run_in_worker(_carried_out(decision))
 
+    async def carry_out_once() -> CompactionResult:
+        if not isinstance(decision.plan, Compact):
+            return report_unchanged(decision.view, decision.plan)
+        try:
+            return await carry_out(decision)
+        except ArchiveOvertaken as error:
+            return report_overtaken(decision.view, error, spent_before(error))
 
-async def _carried_out(decision: Decision) -> CompactionResult:
-    if not isinstance(decision.plan, Compact):
-        return unchanged(decision.view, decision.plan)
-    try:
-        return await carry_out(decision)
-    except ArchiveOvertaken as error:
-        return overtaken(decision.view, CompactionRequest().for_retry(decision.view, error))
+    return await run_in_worker(carry_out_once())

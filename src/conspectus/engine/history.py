@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from conspectus.archive import Scope
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import divided
 from conspectus.core.records import Chain, Record
+from conspectus.engine.engine import Engine
 from conspectus.engine.memory import SessionMemory
-from conspectus.engine.settings import Engine
 from conspectus.engine.stores import ArchivedHistory, HistoryStore, UnarchivedHistory
 from conspectus.errors import InputError
 
@@ -45,20 +45,58 @@ class InForce(NamedTuple):
     stored_head: str = ""  # id of the newest as the store names it; empty where a state names it
 
 
+class HeadSource(Protocol):
+    """What says which record of a history is in force."""
+
+    in_state: bool
+    """The caller's state says it, so that each checkpoint has its own."""
+
+    async def in_force(self, store: HistoryStore) -> InForce:
+        """Return the records in force; an `ArchiveError` if the archive cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreNamesHead:
+    """The store says it: for callers with messages alone."""
+
+    in_state = False
+
+    async def in_force(self, store: HistoryStore) -> InForce:
+        head = await store.head()
+        return InForce(await store.chain_at(head) if head else (), head)
+
+
+@dataclass(frozen=True, slots=True)
+class StateNamesHead:
+    """The caller's state has the id of the record, and the archive has the records."""
+
+    head_id: str  # empty for no record
+    in_state = True
+
+    async def in_force(self, store: HistoryStore) -> InForce:
+        is_archived = bool(self.head_id) and store.keeps_originals
+        return InForce(await store.chain_at(self.head_id) if is_archived else ())
+
+
+@dataclass(frozen=True, slots=True)
+class StateHoldsRecords:
+    """The caller's state has the records themselves."""
+
+    chain: Chain
+    in_state = True
+
+    async def in_force(self, store: HistoryStore) -> InForce:
+        return InForce(self.chain)
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryContext:
-    """One agent's history in one thread.
-
-    For a caller with messages alone, the archive's pointer or this process's memory names the
-    record in force. A graph has it in its state, so that each checkpoint keeps its own.
-    """
+    """One agent's history in one thread."""
 
     engine: Engine
     scope: Scope
     window: Window | None = None  # None if it is unknown
-    # the id of the record in force, or without an archive the records, where the caller's state has
-    # it; None where the pointer or the memory has it
-    head: Chain | str | None = None
+    head: HeadSource = StoreNamesHead()
     # a checkpointer keeps that state; else callers may send messages alone
     checkpointed: bool = False
     # the caller's own name of a record, for the archive
@@ -93,22 +131,15 @@ class HistoryContext:
     @property
     def store(self) -> HistoryStore:
         """Where its records, drafts and originals are."""
-        state_names_head = self.head is not None
         archive = self.engine.archive
         if archive is None:
             owner = id(self.engine.memories)
-            return UnarchivedHistory(self.memory, owner, state_names_head, self.checkpointed)
-        return ArchivedHistory(archive, self.scope, state_names_head, self.record_name)
+            return UnarchivedHistory(self.memory, owner, self.head.in_state, self.checkpointed)
+        return ArchivedHistory(archive, self.scope, self.head.in_state, self.record_name)
 
     async def in_force(self) -> InForce:
-        """Look what is in force; an `ArchiveError` if the archive cannot be read."""
-        if isinstance(self.head, tuple):
-            return InForce(self.head)
-        if self.head is None:
-            pointer = await self.store.head()
-            return InForce(await self.store.chain_at(pointer) if pointer else (), pointer)
-        is_archived = bool(self.head) and self.store.keeps_originals
-        return InForce(await self.store.chain_at(self.head) if is_archived else ())
+        """Return the records in force; an `ArchiveError` if the archive cannot be read."""
+        return await self.head.in_force(self.store)
 
     # What its size asks for
 

@@ -7,20 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
-from conspectus._turns import others_may_compute
 from conspectus.core.plans import Compact
 from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
 from conspectus.core.records import Chain, notes_number_of
+from conspectus.engine.engine import Engine
 from conspectus.engine.planning import Decision
-from conspectus.engine.settings import Engine
 from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying, summary_to_come
 from conspectus.errors import RedactionError
-from conspectus.messages import SUMMARY_LINE, Message
-from conspectus.messages.framing import as_notes, summary_body
-from conspectus.messages.message import sendable
+from conspectus.messages import Message
+from conspectus.messages.framing import summary_body
 from conspectus.notes.data import Notes, with_texts
 from conspectus.observe import log
 from conspectus.redaction import Redaction
@@ -56,9 +53,10 @@ class SummarySizes:
 class Leaving:
     """What one compaction takes out of a view, complete, without its secrets if it is redacted.
 
-    `view` and what it holds are as they were sent; so are `remaining` and `clips`, as what stays in
-    view is shown as it was. `keys`, `evicted`, `to_read` and `originals` are in the order of the
-    conversation.
+    What leaves are the evicted messages, and the summaries of other libraries that the new one
+    replaces. All of it stands in the order of the conversation. Without secrets are `messages`,
+    `evicted`, `originals`, `kept`, `notes`, `focus`, `foreign_summaries` and what is made of them;
+    `view`, `remaining` and `clips` are as they were sent, as what stays is shown as it was.
     """
 
     decision: Decision
@@ -66,8 +64,8 @@ class Leaving:
     focus: str  # the subject to keep above all
     redaction: Redaction | None  # the redactor, with the secrets that it recognised here
     keys: tuple[str, ...]  # of the messages that leave the view
-    evicted: tuple[Message, ...]  # these messages, as first sent
-    to_read: tuple[Message, ...]  # those that are no summaries
+    messages: tuple[Message, ...]  # these messages, as first sent
+    evicted: tuple[Message, ...]  # those of them that are no summaries
     originals: tuple[Message, ...]  # the messages that leave or are clipped, as first sent
     clips: Mapping[int, ViewItem]  # clipped messages, by their place in the view
     remaining: tuple[ViewItem, ...]  # the view beside the summary
@@ -176,8 +174,8 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         focus=texts.focus,
         redaction=texts.redaction,
         keys=tuple(item.key for item in leaving_items),
-        evicted=tuple(texts.originals[item.key] for item in leaving_items),
-        to_read=tuple(texts.originals[item.key] for item in leaving_items if not item.summary),
+        messages=tuple(texts.originals[item.key] for item in leaving_items),
+        evicted=tuple(texts.originals[item.key] for item in leaving_items if not item.summary),
         originals=tuple(texts.originals.values()),
         clips=clips,
         remaining=remaining,
@@ -287,12 +285,6 @@ async def _redacted_texts(
 # The size of the summary
 
 
-@lru_cache(maxsize=4)
-def body_of(text: str) -> str:
-    """Frame the text of a summary as data, without the line that every summary begins with."""
-    return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
-
-
 def size_of_summary(
     view: View, body: str, remaining: Sequence[ViewItem], beside: int, number: str
 ) -> int:
@@ -357,34 +349,3 @@ def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> tuple[
         largest = max(hard, plan.budget)
         return largest, largest
     return hard, soft
-
-
-# What the caller hears of it
-
-
-async def notify(
-    view: View,
-    event: str,
-    redaction: Redaction | None = None,
-    *,
-    is_clean: bool = False,
-    **data: Any,
-) -> None:
-    """Call the caller's `on_event`, without secrets; if it fails, log that and go on.
-
-    With `is_clean` the texts are without secrets already.
-    """
-    engine = view.history.engine
-    scope = view.history.scope
-    if engine.on_event is None:
-        return
-    texts = {name: value for name, value in data.items() if isinstance(value, str)}
-    if not is_clean:
-        clean = await engine.redacted(list(texts.values()), redaction)
-        data |= dict(zip(texts, clean, strict=True))
-    data |= {"thread_id": scope.thread, "session": scope.session}
-    try:
-        with others_may_compute():
-            engine.on_event(event, data)
-    except Exception:
-        log("on_event_failed", "on_event failed at %r", event, exc_info=True)

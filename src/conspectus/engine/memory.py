@@ -51,7 +51,7 @@ class FailedSummary:
         return dict(to_plain(self))
 
     @classmethod
-    def read(cls, data: Any) -> FailedSummary | None:
+    def from_json(cls, data: Any) -> FailedSummary | None:
         """Read what `to_json` wrote; None for anything else."""
         try:
             return from_plain(cls, data) if data else None

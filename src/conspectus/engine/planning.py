@@ -19,10 +19,10 @@ from conspectus.core.plan import BELOW, STUCK, divided, plan
 from conspectus.core.plans import Clip, Compact, Keep, Plan, Stuck
 from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
 from conspectus.core.records import Chain, Cost, Draft
+from conspectus.engine.engine import Engine
 from conspectus.engine.history import PREPARE_FROM
 from conspectus.engine.measuring import shared_out
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.settings import Engine
 from conspectus.engine.stores import PREPARATION_FAILED, SUMMARY_FAILED
 from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying
 from conspectus.errors import ArchiveOvertaken
@@ -55,15 +55,20 @@ class CompactionRequest:
 
     def for_retry(self, view: View, error: ArchiveOvertaken) -> CompactionRequest:
         """Return the request after another worker was first with the history of a view."""
-        cost: Any = getattr(error, "cost", Cost())
         chain_before = view.chain if self.chain_before is None else self.chain_before
-        spent = self.spent + cost
+        spent = self.spent + spent_before(error)
         return replace(self, spent=spent, chain_before=chain_before, overtaken=error)
 
     def still_to_do(self, view: View) -> CompactionRequest:
         """Return the request for a view: another worker may have done what was forced."""
         is_done = self.chain_before is not None and view.chain != self.chain_before
         return replace(self, force=False) if is_done else self
+
+
+def spent_before(error: ArchiveOvertaken) -> Cost:
+    """Return what a compaction had cost before another worker was first."""
+    cost: Any = getattr(error, "cost", None)
+    return cost if isinstance(cost, Cost) else Cost()
 
 
 @dataclass(frozen=True, slots=True)

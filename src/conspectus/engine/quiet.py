@@ -32,10 +32,10 @@ from conspectus.tokens import Report
 
 def _goes_by_sizes(history: HistoryContext) -> bool:
     """Tell whether sizes alone decide steps of such a caller while nothing is due."""
-    return history.head is None and history.trigger_size is None and history.correction is None
+    return not history.head.in_state and history.trigger_size is None and history.correction is None
 
 
-async def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
+def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
     """Remember a history with nothing due, if the next step may go on from it."""
     history = view.history
     is_quiet = isinstance(plan, Keep) and not plan.preparing

@@ -7,13 +7,13 @@ from typing import Any
 
 from conspectus.core.plans import Compact, Keep, Stuck
 from conspectus.core.policy import size_has_grown
-from conspectus.core.records import Record
+from conspectus.core.records import Cost, Record
 from conspectus.engine.approval import SummaryRefused
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.leaving import Leaving, notify
+from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import corrected
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.planning import CompactionRequest, Decision
+from conspectus.engine.planning import Decision
 from conspectus.engine.result import CompactionResult, Failure, Outcome
 from conspectus.engine.stores import SUMMARY_FAILED
 from conspectus.engine.summary import Attempts, attempts_of
@@ -34,10 +34,13 @@ CUT = (
 STUCK_AND_SMALLER = "{}; what may leave has left"
 
 
-def result_of(
+def _reported(
     view: View, outcome: Outcome, reason: str, *, tokens_before: int | None = None, **more: Any
 ) -> CompactionResult:
-    """Return the result for a view that is sent; `more` are fields of the result."""
+    """Return the result for a view that is sent, and tell listeners if that is stuck.
+
+    `more` are fields of the result.
+    """
     history = view.history
     tokens = view.size.tokens
     if outcome == "stuck":
@@ -64,30 +67,33 @@ def result_of(
     )
 
 
-def unchanged(view: View, plan: Keep | Stuck) -> CompactionResult:
+def report_unchanged(view: View, plan: Keep | Stuck) -> CompactionResult:
     """Report that a history stays as it is."""
     if isinstance(plan, Stuck):
-        return result_of(view, "stuck", plan.reason, needed=plan.needed)
-    return result_of(view, "kept", plan.reason, preparing=plan.preparing)
+        return _reported(view, "stuck", plan.reason, needed=plan.needed)
+    return _reported(view, "kept", plan.reason, preparing=plan.preparing)
 
 
-def overtaken(view: View, request: CompactionRequest) -> CompactionResult:
-    """Report that another worker was first each time; with `on_failure="raise"` raise the error."""
-    assert request.overtaken is not None
+def report_overtaken(view: View, error: ArchiveOvertaken | None, spent: Cost) -> CompactionResult:
+    """Report that another worker was first, and what was spent in vain.
+
+    Raises:
+        ArchiveOvertaken: with `on_failure="raise"`.
+    """
+    assert error is not None, "nobody was first"
     if view.history.engine.settings.on_failure == "raise":
-        raise request.overtaken
-    reason = str(request.overtaken)
-    return result_of(view, _outcome_of(view), reason, failed="archive", cost=request.spent)
+        raise error
+    return _reported(view, _outcome_of(view), str(error), failed="archive", cost=spent)
 
 
-async def unreadable(
+async def report_unreadable(
     history: HistoryContext, messages: Sequence[Source], error: ArchiveError
 ) -> CompactionResult:
     """Report a history whose records cannot be read; it stays as it was sent."""
     view = corrected(view_of(history, read_messages(messages), ()))
     [reason] = await history.engine.redacted([str(error)])
     log("history_kept", "the history was kept as it was: %s", reason)
-    return result_of(view, _outcome_of(view), reason, failed="archive")
+    return _reported(view, _outcome_of(view), reason, failed="archive")
 
 
 def _outcome_of(view: View) -> Outcome:
@@ -98,7 +104,7 @@ def _outcome_of(view: View) -> Outcome:
 # A compaction that failed
 
 
-async def failed(
+async def report_failure(
     decision: Decision, leaving: Leaving | None, error: ConspectusError, observation: Observation
 ) -> CompactionResult:
     """Report a compaction that failed, and remember it if its summary failed.
@@ -136,14 +142,14 @@ async def failed(
         observation.add(outcome="overtaken")
     else:
         observation.add(outcome="failed", failure=error.failure, **fields)
-    await notify(view, "failed", redaction, is_clean=True, reason=reason)
+    await engine.notify(view.history.scope, "failed", redaction, is_clean=True, reason=reason)
     if isinstance(error, ArchiveOvertaken):
         error.cost = attempts.spent
         raise error
     if engine.settings.on_failure == "raise" and not was_refused:
         raise error
     assert isinstance(decision.plan, Compact)
-    return result_of(
+    return _reported(
         view,
         _outcome_of(view),
         reason,
@@ -181,7 +187,7 @@ async def _remember_failure(view: View, error: ConspectusError) -> None:
 # A compaction that is in force
 
 
-async def compacted(
+async def report_compacted(
     leaving: Leaving, record: Record, after: View, attempts: Attempts, observation: Observation
 ) -> CompactionResult:
     """Report a compaction that is in force: to the caller's listeners, and as a result."""
@@ -194,7 +200,7 @@ async def compacted(
         facts["redacted"] = dict(record.redacted)
         failures = tuple(await engine.redacted(failures, leaving.redaction))
         observation.add(redacted=sum(record.redacted.values()))
-    await notify(after, "end", leaving.redaction, **facts)
+    await engine.notify(history.scope, "end", leaving.redaction, **facts)
     _log_too_tight(history, plan)
     is_stuck = plan.budget is not None and after.size.tokens > plan.budget
     outcome: Outcome = "stuck" if is_stuck else "compacted"
@@ -222,7 +228,7 @@ async def compacted(
     if is_stuck and plan.stuck is not None:
         needed = max(plan.stuck.needed, after.size.tokens)
         reason = STUCK_AND_SMALLER.format(plan.stuck.reason)
-    return result_of(
+    return _reported(
         after,
         outcome,
         reason,

@@ -1,4 +1,4 @@
-"""The settings of compactions: each described once, for every way in; and the engine they make.
+"""The settings of compactions: each described once, for every way in.
 
 A setting is a field: its name, its type, its default, its docstring. The first paragraph of the
 docstring says what it means in every way in, also in a file or on the command line; the others say
@@ -8,24 +8,19 @@ take them; a way in says in a subclass what is its own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
 
 from annotated_types import Ge, Gt, Le, Unit
 
 from conspectus._arguments import Check, Checked
-from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
-from conspectus._turns import others_may_compute
+from conspectus._langchain import is_runnable
 from conspectus.archive import Archive
 from conspectus.bridge import is_async
-from conspectus.core.items import Window
 from conspectus.core.policy import (
-    EMBEDDED,
     HOUR,
-    SLACK,
     SMALLEST_SUMMARY,
     TIMEOUT,
     AnyStale,
@@ -35,30 +30,21 @@ from conspectus.core.policy import (
     StaleResults,
     TriggerCondition,
     check_size,
-    names_embedded,
     parse_trigger,
-    whole,
 )
-from conspectus.engine.hooks import BeforeSummarization, Preview
-from conspectus.engine.memory import Memories
-from conspectus.engine.preparations import Preparations
-from conspectus.errors import PolicyError, RedactionError
-from conspectus.messages import summary_message, summary_text
-from conspectus.messages.alternation import AlternateRoles, alternates
+from conspectus.engine.hooks import BeforeSummarization
+from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.recalled import LEAST_RECALL
-from conspectus.messages.shortening import ARCHIVED
-from conspectus.model.base import EmbeddedSummarizer, Summarizer
-from conspectus.notes.tools import Skills, Tool, ToolTable
-from conspectus.observe import Listener, listeners_of
-from conspectus.redaction import Redact, Redaction
-from conspectus.tokens import TokenCounter, TokenMeter
+from conspectus.model.base import Summarizer
+from conspectus.notes.tools import Skills, Tool
+from conspectus.observe import Listener
+from conspectus.redaction import Redact
+from conspectus.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
     from langgraph.store.base import BaseStore
-
-LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
 
 KEEP: ContextSize = ("messages", 20)
 """What stays in view where nobody says otherwise: LangChain's default."""
@@ -396,288 +382,3 @@ class CompactorSettings(WindowSettings, Settings):
     """`"cached"` is for loops whose model also summarises, and sends the messages of the last
     result; a Runnable says how the loop calls the model, such as `model.bind_tools(tools)`.
     """
-
-
-# What is made of it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """Settings, summarisers, archive and memory of compactions, for every session."""
-
-    settings: Settings
-    policy: Policy = field(default_factory=Policy)
-    meter: TokenMeter
-    frame: int  # tokens of a summary message without text
-    archive: Archive | None
-    memories: Memories = field(default_factory=Memories)
-    summarizers: Mapping[str, Summarizer]  # to try in turn, by name
-    pin: Callable[[Any], bool] | None = None
-    on_event: EventHandler | None = None
-    preview: Preview | None = None
-    # functions that get the messages that are about to leave
-    hooks: tuple[BeforeSummarization, ...] = ()
-    # tokens of the message that shows a summary, where that is not one of ours
-    summary_size: Callable[[str], int] | None = None
-    # what the caller sends for a view, where that is not the view itself
-    sent: Callable[[Sequence[Any]], Sequence[Any]] | None = None
-    # the caller's count of a message for `keep`; None for the meter's
-    keep_count: Callable[[Any], int] | None = None
-    # the `name` of summary messages, for hosts that look for one
-    summary_name: str | None = None
-    agent_name: str | None = None  # of the agent whose history is compacted, for hooks
-    runtime: Any = None  # of the graph's run, for hooks
-    redaction: Redaction | None = None
-    listeners: tuple[Listener, ...] = ()
-    passing: bool = False  # its records are thrown away with the one request that they are made for
-    tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
-    # says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
-    # originals, so that nothing is clipped
-    clip_pointer: str | None = None
-    background: Preparations | None = None
-    # whether messages of the user in a row are joined in views; None if the history decides
-    alternate: bool | None = None
-
-    @classmethod
-    def build(cls, settings: Settings, policy: Policy, meter: TokenMeter) -> Self:
-        """Make the engine of an entry point.
-
-        Raises:
-            PolicyError: a summariser, the redactor or another setting cannot be used.
-            ArchiveError: the archive cannot be opened.
-        """
-        frame = frame_of(meter)
-        summarizers = _summarizers_of(settings)
-        hooks = settings.before_summarization or ()
-        redaction = Redaction.of(settings.redact, settings.summarizer_timeout)
-        listeners = listeners_of(settings.telemetry)
-        archive = open_archive(settings.archive)  # last, so that wrong settings make no file
-        return cls(
-            settings=settings,
-            policy=replace(policy, summary_frame=frame + SLACK),
-            meter=meter,
-            frame=frame,
-            summarizers=summarizers,
-            pin=predicate(settings.pin),
-            on_event=settings.on_event,
-            listeners=listeners,
-            hooks=(hooks,) if callable(hooks) else tuple(hooks),
-            redaction=redaction,
-            archive=archive,
-            clip_pointer=None if archive is None else ARCHIVED,
-            tools=ToolTable(settings.tool_table),
-            background=Preparations() if settings.background else None,
-            alternate=alternates(settings.alternate_roles, meter.model),
-        )
-
-    def identity(self, focus: str) -> str:
-        """Name all that would change a summary, beside its messages and its plan."""
-        settings = self.settings
-        request = "cached" if self.cached else "smallest"
-        parts = (
-            *self.summarizers.values(),
-            focus,
-            settings.notes,
-            self.tools,
-            settings.skills,
-            self.redaction,
-            request,
-        )
-        return "\0".join(str(getattr(part, "identity", part)) for part in parts)
-
-    def counted(self, view: Sequence[Any]) -> int | None:
-        """Count a view by the caller's counter, as it is sent; None where there is no such."""
-        if not self.meter.counts_lists:
-            return None
-        return self.meter.whole(view if self.sent is None else self.sent(view))
-
-    def measuring_by(self, meter: TokenMeter) -> Self:
-        """Return this engine with another meter for single messages and texts."""
-        if meter.estimates == self.meter.estimates:
-            frame = math.ceil(self.frame * meter.ratio / self.meter.ratio)
-        else:
-            frame = frame_of(meter)
-        policy = replace(self.policy, summary_frame=frame + SLACK)
-        return replace(self, policy=policy, meter=meter, frame=frame)
-
-    @property
-    def cached(self) -> bool:
-        """Whether summaries are asked for after the agent's last request, where possible."""
-        return self.settings.summary_request != "smallest"
-
-    async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:
-        """Redact texts for logs and listeners: errors may quote messages and keys.
-
-        If that fails, the failure stands in their place.
-        """
-        redaction = redaction or self.redaction
-        if redaction is None or not texts:
-            return list(texts)
-        try:
-            clean, *_ = await redaction.together(texts)
-            return [new or (old and LEFT_NOTHING) for old, new in zip(texts, clean, strict=True)]
-        except RedactionError as error:
-            return [str(error)] * len(texts)
-
-
-def frame_of(meter: TokenMeter) -> int:
-    """Return the tokens of a summary message without text."""
-    # A foreign counter may count parts of a message that a dict has no place for.
-    empty = summary_message(summary_text("", archived=True), "0" * 16, as_dict=not meter.exact)
-    return meter.message(empty)
-
-
-def _summarizers_of(settings: Settings) -> dict[str, Summarizer]:
-    """Return the summarisers to try in turn, each by a name of its own.
-
-    Only the embedded summariser is named `embedded`.
-    """
-    # What stands for the model answers prompts, and is no function of messages.
-    is_model = settings.summarizer is None
-    first = settings.model if is_model else settings.summarizer
-    summarizers = [_summarizer_of(first, settings, answers_prompts=is_model)]
-    for fallback in settings.fallbacks:
-        summarizers.append(_summarizer_of(fallback, settings, answers_prompts=False))
-    writers: dict[str, Summarizer] = {}
-    for summarizer in summarizers:
-        name = summarizer.name
-        is_embedded = isinstance(summarizer, EmbeddedSummarizer)
-        while not is_embedded and name in (EMBEDDED, *writers):
-            name += "'"
-        writers[name] = summarizer
-    return writers
-
-
-def _summarizer_of(writer: Any, settings: Settings, *, answers_prompts: bool) -> Summarizer:
-    """Return the summariser of a setting; a Runnable that `answers_prompts` is a chat model.
-
-    So is a chat model with options bound to it, with retries or with fallbacks.
-    """
-    if writer is None or names_embedded(writer):
-        return EmbeddedSummarizer()
-    refuse_class(writer)
-    inner = writer
-    while is_runnable(inner) and not is_chat_model(inner):
-        inner = getattr(inner, "bound", None) or getattr(inner, "runnable", None)
-    limits: Any = {
-        "trim_tokens_to_summarize": settings.trim_tokens_to_summarize,
-        "timeout": settings.summarizer_timeout,
-    }
-    is_prompted = answers_prompts and is_runnable(writer)
-    if isinstance(writer, str) or is_chat_model(inner) or is_prompted:
-        from conspectus.model.chat_model import ChatModelSummarizer
-
-        return ChatModelSummarizer(writer, prompt=settings.summary_prompt, **limits)
-    if isinstance(writer, Summarizer):
-        return writer
-    if is_runnable(writer) or callable(writer):
-        from conspectus.model.callables import CallableSummarizer
-
-        return CallableSummarizer(writer, **limits)
-    raise PolicyError(
-        f"{writer!r} cannot summarise: give a chat model, a 'provider:model' string, 'embedded', a "
-        "callable or Runnable that takes messages and returns text, or an object with name, "
-        "identity, summarize and asummarize"
-    )
-
-
-def refuse_class(model: object) -> None:
-    """Raise `PolicyError` for a class in the place of its instance."""
-    if isinstance(model, type):
-        name = model.__name__
-        raise PolicyError(f"{name} is a class: give an instance of it, as in {name}(...)")
-
-
-def predicate(pin: Pin) -> Callable[[Any], bool] | None:
-    """Return the function of a `pin=`; one that fails raises `PolicyError`."""
-    if isinstance(pin, str):
-        return lambda m: bool((m.additional_kwargs if is_message(m) else m).get(pin))
-    if pin is None:
-        return None
-
-    def pinned(message: Any) -> bool:
-        try:
-            with others_may_compute():
-                return bool(pin(message))
-        except Exception as error:
-            raise PolicyError(
-                f"pin= failed for a message ({type(error).__name__}: {error}); it must take each "
-                "message of the history, of any kind"
-            ) from error
-
-    return pinned
-
-
-def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> Any:
-    """Return the model of an entry point, built if it is a name.
-
-    Where another one writes, a name whose model cannot be built stays a name: it still says which
-    tokens to estimate.
-
-    Raises:
-        PolicyError: it writes and cannot be built, or is no model and another one writes.
-    """
-    refuse_class(model)
-    if isinstance(model, str) and not names_embedded(model):
-        from conspectus.model.chat_model import chat_model_named
-
-        try:
-            return chat_model_named(model)
-        except PolicyError:
-            if summarizer is None:
-                raise
-            return model
-    if summarizer is not None and model is not None and not is_runnable(model):
-        raise PolicyError(
-            "model must be a chat model or a 'provider:model' string where summarizer= writes, not "
-            f"{model!r}"
-        )
-    return model
-
-
-def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: Any) -> TokenMeter:
-    """Make the meter of a counter, of a tokenizer, or of the model."""
-    if tokenizer is not None and (not isinstance(tokenizer, str) or not tokenizer):
-        raise PolicyError(
-            "tokenizer must be the name of a model, such as 'gpt-4o', or a vocabulary, such as "
-            f"'tiktoken:o200k_base', not {tokenizer!r}; a function goes into token_counter="
-        )
-    if tokenizer is not None and counter is not None:
-        raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
-    if isinstance(counter, str) and ":" not in counter:
-        raise PolicyError(
-            f"{counter!r} cannot be a token_counter; write tiktoken:o200k_base, "
-            f"tokenizers:path/to/tokenizer.json, or tokenizer={counter!r} for an estimate"
-        )
-    if tokenizer is not None and tokenizer.partition(":")[0] in ("tiktoken", "tokenizers"):
-        counter = tokenizer
-    elif tokenizer is not None:
-        model = tokenizer
-    named = is_runnable(model) or (isinstance(model, str) and not names_embedded(model))
-    return TokenMeter(counter, model=model if named else None)
-
-
-def window_of(window: int | None, reserved: int) -> Window | None:
-    """Check and read `window` and `reserved_tokens`."""
-    whole(reserved, "reserved_tokens", 0)
-    if window is None:
-        return None
-    whole(window, "window")
-    if reserved >= window:
-        raise PolicyError(
-            f"reserved_tokens ({reserved:,}) leaves nothing of the window ({window:,}); lower it"
-        )
-    return Window(window, reserved)
-
-
-def open_archive(setting: AnyArchive | None) -> Archive | None:
-    """Open the archive of a setting; one that is open already is returned as it is."""
-    if setting is None or isinstance(setting, Archive):
-        return setting
-    if is_store(setting):
-        return Archive(setting)
-    if not isinstance(setting, (str, Path)):
-        raise PolicyError(
-            f"archive must be a path, an address, a LangGraph store or an Archive, not {setting!r}"
-        )
-    return Archive.open(setting)

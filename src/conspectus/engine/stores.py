@@ -88,8 +88,7 @@ class ArchivedHistory:
 
     archive: Archive
     scope: Scope
-    # the caller's own state names the record in force, and not the archive's pointer
-    state_names_head: bool
+    head_in_state: bool  # in force is what the caller's state says, not what the archive says
     record_name: Callable[[Record], str] | None  # the caller's own name of a record
 
     keeps_originals = True
@@ -132,12 +131,12 @@ class ArchivedHistory:
 
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
         archive = self.archive
-        if not self.state_names_head:
+        if not self.head_in_state:
             await archive.call_either_way(
                 archive.commit, self.scope, record, expected_head=expected_head
             )
             return
-        # Branches of one thread share the pointer, which is for readers without a state.
+        # Branches share the head in the archive, which is for readers without a state.
         await archive.call_either_way(archive.commit, self.scope, record, confirm_head=False)
         if self.record_name is not None:
             note = {self.record_name(record): {"id": record.id}}
@@ -185,7 +184,7 @@ class ArchivedHistory:
             )
         except ArchiveError:
             return None  # whoever needs the archive says so
-        return FailedSummary.read(notes.get(name))
+        return FailedSummary.from_json(notes.get(name))
 
     async def note_failure(self, name: str, failed: FailedSummary | None) -> None:
         note = {} if failed is None else failed.to_json()
@@ -203,7 +202,7 @@ class UnarchivedHistory:
 
     memory: SessionMemory
     owner: int  # identity of the memory of all sessions
-    state_names_head: bool
+    head_in_state: bool
     checkpointed: bool  # a checkpointer keeps the caller's state, records included
 
     keeps_originals = False
@@ -221,7 +220,7 @@ class UnarchivedHistory:
         return chain if chain and chain[-1].id == head else ()
 
     async def chain_named(self, name: str) -> Chain:
-        if self.state_names_head:
+        if self.head_in_state:
             return ()
         return self.memory.chains.get(name) or ()
 
@@ -235,7 +234,7 @@ class UnarchivedHistory:
         self.memory.chain = chain
 
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
-        if self.state_names_head and self.checkpointed:
+        if self.head_in_state and self.checkpointed:
             return
         self.memory.chain = (*chain, record)
         self.memory.chains.put(record.name, self.memory.chain)

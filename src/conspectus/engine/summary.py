@@ -18,7 +18,7 @@ from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
 from conspectus.engine.draft_lock import draft_lock
-from conspectus.engine.leaving import DAMAGED_NOTES, Leaving, body_of, notify
+from conspectus.engine.leaving import DAMAGED_NOTES, Leaving
 from conspectus.engine.summary_notes import (
     in_less_room,
     in_notes,
@@ -34,6 +34,7 @@ from conspectus.errors import (
     SummaryError,
     SummaryRejected,
 )
+from conspectus.messages.framing import framed_body
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.observe import log, observing
 from conspectus.observe.events import is_way_out, safe_text
@@ -153,7 +154,7 @@ def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
     """Return a finished draft as it can be used now, in less room if need be; None if it cannot."""
     limit = leaving.sizes.hard_limit
     try:
-        if draft.notes and leaving.summary_size(body_of(draft.body)) > limit:
+        if draft.notes and leaving.summary_size(framed_body(draft.body)) > limit:
             draft = in_less_room(leaving, draft, limit)
         return checked(leaving, draft)
     except SummaryRejected:
@@ -171,10 +172,10 @@ def checked(leaving: Leaving, draft: Draft) -> Draft:
     """
     sizes = leaving.sizes
     with observing("step", name="check", by=draft.by) as observation:
-        text = body_of(draft.body)
+        text = framed_body(draft.body)
         tokens = leaving.summary_size(text)
         replaced = sizes.replaced_by(draft.by)
-        reasons = rejection_reasons(draft, leaving.to_read, tokens, replaced, sizes.hard_limit)
+        reasons = rejection_reasons(draft, leaving.evicted, tokens, replaced, sizes.hard_limit)
         outcome = "refused" if reasons else "ok"
         observation.add(problems=len(reasons), tokens_after=tokens, outcome=outcome)
     if reasons:
@@ -215,9 +216,13 @@ async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenD
                     failure.attempts = attempts.and_spent(attempts_of(failure).spent)
                     raise
                 attempts = attempts.and_failed(by, error)
-                redaction = leaving.redaction
-                reason = str(error)
-                await notify(leaving.view, "attempt_failed", redaction, by=by, reason=reason)
+                await leaving.engine.notify(
+                    leaving.view.history.scope,
+                    "attempt_failed",
+                    leaving.redaction,
+                    by=by,
+                    reason=str(error),
+                )
                 if wait is None or not _may_be_tried_again(error, request):
                     break
                 if error.transient or error.retry_after:

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Draft
-from conspectus.engine.leaving import Leaving, body_of
+from conspectus.engine.leaving import Leaving
 from conspectus.errors import SummaryRejected
 from conspectus.messages import Message
-from conspectus.messages.framing import as_notes
+from conspectus.messages.framing import as_notes, framed_body
 from conspectus.messages.users import is_users
 from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import SummaryRequest
@@ -56,7 +56,7 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     foreign = "\n".join(leaving.foreign_summaries)
     # A longer one is read in parts, with the messages.
     foreign_fits = count(foreign) <= CONTEXT
-    entries = leaving.to_read if foreign_fits else leaving.evicted
+    entries = leaving.evicted if foreign_fits else leaving.messages
     limit = leaving.text_within(sizes.target)
     request = SummaryRequest(
         entries=entries,
@@ -174,7 +174,7 @@ def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     if reason:
         raise rejection(draft, (reason,))
     draft = _cut_to_fit(leaving, draft)
-    text = body_of(draft.body)
+    text = framed_body(draft.body)
     if not leaving.view.history.store.keeps_originals and request.form == "whole":
         text = _without_citations(text, request)
     if not engine.settings.notes:
@@ -254,7 +254,7 @@ def with_notes(
     """
     engine = leaving.engine
     added = extract_notes(
-        leaving.to_read,
+        leaving.evicted,
         leaving.kept,
         answer,
         before=leaving.notes,
@@ -284,7 +284,7 @@ def _rendered_within(leaving: Leaving, renderer: NotesRenderer, room: int, limit
     for _ in range(RENDERINGS):
         text = renderer.render(room, meter.text, archived=archived)
         # A message may count for more than its text.
-        excess = leaving.summary_size(body_of(text)) - limit
+        excess = leaving.summary_size(framed_body(text)) - limit
         if excess <= 0:
             break
         if meter.counts_lists:  # which may count in steps
@@ -309,7 +309,9 @@ def in_less_room(leaving: Leaving, draft: Draft, limit: int) -> Draft:
             break
         room = max(1, room - max(excess, room // SHORTER_BY))
         if renderer is not None:
-            draft = replace(draft, body=body_of(renderer.render(room, count, archived=archived)))
+            draft = replace(
+                draft, body=framed_body(renderer.render(room, count, archived=archived))
+            )
             continue
         text = shortened(draft.body, room, count)
         if not text.strip():
@@ -325,7 +327,7 @@ def _what_is_below(leaving: Leaving) -> str:
 
     That are the user's last words, and calls without a result. Empty for nothing.
     """
-    if not leaving.evicted:
+    if not leaving.messages:
         return ""
     names: list[str] = []
     request = _kept_request(leaving)
@@ -341,7 +343,7 @@ def _what_is_below(leaving: Leaving) -> str:
     if not names:
         return ""
     archived = leaving.view.history.store.keeps_originals
-    last = f"[{leaving.evicted[-1].cite}], " if archived else ""
+    last = f"[{leaving.messages[-1].cite}], " if archived else ""
     stands = "is below, although it" if len(names) == 1 else "are below, although they"
     return f"{' and '.join(names)} {stands} came before {last}the last message noted above"
 

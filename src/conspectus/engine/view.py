@@ -14,9 +14,9 @@ from conspectus.core.exchanges import newest_user_item
 from conspectus.core.items import Item, Size
 from conspectus.core.plans import Clip, Compact
 from conspectus.core.records import Chain, Record, RecordedClip
+from conspectus.engine.engine import Engine
 from conspectus.engine.folding import Folded, Remaining, clip_hash, fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.settings import Engine
 from conspectus.messages import (
     Message,
     Source,
@@ -87,6 +87,7 @@ class View:
     as_dicts: bool  # the caller sends dicts, so the summary message is one
     dropped: int = 0  # messages that were left out because the records cover them
     stored_head: str = ""  # id of the record that the store names as in force; empty for none
+    changes_branch: bool = False  # the store names other records than those of this history
     came_joined: tuple[ReceivedJoined, ...] = ()
     # no model has answered two messages of the user in a row in it
     alternates: bool = False

@@ -30,7 +30,14 @@ from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Chain, Record
 from conspectus.engine.branches import load_view
 from conspectus.engine.cached_request import sending
-from conspectus.engine.history import LOCAL, HistoryContext, scope_of
+from conspectus.engine.history import (
+    LOCAL,
+    HeadSource,
+    HistoryContext,
+    StateHoldsRecords,
+    StateNamesHead,
+    scope_of,
+)
 from conspectus.engine.memory import FailedSummary, Memories
 from conspectus.errors import ArchiveError
 from conspectus.langchain.cache import (
@@ -171,7 +178,9 @@ class AgentStep:
             runtime=self.runtime,
         )
         held = self.held
-        head = held.head if isinstance(held.head, str) else held.records
+        head: HeadSource = StateHoldsRecords(held.records)
+        if isinstance(held.head, str):
+            head = StateNamesHead(held.head)
         if archive is None:
             self._remember_failure()
         return HistoryContext(
@@ -188,7 +197,7 @@ class AgentStep:
         """Take the latest failure from the state, for a process that does not know of one."""
         memory = self.setup.engine.memories.of(self.scope)
         if memory.failed is None:
-            memory.failed = FailedSummary.read(self.held.failed)
+            memory.failed = FailedSummary.from_json(self.held.failed)
 
     def passing_history(self, window: Window, ratio: float) -> HistoryContext | None:
         """Return the history of one request, which commits nothing and asks nobody.
@@ -426,7 +435,7 @@ class AgentStep:
         if not chain:
             return
         name_messages(messages)
-        history = replace(self.history(None), head=chain)
+        history = replace(self.history(None), head=StateHoldsRecords(chain))
         view = await load_view(history, read_messages(messages))
         if view.head is not None:
             same_length = len(view.sources) == len(messages)

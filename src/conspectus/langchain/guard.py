@@ -21,10 +21,11 @@ from langgraph.types import Command
 from conspectus._arguments import documented, takes
 from conspectus.core.items import Window
 from conspectus.core.plan import STUCK
+from conspectus.engine.building import window_of
 from conspectus.engine.cached_request import tools_size
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.settings import ReservedTokens, Tokens, window_of
+from conspectus.engine.settings import ReservedTokens, Tokens
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.agent_step import AgentStep, Handler
 from conspectus.langchain.foreign_changes import apply_changes, with_message_objects

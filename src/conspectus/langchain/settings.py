@@ -22,20 +22,20 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import is_async
 from conspectus.core.items import Window
 from conspectus.core.policy import ContextSize
+from conspectus.engine.building import window_of
+from conspectus.engine.engine import Engine
 from conspectus.engine.hooks import Preview, PreviewRequest
 from conspectus.engine.settings import (
     KEEP,
     AgentSettings,
     AnyArchive,
     AnyTrigger,
-    Engine,
     PolicySettings,
     PythonSettings,
     RequestKind,
     SessionSettings,
     Settings,
     WindowSettings,
-    window_of,
 )
 from conspectus.errors import PolicyError
 from conspectus.langchain.cache import Counting, SessionCache

@@ -18,6 +18,7 @@ from weakref import ref
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_message
+from conspectus.messages.message import sendable
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -277,6 +278,12 @@ def summary_body(text: str) -> str:
     """Return a summary without its first line and our note."""
     body = text.removeprefix(SUMMARY_LINE).strip()
     return _NUMBER.sub("", body.partition("\n")[2]) if body.startswith(NOTE) else body
+
+
+@lru_cache(maxsize=4)  # the check, the size and the record ask for the same text
+def framed_body(text: str) -> str:
+    """Return the text of a summary as its message holds it: as data, without the first line."""
+    return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
 
 
 def summary_name(text: str) -> str:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from conspectus._arguments import documented, function_takes, takes
 from conspectus.bridge import arun, call_either_way, run
-from conspectus.engine.settings import open_archive
+from conspectus.engine.building import open_archive
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.observe import log
 from conspectus.short_term.running_summary import SummarizationResult

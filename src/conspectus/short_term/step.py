@@ -18,11 +18,12 @@ from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.plans import Compact, Plan, Stuck
 from conspectus.core.policy import SLACK, Policy, TriggerCondition
 from conspectus.core.records import Chain, Record
+from conspectus.engine.engine import Engine
 from conspectus.engine.entry import carry_out_decision
-from conspectus.engine.history import HistoryContext
+from conspectus.engine.history import HistoryContext, StateHoldsRecords
 from conspectus.engine.measuring import shared_out
 from conspectus.engine.planning import SUMMARY_FLOOR, Decision, measured_plan
-from conspectus.engine.settings import Engine, Settings
+from conspectus.engine.settings import Settings
 from conspectus.engine.view import View, view_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
@@ -124,7 +125,9 @@ class Invocation:
         has_gathered = self.meter.whole(self.remaining) >= self.threshold
         if not has_gathered and self.meter.whole(sent) <= self.limit:
             return self.running, self.remaining
-        history = HistoryContext(self._engine(archive), self.scope, Window(self.limit), head=chain)
+        history = HistoryContext(
+            self._engine(archive), self.scope, Window(self.limit), head=StateHoldsRecords(chain)
+        )
         view = shared_out(self._view(history, chain))
         ids = {item.key: item.entry.id for item in view.items if item.entry and not item.summary}
 

@@ -1,4 +1,4 @@
-"""The record of one compaction, and the view that is sent once it is in force."""
+"""Make the record of a compaction and the view that is sent with it, so that this fits."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TOO_LARGE = (
 )
 
 
-def measured(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
-    """Make the record, and the view that is sent once it is in force, with its size.
+def fitted_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
+    """Make the record, and the view that is sent once it is in force, measured.
 
     The id of the record is in the view, and may count, too: where that is too much, the summary is
-    made a little shorter, unless a person has approved it.
+    made shorter, in up to `SHORTENINGS` steps, unless a person has approved it.
     """
     plan = leaving.plan
     is_new = bool(plan.summary_tokens)
@@ -119,29 +119,29 @@ def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
 def _order(leaving: Leaving) -> tuple[str, ...]:
     """Return the keys of what leaves, and of what stays before the last of it.
 
-    The latter leave later, and the archive must know where they stood. Empty if none stays.
+    What stays will leave later; its place is noted now. Empty if none stays.
     """
     items = leaving.view.items
-    evicted = set(leaving.keys)
+    leaving_keys = set(leaving.keys)
     placed = {key for record in leaving.view.chain for key in record.order}
     order: list[str] = []
-    for item in items[: _last_evicted(leaving) + 1]:
-        has_no_place = item.summary or item.role == "system" or item.key in placed
-        if item.key in evicted or not has_no_place:
+    for item in items[: _last_leaving(leaving) + 1]:
+        is_talk = not item.summary and item.role != "system"
+        if item.key in leaving_keys or (is_talk and item.key not in placed):
             order.append(item.key)
-    return () if evicted.issuperset(order) else tuple(order)
+    return () if leaving_keys.issuperset(order) else tuple(order)
 
 
 def _stayed(leaving: Leaving) -> tuple[str, ...]:
     """Return the keys of what stays behind the last message that leaves."""
     view = leaving.view
-    behind = view.items[_last_evicted(leaving) + 1 :]
+    behind = view.items[_last_leaving(leaving) + 1 :]
     messages = (item for item in behind if not item.summary and item.role != "system")
     return tuple(item.key for item in messages if item.key not in view.clients_own)[:RECENT]
 
 
-def _last_evicted(leaving: Leaving) -> int:
+def _last_leaving(leaving: Leaving) -> int:
     """Return the place of the last message that leaves; -1 for none."""
-    evicted = set(leaving.keys)
+    leaving_keys = set(leaving.keys)
     items = leaving.view.items
-    return max((at for at, item in enumerate(items) if item.key in evicted), default=-1)
+    return max((at for at, item in enumerate(items) if item.key in leaving_keys), default=-1)

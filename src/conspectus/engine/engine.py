@@ -1,0 +1,180 @@
+"""What settings are made into: the parts by which histories are measured, summarised and stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from conspectus._turns import others_may_compute
+from conspectus.archive import Archive, Scope
+from conspectus.core.policy import SLACK, Policy
+from conspectus.engine.building import open_archive, predicate, summarizers_of
+from conspectus.engine.hooks import BeforeSummarization, Preview
+from conspectus.engine.memory import Memories
+from conspectus.engine.preparations import Preparations
+from conspectus.engine.settings import EventHandler, Settings
+from conspectus.errors import RedactionError
+from conspectus.messages import summary_message, summary_text
+from conspectus.messages.alternation import alternates
+from conspectus.messages.shortening import ARCHIVED
+from conspectus.model.base import Summarizer
+from conspectus.notes.tools import ToolTable
+from conspectus.observe import Listener, listeners_of, log
+from conspectus.redaction import Redaction
+from conspectus.tokens import TokenMeter
+
+LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """Settings, summarisers, archive and memory of compactions, for every session."""
+
+    settings: Settings
+    policy: Policy = field(default_factory=Policy)
+    meter: TokenMeter
+    frame: int  # tokens of a summary message without text
+    archive: Archive | None
+    memories: Memories = field(default_factory=Memories)
+    summarizers: Mapping[str, Summarizer]  # to try in turn, by name
+    pin: Callable[[Any], bool] | None = None
+    on_event: EventHandler | None = None
+    preview: Preview | None = None
+    # functions that get the messages that are about to leave
+    hooks: tuple[BeforeSummarization, ...] = ()
+    # tokens of the message that shows a summary, where that is not one of ours
+    summary_size: Callable[[str], int] | None = None
+    # what the caller sends for a view, where that is not the view itself
+    sent: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    # the caller's count of a message for `keep`; None for the meter's
+    keep_count: Callable[[Any], int] | None = None
+    # the `name` of summary messages, for hosts that look for one
+    summary_name: str | None = None
+    agent_name: str | None = None  # of the agent whose history is compacted, for hooks
+    runtime: Any = None  # of the graph's run, for hooks
+    redaction: Redaction | None = None
+    listeners: tuple[Listener, ...] = ()
+    passing: bool = False  # its records are thrown away with the one request that they are made for
+    tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
+    # says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
+    # originals, so that nothing is clipped
+    clip_pointer: str | None = None
+    background: Preparations | None = None
+    # whether messages of the user in a row are joined in views; None if the history decides
+    alternate: bool | None = None
+
+    @classmethod
+    def build(cls, settings: Settings, policy: Policy, meter: TokenMeter) -> Self:
+        """Make the engine of an entry point.
+
+        Raises:
+            PolicyError: a summariser, the redactor or another setting cannot be used.
+            ArchiveError: the archive cannot be opened.
+        """
+        frame = frame_of(meter)
+        summarizers = summarizers_of(settings)
+        hooks = settings.before_summarization or ()
+        redaction = Redaction.of(settings.redact, settings.summarizer_timeout)
+        listeners = listeners_of(settings.telemetry)
+        archive = open_archive(settings.archive)  # last, so that wrong settings make no file
+        return cls(
+            settings=settings,
+            policy=replace(policy, summary_frame=frame + SLACK),
+            meter=meter,
+            frame=frame,
+            summarizers=summarizers,
+            pin=predicate(settings.pin),
+            on_event=settings.on_event,
+            listeners=listeners,
+            hooks=(hooks,) if callable(hooks) else tuple(hooks),
+            redaction=redaction,
+            archive=archive,
+            clip_pointer=None if archive is None else ARCHIVED,
+            tools=ToolTable(settings.tool_table),
+            background=Preparations() if settings.background else None,
+            alternate=alternates(settings.alternate_roles, meter.model),
+        )
+
+    def identity(self, focus: str) -> str:
+        """Name all that would change a summary, beside its messages and its plan."""
+        settings = self.settings
+        request = "cached" if self.cached else "smallest"
+        parts = (
+            *self.summarizers.values(),
+            focus,
+            settings.notes,
+            self.tools,
+            settings.skills,
+            self.redaction,
+            request,
+        )
+        return "\0".join(str(getattr(part, "identity", part)) for part in parts)
+
+    def counted(self, view: Sequence[Any]) -> int | None:
+        """Count a view by the caller's counter, as it is sent; None where there is no such."""
+        if not self.meter.counts_lists:
+            return None
+        return self.meter.whole(view if self.sent is None else self.sent(view))
+
+    def measuring_by(self, meter: TokenMeter) -> Self:
+        """Return this engine with another meter for single messages and texts."""
+        if meter.estimates == self.meter.estimates:
+            frame = math.ceil(self.frame * meter.ratio / self.meter.ratio)
+        else:
+            frame = frame_of(meter)
+        policy = replace(self.policy, summary_frame=frame + SLACK)
+        return replace(self, policy=policy, meter=meter, frame=frame)
+
+    @property
+    def cached(self) -> bool:
+        """Whether summaries are asked for after the agent's last request, where possible."""
+        return self.settings.summary_request != "smallest"
+
+    async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:
+        """Redact texts for logs and listeners: errors may quote messages and keys.
+
+        If that fails, the failure stands in their place.
+        """
+        redaction = redaction or self.redaction
+        if redaction is None or not texts:
+            return list(texts)
+        try:
+            clean, *_ = await redaction.together(texts)
+            return [new or (old and LEFT_NOTHING) for old, new in zip(texts, clean, strict=True)]
+        except RedactionError as error:
+            return [str(error)] * len(texts)
+
+    async def notify(
+        self,
+        scope: Scope,
+        event: str,
+        redaction: Redaction | None = None,
+        *,
+        is_clean: bool = False,
+        **data: Any,
+    ) -> None:
+        """Call the caller's `on_event`, without secrets; if it fails, log that and go on.
+
+        With `is_clean` the texts are without secrets already.
+        """
+        if self.on_event is None:
+            return
+        texts = {name: value for name, value in data.items() if isinstance(value, str)}
+        if not is_clean:
+            clean = await self.redacted(list(texts.values()), redaction)
+            data |= dict(zip(texts, clean, strict=True))
+        data |= {"thread_id": scope.thread, "session": scope.session}
+        try:
+            with others_may_compute():
+                self.on_event(event, data)
+        except Exception:
+            log("on_event_failed", "on_event failed at %r", event, exc_info=True)
+
+
+def frame_of(meter: TokenMeter) -> int:
+    """Return the tokens of a summary message without text."""
+    # A foreign counter may count parts of a message that a dict has no place for.
+    empty = summary_message(summary_text("", archived=True), "0" * 16, as_dict=not meter.exact)
+    return meter.message(empty)
