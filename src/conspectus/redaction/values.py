@@ -114,7 +114,7 @@ def unescaped(text: str) -> tuple[str, list[int] | None]:
     None if the text is the same.
 
     Example:
-        >>> unescaped("a\\u0062c")
+        >>> unescaped("a\\\\u0062c")
         ('abc', [0, 1, 7, 8])
     """
     if ("\\" not in text and text.isascii()) or not _ESCAPE_OR_INVISIBLE.search(text):
