@@ -46,16 +46,16 @@ LOOKS = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(24
 SENT = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
 
 
-class Remote(InMemoryStore):
+class HangingStore(InMemoryStore):
     """Hangs until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = 0
+        self.calls = 0
         self.release = threading.Event()
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        self.asked += not self.release.is_set()
+        self.calls += not self.release.is_set()
         self.release.wait(30)
         return super().batch(ops)
 
@@ -85,7 +85,7 @@ def test_whatever_a_store_raises_says_what_to_do(error, advice):
 
 
 def test_a_compaction_waits_for_a_store_that_hangs_once():
-    store = Remote()
+    store = HangingStore()
     archive = Archive(store, timeout=0.3)
     compactor = Compactor(trigger=("messages", 10), keep=("messages", 4), archive=archive)
     for _ in range(3):
@@ -96,7 +96,7 @@ def test_a_compaction_waits_for_a_store_that_hangs_once():
         Compactor(archive=archive, on_failure="raise").compact(SENT, thread_id="t")
     with pytest.raises(ArchiveTimeout, match="left alone"):
         asyncio.run(arun(archive.call_either_way(archive.chain, SCOPE)))
-    assert store.asked == 1
+    assert store.calls == 1
     store.release.set()
     time.sleep(0.3)
     archive.put(SCOPE, talk("one"))
@@ -108,23 +108,25 @@ def test_a_recall_waits_for_a_server_no_longer_than_it_is_told(monkeypatch):
     archive = Archive(SqliteTables(None, None), timeout=0.3)
     compactor = Compactor(keep=("messages", 2), archive=archive)
     compactor.compact(SENT, thread_id="t", force=True)
-    monkeypatch.setattr(SqliteTables, "passages_holding", lambda *asked: time.sleep(5))
+    monkeypatch.setattr(SqliteTables, "passages_holding", lambda *arguments: time.sleep(5))
     with pytest.raises(ArchiveTimeout):
         compactor.recall("module 3", thread_id="t")
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "60"])
 def test_a_time_that_means_nothing_is_refused(seconds):
-    for more in ({"timeout": seconds}, {"ttl": seconds}):
+    for setting in ({"timeout": seconds}, {"ttl": seconds}):
         with pytest.raises(PolicyError, match="seconds"):
-            Archive.open("memory:", **more)
+            Archive.open("memory:", **setting)
     with pytest.raises(PolicyError, match="keeps no time to live"):
         Archive(InMemoryStore(), ttl=60)
 
 
-def change(store: InMemoryStore, kind: str, key: str, body: bytes, version: int = FORMAT) -> None:
+def overwrite(
+    store: InMemoryStore, kind_of_values: str, key: str, body: bytes, version: int = FORMAT
+) -> None:
     value = {"v": version, "z": base64.b64encode(body).decode()}
-    store.put(("conspectus", *SCOPE.hashes, kind), key, value)
+    store.put(("conspectus", *SCOPE.hashes, kind_of_values), key, value)
 
 
 def test_a_value_of_a_newer_version_is_refused_by_its_name():
@@ -133,7 +135,7 @@ def test_a_value_of_a_newer_version_is_refused_by_its_name():
     entries = talk("one")
     archive.put(SCOPE, entries)
     archive.commit(SCOPE, record_of(entries))
-    change(store, "messages", entries[0].key, b"{", version=FORMAT + 1)
+    overwrite(store, "messages", entries[0].key, b"{", version=FORMAT + 1)
     for read in (archive.export, lambda scope: archive.find(scope, [entries[0].key])):
         with pytest.raises(ArchiveError, match="upgrade conspectus"):
             read(SCOPE)
@@ -149,12 +151,12 @@ def test_what_has_expired_is_gone_before_a_store_is_swept(tmp_path, monkeypatch)
         assert len(archive.export(SCOPE)) == 2
         later = time.time() + 7_200
         monkeypatch.setattr(time, "time", lambda: later)
-        assert archive.find(SCOPE, [one.key for one in entries]) == {}
+        assert archive.find(SCOPE, [entry.key for entry in entries]) == {}
         assert archive.chain(SCOPE) == ()
         assert archive.threads("ann") == ()
 
 
-class Keeping(InMemoryStore):
+class NeverDeletingStore(InMemoryStore):
     """Confirms deletions, and deletes nothing."""
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
@@ -166,7 +168,7 @@ def _deletes(op: Op) -> TypeIs[PutOp]:
 
 
 def test_a_store_that_keeps_what_is_forgotten_fails_to_forget_it():
-    archive = Archive(Keeping())
+    archive = Archive(NeverDeletingStore())
     archive.put(SCOPE, talk("one"))
     with pytest.raises(ArchiveError, match="still holds the values"):
         archive.forget("ann")
@@ -181,7 +183,7 @@ def test_a_message_that_came_back_changed_is_missing():
     assert item is not None
     data = json.dumps(unpacked(base64.b64decode(item.value["z"])))
     for changed in (packed(json.loads(data.replace("100", "900"))), b"{"):
-        change(store, "messages", entry.key, changed)
+        overwrite(store, "messages", entry.key, changed)
         assert archive.missing(SCOPE, [entry]) == (entry.key,)
     with pytest.raises(ArchiveError, match="backup"):
         archive.get(SCOPE, [entry.key])
@@ -197,14 +199,14 @@ def test_a_chain_with_a_gap_is_not_trusted():
     archive.commit(SCOPE, first)
     archive.commit(SCOPE, second)
     for body in (b"no JSON", packed({**first.to_json(), "summary": "another", "id": "another"})):
-        change(store, "records", first.id, body)
+        overwrite(store, "records", first.id, body)
         assert Archive(store).chain(SCOPE) == ()
     store.delete(("conspectus", *SCOPE.hashes, "records"), first.id)
     assert Archive(store).chain(SCOPE) == ()
     assert Archive(store).records(SCOPE) == (second,)
-    change(store, "records", first.id, packed(first.to_json()))
+    overwrite(store, "records", first.id, packed(first.to_json()))
     assert set(map(str, archive.records(SCOPE))) == {str(first), str(second)}
-    assert [one.id for one in Archive(store).chain(SCOPE)] == [first.id, second.id]
+    assert [record.id for record in Archive(store).chain(SCOPE)] == [first.id, second.id]
 
 
 def test_a_file_of_a_newer_version_is_refused(tmp_path):
@@ -222,15 +224,15 @@ def test_a_sound_archive_is_opened_while_another_process_writes_to_it(tmp_path, 
     monkeypatch.setattr("conspectus.archive.sqlite.BUSY", 0.2)
     with Archive.open(path) as archive:
         archive.put(SCOPE, entries)
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
+    other_process = sqlite3.connect(path, isolation_level=None)
+    other_process.execute("BEGIN IMMEDIATE")
     with Archive.open(path) as archive:
         assert archive.missing(SCOPE, entries) == ()
         with pytest.raises(ArchiveError, match="another process is writing"):
             archive.put(SCOPE, talk("two"))
-        other.execute("ROLLBACK")
+        other_process.execute("ROLLBACK")
         archive.put(SCOPE, talk("two"))
-    other.close()
+    other_process.close()
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -254,7 +256,7 @@ def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, r
         assert len(result.messages) == 20
 
 
-class Stubborn(sqlite3.Connection):
+class FailingConnection(sqlite3.Connection):
     """A connection that cannot commit, once."""
 
     failures = 0
@@ -268,7 +270,10 @@ class Stubborn(sqlite3.Connection):
 
 def test_a_commit_that_failed_does_not_block_the_next_one(tmp_path):
     connection = sqlite3.connect(
-        tmp_path / "store.db", factory=Stubborn, isolation_level=None, check_same_thread=False
+        tmp_path / "store.db",
+        factory=FailingConnection,
+        isolation_level=None,
+        check_same_thread=False,
     )
     archive = Archive(SqliteStore(connection))
     entries = talk("one", "two")
@@ -283,40 +288,43 @@ def test_a_commit_that_failed_does_not_block_the_next_one(tmp_path):
 
 def test_what_is_no_archive_is_told_and_left_alone(tmp_path):
     path = tmp_path / "notes.txt"
-    for written in (b"my notes", b"SQLite format 3\x00" + b"\xff" * 4096):
-        path.write_bytes(written)
+    for content in (b"my notes", b"SQLite format 3\x00" + b"\xff" * 4096):
+        path.write_bytes(content)
         with pytest.raises(ArchiveError, match=r"not a SQLite database|failed"):
             Archive.open(path)
-        assert path.read_bytes() == written
-    other = tmp_path / "tasks.db"
-    for made in ("CREATE TABLE tasks (name TEXT)", "PRAGMA user_version=7"):
-        with contextlib.closing(sqlite3.connect(other)) as connection:
-            connection.execute(made)
-        before = other.read_bytes()
+        assert path.read_bytes() == content
+    other_file = tmp_path / "tasks.db"
+    for statement in ("CREATE TABLE tasks (name TEXT)", "PRAGMA user_version=7"):
+        with contextlib.closing(sqlite3.connect(other_file)) as connection:
+            connection.execute(statement)
+        content_before = other_file.read_bytes()
         with pytest.raises(ArchiveError, match=r"another program.*choose another path"):
-            Archive.open(other)
-        assert other.read_bytes()[100:] == before[100:]
+            Archive.open(other_file)
+        assert other_file.read_bytes()[100:] == content_before[100:]
     with pytest.raises(InputError, match="lacks a colon; write memory:"):
         Archive.open("memory")
-    for other in (tmp_path, __file__ + "/below/archive.db"):
+    for no_file in (tmp_path, __file__ + "/below/archive.db"):
         with pytest.raises(ArchiveError, match="cannot be opened"):
-            Archive.open(other)
+            Archive.open(no_file)
         with pytest.raises(ConspectusError, match=r"Archive\.open"):
-            Archive(other)
+            Archive(no_file)
 
 
 NOWHERE = "postgresql://me:secret@127.0.0.1:1/none"
-WRONG = [(one, "names no archive") for one in ("mysql://me:secret@host/db", "  ", "sqlite://")]
+WRONG = [
+    (address, "names no archive") for address in ("mysql://me:secret@host/db", "  ", "sqlite://")
+]
 
 
 @pytest.mark.parametrize(
-    ("where", "advice"), [*WRONG, (NOWHERE, "check that it is up"), (None, "a path or an address")]
+    ("address", "advice"),
+    [*WRONG, (NOWHERE, "check that it is up"), (None, "a path or an address")],
 )
-def test_an_address_that_leads_nowhere_is_refused_without_its_password(where, advice):
-    if where == NOWHERE:
+def test_an_address_that_leads_nowhere_is_refused_without_its_password(address, advice):
+    if address == NOWHERE:
         pytest.importorskip("psycopg")
     with pytest.raises((InputError, ArchiveError), match=advice) as caught:
-        Archive.open(where)
+        Archive.open(address)
     assert "secret" not in str(caught.value)
 
 
@@ -333,14 +341,14 @@ print("well")
 
 
 def test_a_fork_shares_no_connection_with_its_parent(database):
-    done = run_python("-c", FORKS, database, timeout=600)
-    assert done.stdout.count("well") == 2, done.stderr
+    finished = run_python("-c", FORKS, database, timeout=600)
+    assert finished.stdout.count("well") == 2, finished.stderr
 
 
 def test_an_archive_that_can_only_be_read_is_read(tmp_path, monkeypatch):
     with Archive.open(tmp_path / "a #1.db") as archive:
-        said = [{"role": "user", "content": f"zebra {n} " * 20} for n in range(30)]
-        Compactor(archive=archive).compact(said, thread_id="t", force=True)
+        messages = [{"role": "user", "content": f"zebra {n} " * 20} for n in range(30)]
+        Compactor(archive=archive).compact(messages, thread_id="t", force=True)
     refuse = Mock(side_effect=PermissionError(13, "Permission denied"))
     monkeypatch.setattr("conspectus.archive.sqlite.open", refuse, raising=False)
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
@@ -370,11 +378,11 @@ def test_what_is_archived_anew_outlives_a_sweep_at_the_same_time(database, monke
     write = Tables._put
     began = threading.Event()
 
-    def slow(*given: Any) -> int:
-        after = write(*given)
+    def slow(*arguments: Any) -> int:
+        inserted = write(*arguments)
         began.set()
         time.sleep(0.3)  # meanwhile a sweep begins
-        return after
+        return inserted
 
     with Archive.open(database, ttl=0.05) as old, Archive.open(database) as new:
         old.put(SCOPE, entries)
@@ -396,8 +404,8 @@ def test_records_live_as_long_as_the_newest_of_their_chain(tmp_path, monkeypatch
         for count in (12, 24):
             compactor.compact(LOOKS[:count], thread_id="t", force=True)
             now += 2_400  # more than half of the time to live
-    with Archive.open(tmp_path / "archive.db", ttl=3_600) as again:
-        assert len(again.chain(Scope("local", "t"))) == 2
+    with Archive.open(tmp_path / "archive.db", ttl=3_600) as reopened:
+        assert len(reopened.chain(Scope("local", "t"))) == 2
 
 
 def test_a_history_that_has_expired_is_compacted_again(tmp_path, monkeypatch):
@@ -421,8 +429,8 @@ def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):
             with pytest.raises(ArchiveError):
                 archive.put(SCOPE, entries[1:])
         assert len(archive.missing(SCOPE, entries)) == 1
-    with Archive.open(path) as again:
-        assert len(again.missing(SCOPE, entries)) == 1
+    with Archive.open(path) as reopened:
+        assert len(reopened.missing(SCOPE, entries)) == 1
 
 
 def nested(levels: int) -> Any:
@@ -452,9 +460,9 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
             pytest.fail("the step failed")
         assert result.outcome == "compacted"
         rows = archive.export(Scope("local", "deep"))
-        kept = [row for row in rows if row["role"] == "tool"]
-        assert kept
-        for row in kept:
+        tool_rows = [row for row in rows if row["role"] == "tool"]
+        assert tool_rows
+        for row in tool_rows:
             data = row["message"]["data"]
             assert not row["lossless"]
             assert data["content"].startswith("part ")

@@ -20,55 +20,55 @@ from histories import agent_history, talk
 from scripted_models import ScriptedChatModel
 
 
-def both(flow_of: Any) -> list[Any]:
+def driven_both_ways(flow_of: Any) -> list[Any]:
     return [run(flow_of()), asyncio.run(arun(flow_of()))]
 
 
 def test_gather_keeps_the_order_and_the_limit():
     running = 0
-    most = 0
+    most_at_once = 0
     lock = threading.Lock()
 
     def work(n: int) -> int:
-        nonlocal running, most
+        nonlocal running, most_at_once
         with lock:
             running += 1
-            most = max(most, running)
+            most_at_once = max(most_at_once, running)
         time.sleep(0.01)
         with lock:
             running -= 1
         return n
 
-    async def one(n: int) -> int:
+    async def run_one(n: int) -> int:
         return await call_either_way(lambda: work(n))  # type: ignore[no-any-return]
 
     async def flow() -> list[int]:
-        return await gather(one, range(9), limit=3)
+        return await gather(run_one, range(9), limit=3)
 
-    assert both(flow) == [list(range(9))] * 2
-    assert 1 < most <= 3
+    assert driven_both_ways(flow) == [list(range(9))] * 2
+    assert 1 < most_at_once <= 3
 
 
 def test_a_failure_stops_what_has_not_started():
-    ran: list[int] = []
+    numbers_run: list[int] = []
 
     def work(n: int) -> None:
         if n == 0:
             raise ValueError("no")
         time.sleep(0.01)
-        ran.append(n)
+        numbers_run.append(n)
 
-    async def one(n: int) -> None:
+    async def run_one(n: int) -> None:
         await call_either_way(lambda: work(n))
 
     async def flow() -> None:
-        await gather(one, range(40), limit=2)
+        await gather(run_one, range(40), limit=2)
 
     for drive in (run, lambda flow: asyncio.run(arun(flow))):
-        ran.clear()
+        numbers_run.clear()
         with pytest.raises(ValueError, match="no"):
             drive(flow())
-        assert len(ran) < 20
+        assert len(numbers_run) < 20
 
 
 def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending():
@@ -81,10 +81,13 @@ def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending(
             return "gave up"
         return "waited"
 
-    assert both(flow) == ["gave up", "gave up"]  # `asyncio.run` waits for the threads of its pool
-    hanging = [one for one in threading.enumerate() if one.name == "conspectus"]
+    assert driven_both_ways(flow) == [
+        "gave up",
+        "gave up",
+    ]  # `asyncio.run` waits for the threads of its pool
+    hanging = [thread for thread in threading.enumerate() if thread.name == "conspectus"]
     assert len(hanging) >= 2
-    assert all(one.daemon for one in hanging)
+    assert all(thread.daemon for thread in hanging)
     release.set()
 
 
@@ -101,23 +104,23 @@ def test_cancelled_at_any_turn_of_the_loop(tmp_path):
     """Whenever it is cancelled: nothing is lost, no task is left, and the next call succeeds."""
 
     async def cancelled_after(turns: int, compactor: Compactor) -> bool:
-        said = said_by(turns, 80)
-        call = asyncio.ensure_future(compactor.acompact(said, thread_id=f"t{turns}"))
+        messages = talk_of_worker(turns, 80)
+        call = asyncio.ensure_future(compactor.acompact(messages, thread_id=f"t{turns}"))
         for _ in range(turns):
             await asyncio.sleep(0)
         call.cancel()
         [ended] = await asyncio.gather(call, return_exceptions=True)
         assert asyncio.all_tasks() == {asyncio.current_task()}
-        result = await compactor.acompact(said, thread_id=f"t{turns}")
-        assert whole(compactor, result, said, f"t{turns}")
+        result = await compactor.acompact(messages, thread_id=f"t{turns}")
+        assert all_there(compactor, result, messages, f"t{turns}")
         return not isinstance(ended, asyncio.CancelledError)
 
     async def main() -> None:
         with Compactor(
             Awaiting(short_summary), archive=tmp_path / "a.db", trigger=("messages", 30)
         ) as compactor:
-            done = [await cancelled_after(turns, compactor) for turns in range(0, 40, 3)]
-        assert not done[0]
+            finished_first = [await cancelled_after(turns, compactor) for turns in range(0, 40, 3)]
+        assert not finished_first[0]
 
     asyncio.run(main())
 
@@ -125,15 +128,15 @@ def test_cancelled_at_any_turn_of_the_loop(tmp_path):
 @pytest.mark.parametrize("name", ["pin", "on_event", "telemetry"])
 def test_a_callback_that_hangs_stops_no_other_work_beside_the_loop(name):
     release = threading.Event()
-    own = {"trigger": ("messages", 10), "keep": ("messages", 4)}
-    hanging = Compactor(**own, **{name: lambda *given: release.wait(9)})
+    settings = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    hanging = Compactor(**settings, **{name: lambda *arguments: release.wait(9)})
 
     async def flow() -> set[Any]:
         job = asyncio.create_task(hanging.acompact(talk(6), thread_id="t"))
         await asyncio.sleep(0.1)
         job.cancel()
-        other = asyncio.create_task(Compactor(**own).acompact(talk(6), thread_id="t"))
-        ended, _ = await asyncio.wait({other}, timeout=5)
+        other_call = asyncio.create_task(Compactor(**settings).acompact(talk(6), thread_id="t"))
+        ended, _ = await asyncio.wait({other_call}, timeout=5)
         release.set()
         return ended
 
@@ -160,7 +163,7 @@ def test_a_summariser_may_interrupt_the_graph(way_out):
 MANY = 200 if os.environ.get("CONSPECTUS_PROFILE") == "long" else 10
 
 
-def said_by(worker: int, count: int = 14) -> list[dict[str, str]]:
+def talk_of_worker(worker: int, count: int = 14) -> list[dict[str, str]]:
     """A conversation in which each message names its worker."""
     roles = ("user", "assistant")
     return [
@@ -169,13 +172,17 @@ def said_by(worker: int, count: int = 14) -> list[dict[str, str]]:
     ]
 
 
-def whole(compactor: Compactor, result: Any, said: list[dict[str, str]], thread: str) -> bool:
+def all_there(
+    compactor: Compactor, result: Any, messages: list[dict[str, str]], thread: str
+) -> bool:
     """Whether each message is in the view or recalled by its id."""
     view = {m.get("id") for m in result.messages}
-    left = [m for m in said if m["id"] not in view]
-    found = [compactor.recall(id=m["id"], thread_id=thread, tokens=2_000).text for m in left]
-    return bool(left) and all(
-        m["content"].strip() in text for m, text in zip(left, found, strict=True)
+    left_messages = [m for m in messages if m["id"] not in view]
+    recalled = [
+        compactor.recall(id=m["id"], thread_id=thread, tokens=2_000).text for m in left_messages
+    ]
+    return bool(left_messages) and all(
+        m["content"].strip() in text for m, text in zip(left_messages, recalled, strict=True)
     )
 
 
@@ -184,7 +191,7 @@ def test_one_compactor_serves_many_conversations_at_once(database, tasks):
     with Compactor(archive=database, trigger=("messages", 10), keep=("messages", 4)) as compactor:
 
         async def together() -> list[Any]:
-            calls = (compactor.acompact(said_by(n), thread_id=f"t{n}") for n in range(MANY))
+            calls = (compactor.acompact(talk_of_worker(n), thread_id=f"t{n}") for n in range(MANY))
             return await asyncio.gather(*calls)
 
         if tasks:
@@ -192,25 +199,27 @@ def test_one_compactor_serves_many_conversations_at_once(database, tasks):
         else:
             with ThreadPoolExecutor(8) as pool:
                 work = pool.map(
-                    lambda n: compactor.compact(said_by(n), thread_id=f"t{n}"), range(MANY)
+                    lambda n: compactor.compact(talk_of_worker(n), thread_id=f"t{n}"), range(MANY)
                 )
                 results = list(work)
         for n, result in enumerate(results):
             assert set(re.findall(r"worker-(\d+)", str(result.messages))) == {str(n)}
-            assert whole(compactor, result, said_by(n), f"t{n}")
+            assert all_there(compactor, result, talk_of_worker(n), f"t{n}")
 
 
-def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: int) -> list[int]:
+def overtake(
+    compactor: Compactor, other_worker: Compactor, sent: list[Any], times: int
+) -> list[int]:
     """Has another worker compact more of the conversation each time that this one is about to."""
     calls: list[int] = []
-    write = compactor._engine.summarizers["scripted"].summarize
+    summarize = compactor._engine.summarizers["scripted"].summarize
 
     def meanwhile(request: SummaryRequest) -> Summary:
         calls.append(len(request.entries))
         if len(calls) <= times:
-            more = other.compact([*sent, *talk(2 * len(calls))], thread_id="t", force=True)
-            assert more.outcome == "compacted"
-        return write(request)
+            result = other_worker.compact([*sent, *talk(2 * len(calls))], thread_id="t", force=True)
+            assert result.outcome == "compacted"
+        return summarize(request)
 
     compactor._engine.summarizers["scripted"].summarize = meanwhile  # type: ignore[method-assign]
     return calls
@@ -218,20 +227,20 @@ def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: in
 
 def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none():
     store = InMemoryStore()
-    one, other = (
+    first_worker, second_worker = (
         new_compactor(
             Scripted(lambda _, n=n: f"- the summary of worker {n} [x]"), archive=Archive(store)
         )
         for n in (1, 2)
     )
     sent = talk(40)
-    calls = overtaken(one, other, sent, 1)
-    result = one.compact(sent, thread_id="t", force=True)
+    calls = overtake(first_worker, second_worker, sent, 1)
+    result = first_worker.compact(sent, thread_id="t", force=True)
     assert len(calls) == 1
     assert (result.outcome, result.failed) == ("kept", None)
     assert "worker 2" in result.summary
-    assert [record.summary for record in one.archive.chain(SCOPE)] == [result.summary]
-    assert len(one.archive.records(SCOPE)) == 1
+    assert [record.summary for record in first_worker.archive.chain(SCOPE)] == [result.summary]
+    assert len(first_worker.archive.records(SCOPE)) == 1
 
 
 @pytest.mark.parametrize(
@@ -240,17 +249,19 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
 )
 def test_a_worker_that_is_overtaken_each_time_changes_nothing(on_failure, window, outcome):
     sent = agent_history(60)
-    own = {"trigger": ("messages", 10), "keep": ("messages", 4)}
-    compactor = new_compactor(Scripted(short_summary), on_failure=on_failure, window=window, **own)
+    settings = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    compactor = new_compactor(
+        Scripted(short_summary), on_failure=on_failure, window=window, **settings
+    )
     archive = compactor.archive
     commit = archive.commit
-    tried = []
+    commits = []
 
-    def passed(*args: Any, **more: Any) -> Any:
-        tried.append(args)
+    def overtaken_commit(*args: Any, **options: Any) -> Any:
+        commits.append(args)
         raise ArchiveOvertaken("another worker was faster")
 
-    archive.commit = passed  # type: ignore[method-assign]
+    archive.commit = overtaken_commit  # type: ignore[method-assign]
     if on_failure == "raise":
         with pytest.raises(ArchiveOvertaken, match="faster"):
             compactor.compact(sent, thread_id="t")
@@ -258,7 +269,7 @@ def test_a_worker_that_is_overtaken_each_time_changes_nothing(on_failure, window
         result = compactor.compact(sent, thread_id="t")
         assert (result.outcome, result.failed) == (outcome, "archive")
         assert result.messages == sent
-    assert 1 < len(tried) < 10
+    assert 1 < len(commits) < 10
     assert archive.records(SCOPE) == ()
     archive.commit = commit  # type: ignore[method-assign]
     assert compactor.compact(sent, thread_id="t").outcome == "compacted"
@@ -267,24 +278,24 @@ def test_a_worker_that_is_overtaken_each_time_changes_nothing(on_failure, window
 @pytest.mark.parametrize(("instances", "paid"), [(1, 1), (2, 2)])
 def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(instances, paid):
     store = InMemoryStore()
-    both = threading.Barrier(2)
+    both_have_begun = threading.Barrier(2)
 
     def answer(messages: Any) -> str:
         if instances > 1:  # each is to find no draft of the other
-            both.wait(300)
+            both_have_begun.wait(300)
         return "## Done\n- it was looked at"
 
     writers = [ScriptedChatModel(answers=answer, delay=0.05) for _ in range(instances)]
     archive = Archive(store)
     compactors = [
         Compactor(
-            one,
+            writer,
             trigger=("messages", 6),
             keep=("messages", 2),
             archive=Archive(store),
             alternate_roles="off",
         )
-        for one in writers
+        for writer in writers
     ]
     sent = talk(12)
 
@@ -295,7 +306,7 @@ def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(inst
     with ThreadPoolExecutor(2) as pool:
         later = pool.submit(lambda: asyncio.run(second()))
         results = [compactors[0].compact(sent, thread_id="t"), later.result()]
-    assert sum(len(one.calls) for one in writers) == paid
+    assert sum(len(writer.calls) for writer in writers) == paid
     assert [result.outcome for result in results] == ["compacted"] * 2
     [record] = archive.chain(SCOPE)
     assert len(record.covers) + len(results[0].messages) - 1 == len(sent)

@@ -46,37 +46,37 @@ def archive(tmp_path: Path, own_data_folder: None) -> str:
     return archive
 
 
-def recalled(archive: str, *args: str) -> dict[str, Any]:
+def recall_report(archive: str, *args: str) -> dict[str, Any]:
     return read_json("recall", "--archive", archive, "--thread", "trip", *args)
 
 
 def test_words_find_the_message_that_holds_them(archive):
-    found = recalled(archive, "Reykjavik")
-    assert "u3" in [hit["id"] for hit in found["hits"]]
-    assert "Reykjavik" in found["text"]
-    assert 0 < found["tokens"] <= 1024
-    found = recalled(archive, "booked", "--tokens", "60")
-    assert (found["tokens"] <= 60, found["truncated"]) == (True, True)
-    assert [hit["text"] for hit in recalled(archive, "--id", "u3")["hits"]] == [
+    report = recall_report(archive, "Reykjavik")
+    assert "u3" in [hit["id"] for hit in report["hits"]]
+    assert "Reykjavik" in report["text"]
+    assert 0 < report["tokens"] <= 1024
+    report = recall_report(archive, "booked", "--tokens", "60")
+    assert (report["tokens"] <= 60, report["truncated"]) == (True, True)
+    assert [hit["text"] for hit in recall_report(archive, "--id", "u3")["hits"]] == [
         "Book Reykjavik for me."
     ]
-    stretch = recalled(archive, "--from", "u2", "--to", "a3")["hits"]
+    stretch = recall_report(archive, "--from", "u2", "--to", "a3")["hits"]
     assert [hit["id"] for hit in stretch] == ["u2", "a2", "u3", "a3"]
 
 
 def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(archive):
     compactor = Compactor(archive=archive)
     args = ["recall", "--archive", archive, "--thread", "trap", "Reykjavik"]
-    for way in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
+    for lookup in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
         with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'"):
-            compactor.recall(thread_id="trap", **way)
+            compactor.recall(thread_id="trap", **lookup)
     assert "no thread 'trap' of 'local': nothing is archived" in error_line(*args)
     assert "check the archive and the tenant" in error_line(*args, "--tenant", "bob")
     assert "no thread ''" in error_line("archive", "forget", *args[1:3], "--thread=", "--yes")
     args[4] = "trip"
-    told = error_line(*args, "--session", "mian")
+    line = error_line(*args, "--session", "mian")
     assert (
-        "no session 'mian' of thread 'trip' of 'local'; pass a session that it has: 'main'" in told
+        "no session 'mian' of thread 'trip' of 'local'; pass a session that it has: 'main'" in line
     )
     with pytest.raises(NotFoundError, match="keeps no thread 'trap'"):
         asyncio.run(compactor.arecall("Reykjavik", thread_id="trap"))
@@ -86,18 +86,18 @@ def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(ar
 
 
 def test_recall_is_asked_in_one_way(archive):
-    here = ["recall", "--archive", archive, "--thread", "trip"]
-    assert "ask by a query, by an id, or by a range" in error_line(*here)
-    assert "holds none of these words" in error_line(*here, "x", "--id", "u1")
-    assert "give both" in error_line(*here, "--from", "u1")
-    assert "runs backwards" in error_line(*here, "--from", "a3", "--to", "u1")
+    command = ["recall", "--archive", archive, "--thread", "trip"]
+    assert "ask by a query, by an id, or by a range" in error_line(*command)
+    assert "holds none of these words" in error_line(*command, "x", "--id", "u1")
+    assert "give both" in error_line(*command, "--from", "u1")
+    assert "runs backwards" in error_line(*command, "--from", "a3", "--to", "u1")
     assert "--thread" in error_line("recall", "x")
 
 
 def test_list_names_the_threads_of_one_tenant(archive):
-    found = read_json("archive", "list", "--archive", archive)
-    [thread] = found.pop("threads")
-    assert found == {"archive": archive, "tenant": "local"}
+    listed = read_json("archive", "list", "--archive", archive)
+    [thread] = listed.pop("threads")
+    assert listed == {"archive": archive, "tenant": "local"}
     assert thread["thread"] == "trip"
     assert (thread["messages"], thread["compactions"]) == (26, 1)
     assert thread["bytes"] > 0
@@ -105,12 +105,12 @@ def test_list_names_the_threads_of_one_tenant(archive):
     assert heading.split("\t") == list(thread)
     assert row.split("\t") == [str(value) for value in thread.values()]
     for command in ("list", "check", "export"):
-        said = error_line("archive", command, "--archive", archive, "--tenant", "bob")
-        assert "keeps nothing of 'bob'" in said
+        line = error_line("archive", command, "--archive", archive, "--tenant", "bob")
+        assert "keeps nothing of 'bob'" in line
 
 
 def test_show_tells_what_each_compaction_did(archive, tmp_path):
-    grown = [*talk(), *({**one, "id": f"b{i}"} for i, one in enumerate(talk()))]
+    grown = [*talk(), *({**message, "id": f"b{i}"} for i, message in enumerate(talk()))]
     args = ["compact", write_json(tmp_path / "grown.json", grown), "--force", "--thread", "trip"]
     run(*args, "--archive", archive)
     shown = run("archive", "show", "--archive", archive, "--thread", "trip").stdout
@@ -128,16 +128,19 @@ def test_what_is_sound_is_given_beside_what_is_damaged(archive):
     with sqlite3.connect(archive) as database:
         database.execute("UPDATE item SET body = x'00' WHERE name = 'u3'")
     database.close()
-    hits = {hit["role"]: hit for hit in recalled(archive, "Reykjavik")["hits"]}
+    hits = {hit["role"]: hit for hit in recall_report(archive, "Reykjavik")["hits"]}
     assert len(hits) > 1
     key = hits["damaged"]["cite"]
     text = hits["damaged"]["text"]
     assert re.search(rf"{key} is damaged .*; restore the archive from a backup", text)
-    at = ["--archive", archive, "--thread", "trip"]
-    for given, whole in ((["recall", *at, "--id", "u3"], 0), (["archive", "export", *at], 26)):
-        done = run(*given, code=3)
-        assert (len(done.stdout.splitlines()), key in done.stderr) == (whole, True)
-    assert run("archive", "show", *at).stdout
+    thread_options = ["--archive", archive, "--thread", "trip"]
+    for command, sound_rows in (
+        (["recall", *thread_options, "--id", "u3"], 0),
+        (["archive", "export", *thread_options], 26),
+    ):
+        finished = run(*command, code=3)
+        assert (len(finished.stdout.splitlines()), key in finished.stderr) == (sound_rows, True)
+    assert run("archive", "show", *thread_options).stdout
 
 
 def test_check_reads_all_and_ends_with_3_where_something_is_gone(archive):
@@ -146,8 +149,8 @@ def test_check_reads_all_and_ends_with_3_where_something_is_gone(archive):
         first = "SELECT min(key) FROM item WHERE kind = 0"
         database.execute(f"DELETE FROM item WHERE key = ({first})")
     database.close()
-    done = run("archive", "check", "--archive", archive, "--json", code=3)
-    assert "is gone" in json.loads(done.stdout)["wrong"][0]
+    finished = run("archive", "check", "--archive", archive, "--json", code=3)
+    assert "is gone" in json.loads(finished.stdout)["wrong"][0]
 
 
 def test_export_gives_the_originals_as_they_were(archive, tmp_path):
@@ -166,8 +169,8 @@ def test_export_gives_the_originals_as_they_were(archive, tmp_path):
 
 
 def test_export_writes_each_session_of_a_thread(archive):
-    with Archive.open(archive) as kept:
-        compactor = Compactor(archive=kept, keep=("messages", 2))
+    with Archive.open(archive) as opened:
+        compactor = Compactor(archive=opened, keep=("messages", 2))
         compactor.compact(talk(), thread_id="trip", session="helper", force=True)
     args = ["archive", "export", "--archive", archive]
     rows = [json.loads(line) for line in run(*args).stdout.splitlines()]
@@ -181,7 +184,7 @@ def test_forget_deletes_one_thread_for_good(archive):
     assert "give --yes" in error_line(*args, "--thread", "trip", input="y\n")
     assert "--all" in error_line(*args, "--yes")
     assert "--all" in error_line(*args, "--yes", "--all", "--thread", "trip")
-    assert recalled(archive, "--id", "u3")["hits"]
+    assert recall_report(archive, "--id", "u3")["hits"]
     args.append("--yes")
     assert "no thread" in error_line(*args, "--thread", "other")
     assert read_json(*args, "--thread", "trip")["deleted"] > len(talk()) - 4
@@ -191,13 +194,13 @@ def test_forget_deletes_one_thread_for_good(archive):
     assert b"reykjavik" not in Path(archive).read_bytes().lower()  # nor in the index
 
 
-def counted(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
+def token_report(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
     return read_json("tokens", write_json(path, messages))
 
 
 def test_broken_pairs_are_named_by_their_place(tmp_path):
     messages = [tool_result("c0", "a.py"), user("Go on."), assistant("", ("c1", "ls"))]
-    data = counted(tmp_path / "a.json", messages)
+    data = token_report(tmp_path / "a.json", messages)
     assert data["results_without_call"] == [0]
     assert data["calls_without_result"] == [2]
     shown = run("tokens", tmp_path / "a.json")
@@ -207,13 +210,17 @@ def test_broken_pairs_are_named_by_their_place(tmp_path):
 
 def test_a_model_chooses_the_tokenizer(tmp_path):
     messages = [{"role": "user", "content": "Пожалуйста, посмотрите ещё раз. " * 20}]
-    data = counted(tmp_path / "a.json", messages)
+    data = token_report(tmp_path / "a.json", messages)
     assert data["family"] == "unknown"
     assert data["tokens"] >= 0.97 * max(data["by_family"].values())
     for model, family in (("gpt-4o", "o200k"), ("claude-sonnet-4-5", "claude")):
-        one = read_json("tokens", tmp_path / "a.json", "--model", model)
-        assert one["family"] == family
-        assert one["tokens"] == data["by_family"][family] == one["by_family"][family]
+        counts_of_model = read_json("tokens", tmp_path / "a.json", "--model", model)
+        assert counts_of_model["family"] == family
+        assert (
+            counts_of_model["tokens"]
+            == data["by_family"][family]
+            == counts_of_model["by_family"][family]
+        )
     shown = run("tokens", tmp_path / "a.json")
     assert f"o200k {data['by_family']['o200k']:,}" in shown.stdout
 
@@ -234,12 +241,12 @@ def test_how_far_an_estimate_may_be_off_is_said_and_a_vocabulary_counts_exactly(
 
 
 def test_a_model_that_nobody_knows_is_said_with_names_that_are(tmp_path):
-    data = counted(tmp_path / "a.json", [{"role": "user", "content": "Hello there"}])
-    other = run("tokens", tmp_path / "a.json", "--model", "nobody", "--json")
-    assert json.loads(other.stdout) == {**data, "model": "nobody"}
-    assert "'nobody' is not known here" in other.stderr
-    assert "such as gpt-4o" in " ".join(other.stderr.split())
-    assert other.stderr.count("\n") == 1
+    data = token_report(tmp_path / "a.json", [{"role": "user", "content": "Hello there"}])
+    finished = run("tokens", tmp_path / "a.json", "--model", "nobody", "--json")
+    assert json.loads(finished.stdout) == {**data, "model": "nobody"}
+    assert "'nobody' is not known here" in finished.stderr
+    assert "such as gpt-4o" in " ".join(finished.stderr.split())
+    assert finished.stderr.count("\n") == 1
 
 
 def test_a_bad_file_is_one_line_also_as_json(tmp_path):
@@ -263,10 +270,12 @@ def history(tmp_path: Path, own_data_folder: None) -> Path:
     return write_json(tmp_path / "talk.json", TALK)
 
 
-def process(*args: object, **more: Any) -> subprocess.CompletedProcess[bytes]:
-    done = subprocess.run([*PROGRAM, *map(str, args)], capture_output=True, check=False, **more)
-    done.stderr = without_progress(done.stderr)
-    return done
+def process(*args: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    finished = subprocess.run(
+        [*PROGRAM, *map(str, args)], capture_output=True, check=False, **options
+    )
+    finished.stderr = without_progress(finished.stderr)
+    return finished
 
 
 def without_progress(stderr: bytes) -> bytes:
@@ -280,12 +289,12 @@ def test_wrong_use_is_one_line_that_names_the_help(args):
 
 
 def test_the_help_names_every_exit_code():
-    told = run("--help").stdout
+    help_text = run("--help").stdout
     table = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
     codes = re.findall(r"(?m)^\| (\d+) \|", table.partition("## Exit codes")[2])
     assert len(codes) > 8
     for code in codes:
-        assert re.search(rf"\b{code}\s+[a-z]", told), code
+        assert re.search(rf"\b{code}\s+[a-z]", help_text), code
 
 
 @pytest.mark.slow
@@ -342,9 +351,9 @@ def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(monkeypatc
 def test_closed_and_full_streams_end_with_a_sentence(history, shell, code, words):
     line = shell.format(file=history)
     ended = subprocess.run(["sh", "-c", line, "sh", *PROGRAM], capture_output=True, check=False)
-    told = without_progress(ended.stderr).decode()
-    assert (ended.returncode, told.count("\n")) == (code, bool(words))
-    assert words in told
+    error_text = without_progress(ended.stderr).decode()
+    assert (ended.returncode, error_text.count("\n")) == (code, bool(words))
+    assert words in error_text
 
 
 @pytest.mark.slow
@@ -380,9 +389,11 @@ def test_an_interruption_is_exit_code_130(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     # A shell that runs the tests in the background has its children ignore SIGINT.
-    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    heed_interrupts = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
     streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    running = subprocess.Popen([*PROGRAM, "tokens", str(pipe)], preexec_fn=heed, **streams)
+    running = subprocess.Popen(
+        [*PROGRAM, "tokens", str(pipe)], preexec_fn=heed_interrupts, **streams
+    )
     with pipe.open("wb"):  # opens once the program reads
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=600)
@@ -411,15 +422,15 @@ def test_forget_asks_whoever_sits_there(history):
     pty = pytest.importorskip("pty")
     compact = ["compact", history, "--force", "--keep", "messages:4", "--thread", "t"]
     run(*compact)
-    for answer, left in ((b"n\n", b"\nt\t"), (b"y\n", b"keeps nothing")):
-        ours, theirs = pty.openpty()
+    for answer, listed_after in ((b"n\n", b"\nt\t"), (b"y\n", b"keeps nothing")):
+        our_end, their_end = pty.openpty()
         try:
-            os.write(ours, answer)
-            result = process("archive", "forget", "--thread", "t", stdin=theirs)
+            os.write(our_end, answer)
+            result = process("archive", "forget", "--thread", "t", stdin=their_end)
         finally:
-            os.close(ours)
-            os.close(theirs)
+            os.close(our_end)
+            os.close(their_end)
         assert result.returncode == 0, result.stderr
         assert b"Delete the thread t of local" in result.stderr
         listed = process("archive", "list")
-        assert left in listed.stdout
+        assert listed_after in listed.stdout

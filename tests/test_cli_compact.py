@@ -58,8 +58,8 @@ def responses_talk() -> list[dict[str, Any]]:
 def session() -> list[dict[str, Any]]:
     rows = []
     for number, message in enumerate(anthropic_talk()["messages"]):
-        kind = message["role"]
-        rows.append({"type": kind, "uuid": f"u{number}", "timestamp": "2025", "message": message})
+        role = message["role"]
+        rows.append({"type": role, "uuid": f"u{number}", "timestamp": "2025", "message": message})
     return rows
 
 
@@ -85,44 +85,44 @@ HISTORIES: dict[str, tuple[str, str]] = {
 def history(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "talk.json"
     path.write_text(HISTORIES["openai"][1], encoding="utf-8")
-    before = path.read_bytes()
+    content_before = path.read_bytes()
     yield path
-    assert path.read_bytes() == before  # no command may change its input
+    assert path.read_bytes() == content_before  # no command may change its input
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", HISTORIES)
 def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_path, name):
-    kind, text = HISTORIES[name]
+    form, text = HISTORIES[name]
     path = tmp_path / "in.txt"
     out = tmp_path / "out.txt"
     path.write_text(text, encoding="utf-8")
     data = report(path, *SMALL, "-o", out)
     assert data["outcome"] == "compacted"
-    assert data["format"] == kind
-    before = read_history(path)
-    after = read_history(out)
-    if kind == "claude-code":
-        before.messages[:] = [
-            {key: one[key] for key in ("role", "content")} for one in before.messages
+    assert data["format"] == form
+    read_before = read_history(path)
+    read_after = read_history(out)
+    if form == "claude-code":
+        read_before.messages[:] = [
+            {key: message[key] for key in ("role", "content")} for message in read_before.messages
         ]  # type: ignore[index]
-    expected = "anthropic" if kind == "claude-code" else kind
-    assert after.format.name == expected
-    assert bool(after.parsed.lines) == bool(before.parsed.lines and kind != "claude-code")
-    entries = read_messages(after.messages)
+    expected = "anthropic" if form == "claude-code" else form
+    assert read_after.format.name == expected
+    assert bool(read_after.parsed.lines) == bool(read_before.parsed.lines and form != "claude-code")
+    entries = read_messages(read_after.messages)
     summaries = [i for i, e in enumerate(entries) if e.text.startswith(SUMMARY_LINE)]
     assert len(summaries) == 1
-    leading = after.messages[: summaries[0]]
-    tail = after.messages[summaries[0] + 1 :]
-    assert tail == before.messages[-len(tail) :]
-    assert leading == before.messages[: len(leading)]
+    leading = read_after.messages[: summaries[0]]
+    tail = read_after.messages[summaries[0] + 1 :]
+    assert tail == read_before.messages[-len(tail) :]
+    assert leading == read_before.messages[: len(leading)]
     assert len(tail) >= 4
-    assert data["evicted"] == len(before.messages) - len(leading) - len(tail)
+    assert data["evicted"] == len(read_before.messages) - len(leading) - len(tail)
     if "body" in name:
         whole = json.loads(text)
-        written = json.loads(out.read_text(encoding="utf-8"))
+        output = json.loads(out.read_text(encoding="utf-8"))
         field = "input" if "input" in whole else "messages"
-        assert {**written, field: []} == {**whole, field: []}
+        assert {**output, field: []} == {**whole, field: []}
 
 
 def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(history, tmp_path):
@@ -169,15 +169,15 @@ def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path):
     messages[5]["content"] += f" I used {password}."
     path = write_json(tmp_path / "secret.json", messages)
     archive = tmp_path / "a.db"
-    told = report(path, *SMALL, "--archive", archive, "--thread", "t", "--redact")
-    assert told["redacted"] == {"password": 2}
-    assert told["outcome"] == "compacted"
+    redacted_report = report(path, *SMALL, "--archive", archive, "--thread", "t", "--redact")
+    assert redacted_report["redacted"] == {"password": 2}
+    assert redacted_report["outcome"] == "compacted"
     assert password not in originals(archive)
     assert "parcels" in originals(archive)
     result = run("compact", path, *SMALL, "--thread", "u", "--redact")
     assert "Secrets taken out of what is kept, in places: password 2" in result.stdout
-    bare = report(path, *SMALL, "--archive", tmp_path / "b.db", "--thread", "t")
-    assert bare["redacted"] == {}
+    plain_report = report(path, *SMALL, "--archive", tmp_path / "b.db", "--thread", "t")
+    assert plain_report["redacted"] == {}
     assert password in originals(tmp_path / "b.db")
 
 
@@ -205,20 +205,26 @@ def test_nothing_is_done_while_nothing_asks_for_it_and_what_would_is_said(histor
 
 
 def test_a_second_run_says_what_an_earlier_one_has_done(history):
-    first = report(history, "--window", "1k", "--thread", "t")
-    again = run("compact", history, "--window", "1k", "--thread", "t").stdout
-    assert f"before {first['messages_after']:>9} messages" in again
-    assert "to compact it now, give --force" in again
-    gone = first["evicted"]
-    file = f"file   {first['messages_before']} messages, of which {gone} were evicted before"
-    assert again.index(file) < again.index("before ") < again.index("after ")
-    assert again.index("Note: ") < again.index("\nSummary\n")
+    first_report = report(history, "--window", "1k", "--thread", "t")
+    second_output = run("compact", history, "--window", "1k", "--thread", "t").stdout
+    assert f"before {first_report['messages_after']:>9} messages" in second_output
+    assert "to compact it now, give --force" in second_output
+    evicted = first_report["evicted"]
+    file_line = (
+        f"file   {first_report['messages_before']} messages, of which {evicted} were evicted before"
+    )
+    assert (
+        second_output.index(file_line)
+        < second_output.index("before ")
+        < second_output.index("after ")
+    )
+    assert second_output.index("Note: ") < second_output.index("\nSummary\n")
 
 
 def test_two_conversations_in_one_thread_are_not_passed_over(history, tmp_path):
     run("compact", history, *SMALL, "--thread", "t")
-    other = [{"role": "user", "content": f"Is berth {n} free?"} for n in range(30)]
-    path = write_json(tmp_path / "other.json", other)
+    other_talk = [{"role": "user", "content": f"Is berth {n} free?"} for n in range(30)]
+    path = write_json(tmp_path / "other.json", other_talk)
     [note] = report(path, *SMALL, "--thread", "t")["notes"]
     assert "the thread t holds another conversation" in note
     out = tmp_path / "out.json"
@@ -278,28 +284,30 @@ def test_bad_use_is_one_line_and_exit_code_2(history, tmp_path, name, monkeypatc
 def test_an_archive_is_neither_the_output_nor_any_other_file(history, tmp_path):
     archive = tmp_path / "a.db"
     report(history, *SMALL, "--archive", archive)
-    before = archive.read_bytes()
+    content_before = archive.read_bytes()
     assert "is only read" in error_line("compact", history, "--archive", archive, "-o", archive)
-    assert archive.read_bytes() == before
+    assert archive.read_bytes() == content_before
     (tmp_path / "notes.db").write_text("dear diary, " * 50)
-    for where in (tmp_path / "notes.db", tmp_path, "postgresql://ann:secret@127.0.0.1:9/x"):
-        assert "secret" not in error_line("compact", history, *SMALL, "--archive", where, code=3)
+    for no_archive in (tmp_path / "notes.db", tmp_path, "postgresql://ann:secret@127.0.0.1:9/x"):
+        assert "secret" not in error_line(
+            "compact", history, *SMALL, "--archive", no_archive, code=3
+        )
     assert (tmp_path / "notes.db").read_text() == "dear diary, " * 50
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [["--on-failure", "raise"], []], ids=["raise", "degrade"])
-def test_a_model_that_cannot_be_reached_is_exit_code_4(history, tmp_path, more, monkeypatch):
+@pytest.mark.parametrize("on_failure", [["--on-failure", "raise"], []], ids=["raise", "degrade"])
+def test_a_model_that_cannot_be_reached_is_exit_code_4(history, tmp_path, on_failure, monkeypatch):
     pytest.importorskip("langchain_openai")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     out = tmp_path / "out.json"
     args = ["compact", history, "--force", "--keep", "messages:4", "-o", out]
     args += ["--model", "openai:gpt-4o-mini"]
-    result = run(*args, *more, code=4)
+    result = run(*args, *on_failure, code=4)
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith("conspectus: error: ")
-    if more:
+    if on_failure:
         assert not out.exists()
     else:  # there is room, so the history may stay as it is
         assert "kept" in result.stdout
@@ -323,4 +331,6 @@ def test_the_model_of_a_file_decides_whether_the_users_messages_are_joined(tmp_p
     path.write_text(json.dumps({"model": model, "messages": turns[:-1]}))
     data = report(path, "--force", "--keep", "messages:1", "-o", out)
     assert data["outcome"] == "compacted"
-    assert [one["role"] for one in json.loads(out.read_text())["messages"]] == roles
+    assert [
+        written_message["role"] for written_message in json.loads(out.read_text())["messages"]
+    ] == roles

@@ -29,12 +29,12 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
     numbers = tmp_path / "now.json"
     page = tmp_path / "page.html"
     shown = run(file, *WINDOW, "--priced-as", "gpt-5.4", "-o", numbers, "--report", page)
-    found = json.loads(numbers.read_text())
-    [one] = found["replays"]
-    totals = found["totals"]
-    assert [row["policy"] for row in one["runs"]] == ["none", "langchain", "conspectus"]
-    assert {len(row["steps"]) for row in one["runs"]} == {30}
-    assert (one["name"], one["window"], one["keep"]) == ("agent.json", 2_500, "6 messages")
+    written = json.loads(numbers.read_text())
+    [replay] = written["replays"]
+    totals = written["totals"]
+    assert [row["policy"] for row in replay["runs"]] == ["none", "langchain", "conspectus"]
+    assert {len(row["steps"]) for row in replay["runs"]} == {30}
+    assert (replay["name"], replay["window"], replay["keep"]) == ("agent.json", 2_500, "6 messages")
     ours = totals["conspectus"]
     assert totals["none"]["peak_tokens"] > 2_500 >= ours["peak_tokens"]
     assert (ours["broken"], ours["over"], ours["missing"], ours["read_share"]) == (0, 0, 0, 1.0)
@@ -43,8 +43,8 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
         row = next(line for line in lines if line.strip().startswith(title)).split()
         for figure in ("compactions", "peak_tokens", "sent_tokens"):
             assert f"{totals[policy][figure]:,}" in row
-    start = next(at for at, line in enumerate(lines) if "bill as gpt-5.4" in line)
-    for title, bill in (("Conspectus", ours["bill"]), ("without end", found["without"])):
+    start = next(index for index, line in enumerate(lines) if "bill as gpt-5.4" in line)
+    for title, bill in (("Conspectus", ours["bill"]), ("without end", written["without"])):
         row = next(line for line in lines[start:] if title in line).split()
         assert {f"${bill['money']:.3f}", f"{int(bill['cached_share'] * 1_000) / 10}%"} <= set(row)
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -52,32 +52,32 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
 
 def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
     rows = {"ours": {"input": 1, "output": 0, "cached": 1}, "gpt-5.4": {"input": 0, "output": 0}}
-    own = write_json(tmp_path / "prices.json", rows)
-    asked = ("ours", "gpt-5.4", "gpt-5")
-    given = (file, *WINDOW, "--policy", "none", "--prices", own, "--priced-as")
-    ours, free, known = (data(*given, name)["without"] for name in asked)
+    prices = write_json(tmp_path / "prices.json", rows)
+    names = ("ours", "gpt-5.4", "gpt-5")
+    arguments = (file, *WINDOW, "--policy", "none", "--prices", prices, "--priced-as")
+    ours, free, known_price = (data(*arguments, name)["without"] for name in names)
     assert ours["money"] == pytest.approx(ours["input_tokens"] / 1_000_000)
-    assert (free["money"], known["money"] > 0) == (0.0, True)
+    assert (free["money"], known_price["money"] > 0) == (0.0, True)
 
 
 def test_a_file_of_settings_has_its_own_trigger_and_needs_no_archive(tmp_path):
     text = "enabled: true, trigger: {messages: 8}, keep: {type: messages, value: 4}, archive: $NO"
     (tmp_path / "own.yaml").write_text(f"summarization: {{{text}}}")
-    done = run(write_json(tmp_path / "a.json", agent(9)), "--config", tmp_path / "own.yaml")
-    assert "own.yaml has its own settings: trigger 8 messages, keep 4 messages" in done.stdout
+    finished = run(write_json(tmp_path / "a.json", agent(9)), "--config", tmp_path / "own.yaml")
+    assert "own.yaml has its own settings: trigger 8 messages, keep 4 messages" in finished.stdout
 
 
 @pytest.mark.slow
 def test_what_cannot_fit_ends_with_1_and_says_so(file):
-    done = run(file, "--window", "600", code=1)
-    assert "requests do not fit the window of 600 tokens" in done.stderr
-    assert "Conspectus" in done.stdout
-    assert "Note: the history does not fit" in done.stdout
+    finished = run(file, "--window", "600", code=1)
+    assert "requests do not fit the window of 600 tokens" in finished.stderr
+    assert "Conspectus" in finished.stdout
+    assert "Note: the history does not fit" in finished.stdout
     run(file, "--window", "600", "--policy", "none")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "problem"),
     [
         (("--policy", "best"), "there is no policy 'best'"),
         (("--window", "0"), "write it as 8000, 8k or 1M"),
@@ -88,8 +88,8 @@ def test_what_cannot_fit_ends_with_1_and_says_so(file):
         (("--prices", "nowhere.json"), "cannot be read: No such file"),
     ],
 )
-def test_wrong_options_end_with_2(file, arguments, told):
-    assert told in run(file, *arguments, code=2).stderr
+def test_wrong_options_end_with_2(file, arguments, problem):
+    assert problem in run(file, *arguments, code=2).stderr
 
 
 def test_what_is_in_a_file_and_cannot_be_replayed_is_told(tmp_path):
@@ -124,22 +124,22 @@ def test_a_folder_is_searched_and_a_measurement_can_be_failed_on(folder, tmp_pat
     baseline = tmp_path / "baseline.json"
     shown = measure(folder, *WINDOW, "-o", baseline).stdout
     assert "other.json is left out" in shown
-    found = json.loads(baseline.read_text())
-    assert [one["name"] for one in found["replays"]] == ["b/agent.json", "told.json"]
-    ours = found["totals"]["conspectus"]
-    theirs = found["totals"]["langchain"]
+    measured = json.loads(baseline.read_text())
+    assert [replay["name"] for replay in measured["replays"]] == ["b/agent.json", "told.json"]
+    ours = measured["totals"]["conspectus"]
+    langchains = measured["totals"]["langchain"]
     assert (ours["asked"], ours["in_view_share"], ours["missing"]) == (2, 1.0, 0)
-    assert theirs["missing"] > 0
+    assert langchains["missing"] > 0
     assert "with recall" in shown
-    again = measure(folder, *WINDOW, "--policy", "conspectus", "--against", baseline).stdout
-    assert "Nothing got worse" in again
-    found["totals"]["conspectus"]["read_share"] = 2.0
-    write_json(baseline, found)
-    done = measure(
+    second_output = measure(folder, *WINDOW, "--policy", "conspectus", "--against", baseline).stdout
+    assert "Nothing got worse" in second_output
+    measured["totals"]["conspectus"]["read_share"] = 2.0
+    write_json(baseline, measured)
+    finished = measure(
         folder, *WINDOW, "--policy", "conspectus", "--against", baseline, "--json", code=5
     )
-    assert json.loads(done.stdout)["worse"][0] in done.stderr
-    assert "read_share fell from 2.000 to 1.000" in done.stderr
+    assert json.loads(finished.stdout)["worse"][0] in finished.stderr
+    assert "read_share fell from 2.000 to 1.000" in finished.stderr
     assert "other transcripts" in measure(folder, "--against", baseline, code=2).stderr
 
 
@@ -148,22 +148,22 @@ def test_without_questions_the_command_says_what_to_write(file):
     shown = measure(file, *WINDOW, "--policy", "conspectus").stdout
     assert "Note: without questions, 'in view' and 'with recall' are empty" in shown
     assert f"NAME.exam.json beside NAME.json, as {form}" in shown.replace("\n", " ")
-    done = measure(file, "--window", 100_000, "--policy", "conspectus", code=2)
-    assert "nothing to measure: nothing is compacted in a window of 100,000" in done.stderr
-    assert form in done.stderr
-    assert done.stdout == ""
+    finished = measure(file, "--window", 100_000, "--policy", "conspectus", code=2)
+    assert "nothing to measure: nothing is compacted in a window of 100,000" in finished.stderr
+    assert form in finished.stderr
+    assert finished.stdout == ""
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "problem"),
     [
         ("a.yaml", "summarization: {}", "switches nothing on"),
         ("a.exam.json", '[{"question": "Who?"}]', r"0\.evidence.*write \[\{"),
     ],
 )
-def test_files_of_settings_and_questions_say_what_is_wrong(tmp_path: Path, name, text, told):
+def test_files_of_settings_and_questions_say_what_is_wrong(tmp_path: Path, name, text, problem):
     transcript = write_json(tmp_path / "a.json", agent(3)) if "exam" in name else None
     file = tmp_path / name
     file.write_text(text)
-    given: Any = [transcript] if transcript else [tmp_path, "--config", file]
-    assert re.search(told, measure(*given, code=2).stderr.replace("\n", " "))
+    arguments: Any = [transcript] if transcript else [tmp_path, "--config", file]
+    assert re.search(problem, measure(*arguments, code=2).stderr.replace("\n", " "))

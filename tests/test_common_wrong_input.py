@@ -29,26 +29,26 @@ from stateful.oracle import anthropic_rejects, openai_rejects
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"name": "a"}'}}
 
 
-def answered(form: str, n: int) -> list[Any]:
+def call_and_result_of_sdk(form: str, n: int) -> list[Any]:
     """An answer of an SDK as loops put it into their history, and the result of its call."""
     if form == "anthropic":
         asks = ToolUseBlock(type="tool_use", id=f"t{n}", name="look", input={"at": None})
         answer = {"role": "assistant", "content": [TextBlock(type="text", text=f"ok {n}"), asks]}
-        found = [TextBlock(type="text", text=f"fine {n} " * 60)]
-        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": found}
+        content = [TextBlock(type="text", text=f"fine {n} " * 60)]
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": content}
         return [answer, {"role": "user", "content": [result]}]
-    made = ChatCompletionMessage.model_validate(
+    message = ChatCompletionMessage.model_validate(
         {"role": "assistant", "content": f"ok {n}", "tool_calls": [{**CALL, "id": f"t{n}"}]}
     )
-    part = {"role": "assistant", "content": made.content, "tool_calls": made.tool_calls}
-    answer = part if form == "openai" else made
+    part = {"role": "assistant", "content": message.content, "tool_calls": message.tool_calls}
+    answer = part if form == "openai" else message
     return [answer, {"role": "tool", "tool_call_id": f"t{n}", "content": f"fine {n} " * 60}]
 
 
 @pytest.mark.parametrize("form", ["anthropic", "openai", "whole"])
 @pytest.mark.parametrize("goes_on", [True, False])
-@pytest.mark.parametrize("kind", ["compact", "acompact", "fit"])
-def test_objects_of_an_sdk_are_read_as_the_dicts_that_are_sent(form, goes_on, kind):
+@pytest.mark.parametrize("method", ["compact", "acompact", "fit"])
+def test_objects_of_an_sdk_are_read_as_the_dicts_that_are_sent(form, goes_on, method):
     compactor = Compactor(window=3_000, archive="memory:")
     fitter = Fitter(window=3_000, archive="memory:")
     fit: dict[str, Callable[[Any], CompactionResult]] = {
@@ -58,16 +58,16 @@ def test_objects_of_an_sdk_are_read_as_the_dicts_that_are_sent(form, goes_on, ki
     }
     rejects = anthropic_rejects if form == "anthropic" else openai_rejects
     sent = [{"role": "user", "content": "Look at all of it."}]
-    done = 0
+    compactions = 0
     for n in range(60):
-        sent.extend(answered(form, n))
-        result = fit[kind](sent)
-        done += result.outcome == "compacted"
+        sent.extend(call_and_result_of_sdk(form, n))
+        result = fit[method](sent)
+        compactions += result.outcome == "compacted"
         json.dumps(result.messages)
         assert not rejects(result.messages)
         assert f"fine {n}" in str(result.messages[-1])
         sent = result.messages if goes_on else sent
-    assert done > 2
+    assert compactions > 2
     assert "Block(" not in result.summary
     assert form != "anthropic" or result.messages[-2]["content"][1]["input"] == {"at": None}
 
@@ -80,7 +80,7 @@ def test_an_object_that_nothing_reads_is_named_with_its_place(field):
 
 
 class AwaitedCall:
-    async def __call__(self, *given: Any) -> bool:
+    async def __call__(self, *arguments: Any) -> bool:
         return False
 
 
@@ -118,20 +118,20 @@ ONLY = dict.fromkeys(
 ONLY["tokenizer"] = SURFACES[:1]
 
 
-@pytest.mark.parametrize(("name", "values", "says"), WRONG)
-def test_a_setting_that_means_nothing_is_refused_with_what_to_write(name, values, says):
+@pytest.mark.parametrize(("name", "values", "problem"), WRONG)
+def test_a_setting_that_means_nothing_is_refused_with_what_to_write(name, values, problem):
     for surface in ONLY.get(name, SURFACES):
         for value in values:
-            with pytest.raises(PolicyError, match=says):
+            with pytest.raises(PolicyError, match=problem):
                 surface(**{name: value})
 
 
-@pytest.mark.parametrize("kind", SURFACES)
-def test_a_trigger_and_a_summary_beyond_the_window_are_said(kind):
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_trigger_and_a_summary_beyond_the_window_are_said(surface):
     with pytest.warns(UserWarning, match="never reached in a window of 8,000 tokens. Lower"):
-        kind(window=8_000, trigger=("tokens", 80_000))
+        surface(window=8_000, trigger=("tokens", 80_000))
     with pytest.warns(UserWarning, match=r"\(5,000\) are not less than a window of 2,000 tokens"):
-        kind(window=2_000, max_summary_tokens=5_000)
+        surface(window=2_000, max_summary_tokens=5_000)
 
 
 def test_a_private_method_of_langchain_that_nothing_calls_is_said():
@@ -146,13 +146,13 @@ def test_a_private_method_of_langchain_that_nothing_calls_is_said():
 @pytest.mark.parametrize("messages", [[{"role": "user", "content": "hi"}], [HumanMessage("hi")]])
 def test_a_body_or_a_state_is_its_messages(messages):
     compactor = Compactor()
-    for given in (messages, {"messages": messages}, {"model": "m", "messages": messages}):
-        result = compactor.compact(given, thread_id="t")  # type: ignore[arg-type]
+    for body in (messages, {"messages": messages}, {"model": "m", "messages": messages}):
+        result = compactor.compact(body, thread_id="t")  # type: ignore[arg-type]
         assert list(result.messages) == messages
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("no_history", "problem"),
     [
         ([{"role": "user"}], 'no "content"'),
         ({"role": "user", "content": "hi"}, "wrap a single message in a list"),
@@ -167,9 +167,9 @@ def test_a_body_or_a_state_is_its_messages(messages):
         ([RemoveMessage(id="x")], "RemoveMessage"),
     ],
 )
-def test_what_is_no_history_is_an_error_that_says_what_to_give(given, says):
-    with pytest.raises(MessageError, match=says):
-        Compactor().compact(given, thread_id="t")
+def test_what_is_no_history_is_an_error_that_says_what_to_give(no_history, problem):
+    with pytest.raises(MessageError, match=problem):
+        Compactor().compact(no_history, thread_id="t")
 
 
 @pytest.mark.parametrize("name", [7, uuid.UUID(int=5)])
@@ -178,29 +178,29 @@ def test_a_thread_may_be_a_number_or_a_uuid(name):
     messages = [HumanMessage(f"Look at module {n}. " * 5, id=f"m{n}") for n in range(9)]
     compactor = Compactor(archive=store, keep=("messages", 2))
     assert compactor.compact(messages, thread_id=name, force=True).record
-    for one in (name, str(name)):
-        assert compactor.recall("module 1", thread_id=one).text
-    own = SummarizationMiddleware(None, trigger=("messages", 4), keep=("messages", 2))
-    graph, _ = new_agent(lambda _: "Sound.", own)
+    for thread in (name, str(name)):
+        assert compactor.recall("module 1", thread_id=thread).text
+    middleware = SummarizationMiddleware(None, trigger=("messages", 4), keep=("messages", 2))
+    graph, _ = new_agent(lambda _: "Sound.", middleware)
     for n in range(4):
         state = graph.invoke(
             user_input(f"And {n}? " + "Please look at that module, too. " * 5), thread_config(name)
         )
     assert len(state["messages"]) < 8
-    held = graph.get_state(thread_config(name)).values["_conspectus"]
-    assert held["thread"] == str(name)
+    channel = graph.get_state(thread_config(name)).values["_conspectus"]
+    assert channel["thread"] == str(name)
 
 
 @pytest.mark.parametrize(
-    ("trigger", "says"),
+    ("trigger", "problem"),
     [
         ({"type": "tokens", "value": 4000}, r"in Python write \('tokens', 4000\)"),
         (("fraction", 1.5), r"got 1\.5\. Write"),
         (("fraction", 85), r"got 85\. Did you mean 0\.85\? Write"),
     ],
 )
-def test_a_trigger_of_another_form_names_the_right_one(trigger, says):
-    with pytest.raises(PolicyError, match=says):
+def test_a_trigger_of_another_form_names_the_right_one(trigger, problem):
+    with pytest.raises(PolicyError, match=problem):
         Compactor(trigger=trigger)
 
 
@@ -230,10 +230,10 @@ SLIPS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("made", "given", "says"), SLIPS)
-def test_a_parameter_that_does_not_exist_is_refused_by_its_name(made, given, says):
-    with pytest.raises(TypeError, match=says):
-        made(**given)
+@pytest.mark.parametrize(("callee", "arguments", "problem"), SLIPS)
+def test_a_parameter_that_does_not_exist_is_refused_by_its_name(callee, arguments, problem):
+    with pytest.raises(TypeError, match=problem):
+        callee(**arguments)
 
 
 def test_a_setting_of_a_compactor_that_is_set_later_is_no_setting():

@@ -37,14 +37,14 @@ from graph_support import summaries
 from scripted_models import ScriptedChatModel
 
 run = partial(cli_support.run, "config")
-checked = partial(read_json, "config", "check")
+check_report = partial(read_json, "config", "check")
 
 
 def section(folder: Path, *lines: str) -> Path:
     return write_file(folder, "summarization:\n" + "".join(f"  {line}\n" for line in lines))
 
 
-ON = ("enabled: true", "trigger: {type: tokens, value: 4000}")
+ENABLED = ("enabled: true", "trigger: {type: tokens, value: 4000}")
 
 
 def test_check_shows_every_setting_and_the_window(tmp_path):
@@ -54,9 +54,9 @@ def test_check_shows_every_setting_and_the_window(tmp_path):
         "window: 20000",
         "trigger: [{type: fraction, value: '0.8'}, {tokens: 9000, messages: 30}]",
     )
-    found = checked(file)
-    assert (found["valid"], found["enabled"], found["window"]) == (True, True, 20_000)
-    settings = found["settings"]
+    report = check_report(file)
+    assert (report["valid"], report["enabled"], report["window"]) == (True, True, 20_000)
+    settings = report["settings"]
     assert settings["trigger"][1] == {"tokens": 9000, "messages": 30}
     assert settings["keep"] == {"type": "messages", "value": 20}  # the default
     shown = run("check", file).stdout
@@ -66,38 +66,43 @@ def test_check_shows_every_setting_and_the_window(tmp_path):
 
 def test_check_takes_the_window_from_the_option_the_models_or_a_profile(tmp_path):
     share = ("enabled: true", "trigger: {type: fraction, value: 0.8}")
-    assert checked(section(tmp_path, *share), "--window", "10000")["window"] == 10_000
+    assert check_report(section(tmp_path, *share), "--window", "10000")["window"] == 10_000
     file = write_file(tmp_path, """
         models: [{name: house, use: "langchain_openai:ChatOpenAI", model: x, context_window: 9000}]
         summarization: {enabled: true, trigger: {type: fraction, value: 0.5}}
         """)  # fmt: skip
-    assert checked(file)["window"] == 9_000
-    own = pytest.importorskip("langchain_openai").ChatOpenAI(model="x", api_key="x")
-    assert create_summarization_middleware(load_config(file), model=own).window == 9_000
-    assert checked(section(tmp_path, *share, "model_name: gpt-4o-mini"))["window"] == 128_000
-    assert checked(section(tmp_path, *ON, "model_name: a-model-of-ones-own"))["window"] is None
+    assert check_report(file)["window"] == 9_000
+    model = pytest.importorskip("langchain_openai").ChatOpenAI(model="x", api_key="x")
+    assert create_summarization_middleware(load_config(file), model=model).window == 9_000
+    assert check_report(section(tmp_path, *share, "model_name: gpt-4o-mini"))["window"] == 128_000
+    assert (
+        check_report(section(tmp_path, *ENABLED, "model_name: a-model-of-ones-own"))["window"]
+        is None
+    )
 
 
 def test_check_opens_nothing_and_shows_no_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("HIDDEN", "hunter2")
-    where = tmp_path / "archive.db"
-    assert checked(section(tmp_path, *ON, f"archive: sqlite:///{where}"))["valid"]
-    assert not where.exists()
-    file = section(tmp_path, *ON, "archive: postgresql://ann:hunter2@db/x", "model_name: $HIDDEN")
-    done = run("check", file)
-    assert "hunter2" not in done.output
-    assert "postgresql://ann:***@db/x" in done.output
+    path = tmp_path / "archive.db"
+    assert check_report(section(tmp_path, *ENABLED, f"archive: sqlite:///{path}"))["valid"]
+    assert not path.exists()
+    file = section(
+        tmp_path, *ENABLED, "archive: postgresql://ann:hunter2@db/x", "model_name: $HIDDEN"
+    )
+    finished = run("check", file)
+    assert "hunter2" not in finished.output
+    assert "postgresql://ann:***@db/x" in finished.output
 
 
 def test_check_reads_the_section_of_the_endpoint_whose_windows_are_its_own(tmp_path):
     serve = "serve: {windows: {gpt-5*: 272000}}\n"
     share = "summarization: {enabled: true, trigger: {type: fraction, value: 0.8}, model_name: a}\n"
-    notes = " ".join(checked(write_file(tmp_path, serve + share))["notes"])
+    notes = " ".join(check_report(write_file(tmp_path, serve + share))["notes"])
     assert "serve: windows in tokens: gpt-5* 272,000, other" in notes
     assert "the model 'a' is not under 'models'; pass it in model_registry=" in notes
-    assert checked(write_file(tmp_path, serve))["settings"]["trigger"] == [{"fraction": 0.85}]
-    done = run("check", write_file(tmp_path, serve.replace("s:", "z:") + share), code=2)
-    assert "line 1: serve.windowz: unknown key; did you mean 'window'?" in done.stderr
+    assert check_report(write_file(tmp_path, serve))["settings"]["trigger"] == [{"fraction": 0.85}]
+    finished = run("check", write_file(tmp_path, serve.replace("s:", "z:") + share), code=2)
+    assert "line 1: serve.windowz: unknown key; did you mean 'window'?" in finished.stderr
 
 
 def test_schema_is_printed_and_written(tmp_path):
@@ -136,10 +141,10 @@ class HouseModel(ScriptedChatModel):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(answers=lambda messages: SUMMARY)
-        MADE.append(settings)
+        BUILT_WITH.append(settings)
 
 
-MADE: list[dict[str, Any]] = []
+BUILT_WITH: list[dict[str, Any]] = []
 
 
 def config_of(folder: Path, use: str = f"{__name__}:HouseModel") -> Any:
@@ -149,42 +154,42 @@ def config_of(folder: Path, use: str = f"{__name__}:HouseModel") -> Any:
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOUSE_KEY", "hunter2")
-    MADE.clear()
+    BUILT_WITH.clear()
 
 
 def test_a_model_that_the_file_defines_is_built_from_there(tmp_path):
-    made = create_summarization_middleware(config_of(tmp_path), model=answering_model())
-    assert MADE == [{"model": "gpt-4o-mini", "api_key": "hunter2", "temperature": 0.4}]
-    assert made is not None
-    said = [HumanMessage(f"look at module {n}, the one in src/module_{n}.py") for n in range(6)]
-    update = made.before_model({"messages": said}, Runtime())
+    middleware = create_summarization_middleware(config_of(tmp_path), model=answering_model())
+    assert BUILT_WITH == [{"model": "gpt-4o-mini", "api_key": "hunter2", "temperature": 0.4}]
+    assert middleware is not None
+    messages = [HumanMessage(f"look at module {n}, the one in src/module_{n}.py") for n in range(6)]
+    update = middleware.before_model({"messages": messages}, Runtime())
     assert SUMMARY.splitlines()[1] in str(update["messages"][1].text)
 
 
 @pytest.mark.parametrize(
-    ("use", "name", "why"),
+    ("use", "name", "reason"),
     [
         ("no_such_package:Model", "house", "No module named 'no_such_package'"),
-        (f"{__name__}:MADE", "house", "not callable"),
+        (f"{__name__}:BUILT_WITH", "house", "not callable"),
         (f"{__name__}:refusing", "house", "cannot be had"),
         ("langchain_openai:ChatOpenAI", "hosue", "known are house"),
         ("langchain_openai:ChatOpenAI\n    base_url: $NO_SUCH_URL", "house", "NO_SUCH_URL is not"),
     ],
 )
 def test_a_model_that_cannot_be_had_is_the_runs_own_and_that_is_said(
-    use, name, why, tmp_path, caplog
+    use, name, reason, tmp_path, caplog
 ):
     text = FILE.format(use=use).replace("model_name: house", f"model_name: {name}")
     config = load_config(write_file(tmp_path, text))
-    own = summarising_model()
-    made = create_summarization_middleware(config, model=own, model_registry={})
-    assert made is not None
-    assert len(made._setup.engine.summarizers) == 1
-    [said] = [one.getMessage() for one in caplog.records]
-    assert re.search(r"line 1[45]: the model '", said)
-    assert why in said
-    assert "the agent's own model stands in" in said
-    assert not {"hunter2", "\n"} & {*re.findall("hunter2|\n", said)}
+    agents_model = summarising_model()
+    middleware = create_summarization_middleware(config, model=agents_model, model_registry={})
+    assert middleware is not None
+    assert len(middleware._setup.engine.summarizers) == 1
+    [line] = [record.getMessage() for record in caplog.records]
+    assert re.search(r"line 1[45]: the model '", line)
+    assert reason in line
+    assert "the agent's own model stands in" in line
+    assert not {"hunter2", "\n"} & {*re.findall("hunter2|\n", line)}
     with pytest.raises(ConfigError, match=r"line 1[45]: the model"):
         create_summarization_middleware(config, model_registry={})
 
@@ -195,14 +200,14 @@ def refusing(**settings: Any) -> BaseChatModel:
 
 def test_a_file_of_an_earlier_version_loads(tmp_path):
     earlier = "preserve_recent_skill_count: 5\npreserve_recent_skill_tokens: 25000\n"
-    more = "preserve_recent_skill_tokens_per_skill: 5000\n"
+    another = "preserve_recent_skill_tokens_per_skill: 5000\n"
     config = load_section(
-        tmp_path, "enabled: true\ntrigger: {type: tokens, value: 4000}\n" + earlier + more
+        tmp_path, "enabled: true\ntrigger: {type: tokens, value: 4000}\n" + earlier + another
     )
     assert config.enabled
 
 
-SIX = """
+SIX_LINES = """
 enabled: true
 trigger: {type: messages, value: 6}
 keep: {type: messages, value: 2}
@@ -223,13 +228,15 @@ def about_money(message: Any) -> bool:
 def test_what_is_not_enabled_is_no_middleware(tmp_path):
     config = load_section(tmp_path, "enabled: false\ntrigger: {type: tokens, value: 4000}")
     assert create_summarization_middleware(config, model=answering_model()) is None
-    between = create_summarization_middleware(load_section(tmp_path, SIX), model=answering_model())
-    assert between is not None
-    assert create_middleware(config, between, model=answering_model()) == [between]
+    middleware = create_summarization_middleware(
+        load_section(tmp_path, SIX_LINES), model=answering_model()
+    )
+    assert middleware is not None
+    assert create_middleware(config, middleware, model=answering_model()) == [middleware]
 
 
 def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(tmp_path):
-    config = load_section(tmp_path, SIX + "model_name: small\n")
+    config = load_section(tmp_path, SIX_LINES + "model_name: small\n")
     small = summarising_model()
     for registry in ({"small": small}, {"small": small}.__getitem__):
         build_bench(config, model_registry=registry)
@@ -242,21 +249,21 @@ def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(t
 
 
 def test_a_wrong_model_argument_is_not_the_files_mistake(tmp_path):
-    config = load_section(tmp_path, SIX)
+    config = load_section(tmp_path, SIX_LINES)
     with pytest.raises(ConfigError, match=r"^the model 'm' cannot be had"):
         create_middleware(config, model="m")
-    own: Any = answering_model()
+    no_middleware: Any = answering_model()
     with pytest.raises(PolicyError, match=r"own middleware, and is none; .* model="):
-        create_middleware(config, own)
+        create_middleware(config, no_middleware)
 
 
 def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path):
-    config = load_section(tmp_path, SIX)
+    config = load_section(tmp_path, SIX_LINES)
     with pytest.raises(ConfigError, match="pass it as model="):
         create_summarization_middleware(config)
-    own = answering_model("## Goal\n- Look at the modules.")
-    made = create_summarization_middleware(config, model="own", model_registry={"own": own})
-    assert made.model is own
+    model = answering_model("## Goal\n- Look at the modules.")
+    middleware = create_summarization_middleware(config, model="own", model_registry={"own": model})
+    assert middleware.model is model
 
 
 def test_null_beside_models_is_the_first_of_them(tmp_path, monkeypatch):
@@ -267,15 +274,17 @@ def test_null_beside_models_is_the_first_of_them(tmp_path, monkeypatch):
           - {name: second, use: "langchain_openai:ChatOpenAI", model: gpt-5, api_key: none}
           - {name: first, use: "langchain_openai:ChatOpenAI", model: gpt-5, api_key: none}
         """
-    file = write_file(tmp_path, textwrap.dedent(models) + "summarization:\n  " + "\n  ".join(ON))
-    made: Any = create_summarization_middleware(load_config(file))
+    file = write_file(
+        tmp_path, textwrap.dedent(models) + "summarization:\n  " + "\n  ".join(ENABLED)
+    )
+    middleware: Any = create_summarization_middleware(load_config(file))
 
-    assert made.model.model_name == "gpt-4o"
-    assert checked(file)["window"] == made.window == 128_000
+    assert middleware.model.model_name == "gpt-4o"
+    assert check_report(file)["window"] == middleware.window == 128_000
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "problem"),
     [
         (("model_name: frist",), "the model 'frist' is not under 'models'; did you mean 'first'?"),
         (("model_name: first",), "the environment variable FIRST_KEY is not set"),
@@ -283,35 +292,35 @@ def test_null_beside_models_is_the_first_of_them(tmp_path, monkeypatch):
         (("model_name: embedded", "fallback_models: [third]"), "'third' is not under 'models'"),
     ],
 )
-def test_check_finds_a_model_that_cannot_be_had(tmp_path, monkeypatch, lines, told):
+def test_check_finds_a_model_that_cannot_be_had(tmp_path, monkeypatch, lines, problem):
     monkeypatch.delenv("FIRST_KEY", raising=False)
     model = '{name: first, use: "langchain_openai:ChatOpenAI", model: gpt-4o, api_key: $FIRST_KEY}'
     text = f"models:\n  - {model}\nsummarization:\n"
-    file = write_file(tmp_path, text + "".join(f"  {line}\n" for line in (*ON, *lines)))
-    assert told in " ".join(cli_support.error_line("config", "check", file).split())
+    file = write_file(tmp_path, text + "".join(f"  {line}\n" for line in (*ENABLED, *lines)))
+    assert problem in " ".join(cli_support.error_line("config", "check", file).split())
 
 
 def test_check_names_a_providers_key_that_is_not_set(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    file = section(tmp_path, *ON, "model_name: openai:gpt-5-mini")
-    assert "OPENAI_API_KEY is not set here" in " ".join(checked(file)["notes"])
+    file = section(tmp_path, *ENABLED, "model_name: openai:gpt-5-mini")
+    assert "OPENAI_API_KEY is not set here" in " ".join(check_report(file)["notes"])
     monkeypatch.setenv("OPENAI_API_KEY", "abc")
-    assert "OPENAI_API_KEY" not in " ".join(checked(file)["notes"])
+    assert "OPENAI_API_KEY" not in " ".join(check_report(file)["notes"])
 
 
 def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path):
-    tried: list[str] = []
+    model_names: list[str] = []
 
     def failing(name: str) -> Any:
         model = answering_model()
-        model.answers = lambda messages: tried.append(name) or ValueError("no key")
+        model.answers = lambda messages: model_names.append(name) or ValueError("no key")
         return model
 
-    config = load_section(tmp_path, SIX + "model_name: one\nfallback_models: [two, three]\n")
+    config = load_section(tmp_path, SIX_LINES + "model_name: one\nfallback_models: [two, three]\n")
     agent = build_bench(config, model_registry=failing, model=summarising_model())
     for n in range(4):
         agent.say(f"look at module {n}")
-    assert tried == ["one"] * 3 + ["two"] * 3 + ["three"] * 3
+    assert model_names == ["one"] * 3 + ["two"] * 3 + ["three"] * 3
     assert len(summaries(agent.values["messages"])) == 1
 
 
@@ -323,7 +332,7 @@ def test_a_relative_archive_is_beside_the_configuration(tmp_path, monkeypatch, a
     folder = tmp_path / "settings"
     folder.mkdir()
     middleware = create_summarization_middleware(
-        load_section(folder, SIX.replace("memory:", archive)), model=answering_model()
+        load_section(folder, SIX_LINES.replace("memory:", archive)), model=answering_model()
     )
     assert (folder / "notes.db").is_file()
     assert not list(elsewhere.iterdir())
@@ -332,10 +341,12 @@ def test_a_relative_archive_is_beside_the_configuration(tmp_path, monkeypatch, a
 
 def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path):
     (tmp_path / "notes.txt").write_text("not a database, whatever its name")
-    config = load_section(tmp_path, SIX.replace("memory:", f"sqlite:///{tmp_path}/notes.txt"))
+    config = load_section(tmp_path, SIX_LINES.replace("memory:", f"sqlite:///{tmp_path}/notes.txt"))
     with pytest.raises(ArchiveError, match=r"line 5: .*not a SQLite database"):
         create_summarization_middleware(config, model=answering_model())
-    broken = load_section(tmp_path, SIX.replace("memory:", "postgresql://ann:hunter2@:hunter2/x"))
+    broken = load_section(
+        tmp_path, SIX_LINES.replace("memory:", "postgresql://ann:hunter2@:hunter2/x")
+    )
     with pytest.raises(InputError, match="line 5: the PostgreSQL address is malformed") as caught:
         create_summarization_middleware(broken, model=answering_model())
     assert "hunter2" not in str(caught.value)
@@ -376,15 +387,15 @@ def test_a_hook_that_fails_is_logged_and_harms_neither_the_summary_nor_the_next_
         await asyncio.sleep(60)
 
     agent = build_bench(
-        load_section(tmp_path, SIX + "summarizer_timeout: 0.2\n"),
+        load_section(tmp_path, SIX_LINES + "summarizer_timeout: 0.2\n"),
         model=summarising_model(),
         before_summarization=[broken, slow, lambda event: called.append(1)],
     )
     for n in range(4):
-        held = agent.say(f"look at module {n}", "async" if loop else "sync")
+        messages = agent.say(f"look at module {n}", "async" if loop else "sync")
     assert called == [1]
-    assert is_summary_message(held[0])
-    assert "gone" not in [message.text for message in held]
+    assert is_summary_message(messages[0])
+    assert "gone" not in [message.text for message in messages]
     assert caplog.text.count("before_summarization") >= 2
     assert "the memory is down" in caplog.text
 
@@ -401,11 +412,11 @@ def test_redaction_is_off_or_by_the_default_redactor_or_by_a_function(tmp_path):
         "redact: secrets": "secrets",
         f"redact: {__name__}:drop_zebra": drop_zebra,
     }.items():
-        made = create_summarization_middleware(
-            load_section(tmp_path, SIX + line), model=answering_model()
+        middleware = create_summarization_middleware(
+            load_section(tmp_path, SIX_LINES + line), model=answering_model()
         )
-        assert made is not None
-        assert made.redact == redact
+        assert middleware is not None
+        assert middleware.redact == redact
     for value in ("yes please", "5", "[a]", "no.such.module:function", "secrets!"):
         with pytest.raises(ConspectusError, match=r"config.yaml, line 6: .*redact"):
-            load_section(tmp_path, SIX + f"redact: {value}")
+            load_section(tmp_path, SIX_LINES + f"redact: {value}")

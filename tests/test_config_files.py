@@ -33,8 +33,8 @@ FORMS: list[tuple[str, str, Any]] = [
 @pytest.mark.parametrize(("key", "value", "read"), FORMS)
 def test_a_value_in_another_form_is_the_value_that_it_is(key, value, read, tmp_path):
     config = load_section(tmp_path, f"trigger: {{type: tokens, value: 1e4}}\n{key}: {value}")
-    found = getattr(config, key)
-    assert (found.pair if key == "keep" else found) == read
+    field_value = getattr(config, key)
+    assert (field_value.pair if key == "keep" else field_value) == read
     assert config.trigger == [{"tokens": 10_000}]
     assert isinstance(config.trigger[0]["tokens"], int)
 
@@ -62,10 +62,10 @@ def test_variables_stand_for_values_and_neither_they_nor_passwords_are_shown(tmp
     assert (config.model_name, config.archive) == ("hunter2", "postgresql://ann:hunter3@db/x")
     problem = config.source.problem(("model_name",), "no model 'hunter2'")
     assert problem.endswith("line 6: no model '${MODEL}'")
-    again = pickle.loads(pickle.dumps(config))
-    for one in (config, again):
-        assert "hunter" not in f"{one!r} {one} {one.plain()} {one.source}"
-    assert again.model_name == "hunter2"
+    unpickled = pickle.loads(pickle.dumps(config))
+    for either in (config, unpickled):
+        assert "hunter" not in f"{either!r} {either} {either.plain()} {either.source}"
+    assert unpickled.model_name == "hunter2"
     with pytest.raises(ValidationError) as caught:
         SummarizationConfig(archive="mysql://ann:hunter2@db/x")
     assert "hunter2" not in str(caught.value)
@@ -74,8 +74,10 @@ def test_variables_stand_for_values_and_neither_they_nor_passwords_are_shown(tmp
 def test_merged_keys_and_a_byte_order_mark_are_read(tmp_path):
     file = tmp_path / "config.yaml"
     base = "base: &base {enabled: true, trigger: {type: tokens, value: 4000}, window: 9000}\n"
-    own = "summarization:\n  <<: *base\n  keep: {type: messages, value: 7}\n  window: 8000\n"
-    file.write_text(base + own, encoding="utf-8-sig")
+    section_text = (
+        "summarization:\n  <<: *base\n  keep: {type: messages, value: 7}\n  window: 8000\n"
+    )
+    file.write_text(base + section_text, encoding="utf-8-sig")
     config = load_config(file)
     assert (config.enabled, config.keep.value, config.window) == (True, 7, 8000)
 
@@ -100,8 +102,8 @@ def test_the_schema_takes_every_preset_and_describes_every_key(file, monkeypatch
     assert load_config(file).enabled
     schema = json.loads(json.dumps(json_schema()))
     section = schema["$defs"]["SummarizationConfig"]
-    for key, one in section["properties"].items():
-        assert one.get("description"), key
+    for key, description in section["properties"].items():
+        assert description.get("description"), key
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def section(*lines: str) -> str:
     return "\n".join(["summarization:", *(f"  {line}" for line in lines)]) + "\n"
 
 
-def on(*lines: str) -> str:
+def enabled_section(*lines: str) -> str:
     """Return a section that is valid but for these lines, from line 4 on."""
     return section("enabled: true", "trigger: {type: tokens, value: 4000}", *lines)
 
@@ -150,14 +152,14 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
 def test_each_mistake_has_its_line_and_a_way_out(name, tmp_path):
     text, line, wrong, fix = BROKEN[name]
     file = write_file(tmp_path, text)
-    done = CliRunner().invoke(app, ["config", "check", str(file)])
-    assert done.exit_code == 2, done.output
-    [said] = done.stderr.splitlines()
-    assert f"config.yaml, line {line}: " in said
-    assert wrong in said
-    assert fix in said
-    assert "hunter2" not in said
-    assert not done.stdout
+    finished = CliRunner().invoke(app, ["config", "check", str(file)])
+    assert finished.exit_code == 2, finished.output
+    [problem] = finished.stderr.splitlines()
+    assert f"config.yaml, line {line}: " in problem
+    assert wrong in problem
+    assert fix in problem
+    assert "hunter2" not in problem
+    assert not finished.stdout
 
 
 @pytest.mark.parametrize(
@@ -170,20 +172,22 @@ def test_each_mistake_has_its_line_and_a_way_out(name, tmp_path):
 )
 def test_sizes_that_cannot_have_their_effect_are_noted(tmp_path, lines, note):
     file = write_file(tmp_path, section("enabled: true", *lines))
-    done = CliRunner().invoke(app, ["config", "check", str(file), "--json"])
-    [said] = json.loads(done.stdout)["notes"]
-    assert note in said
+    finished = CliRunner().invoke(app, ["config", "check", str(file), "--json"])
+    [noted] = json.loads(finished.stdout)["notes"]
+    assert note in noted
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(tmp_path):
     lines = ("enabled: 3", "triger: x", "keep: {type: token, value: 5}", "recal: off")
-    done = CliRunner().invoke(
+    finished = CliRunner().invoke(
         app, ["config", "check", str(write_file(tmp_path, section(*lines))), "--json"]
     )
-    found = json.loads(done.stdout)
-    assert (done.exit_code, found["valid"]) == (2, False)
-    told = [int(one.partition("line ")[2].partition(":")[0]) for one in found["problems"]]
-    assert told == [2, 3, 4, 5]
+    report = json.loads(finished.stdout)
+    assert (finished.exit_code, report["valid"]) == (2, False)
+    line_numbers = [
+        int(problem.partition("line ")[2].partition(":")[0]) for problem in report["problems"]
+    ]
+    assert line_numbers == [2, 3, 4, 5]
 
 
 def test_a_file_that_cannot_be_read_is_told_without_a_traceback(tmp_path):
@@ -210,7 +214,7 @@ def test_no_error_shows_a_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("PART", "hunt")
     keys = ("archive", "trim_tokens_to_summarize", "on_failure", "token_counter", "keep")
     for key in (*keys, "trigger", "fallback_models", "pin", "recall", "window"):
-        file = write_file(tmp_path, on("model_name: $PART", f"{key}: $HIDDEN"))
+        file = write_file(tmp_path, enabled_section("model_name: $PART", f"{key}: $HIDDEN"))
         assert "er2" not in CliRunner().invoke(app, ["config", "check", str(file)]).output, key
 
 
@@ -219,10 +223,10 @@ def test_wrong_values_do_not_matter_while_summarisation_is_off(tmp_path):
     file = write_file(tmp_path, section("enabled: 'no'", "colour: blue", *lines, "window: 900"))
     config = load_config(file)
     assert (config.enabled, config.trigger) == (False, None)
-    done = CliRunner().invoke(app, ["config", "check", str(file), "--json"])
-    assert done.exit_code == 0
-    told = "\n".join(json.loads(done.stdout)["notes"])
+    finished = CliRunner().invoke(app, ["config", "check", str(file), "--json"])
+    assert finished.exit_code == 0
+    notes = "\n".join(json.loads(finished.stdout)["notes"])
     for part in ("line 3: ", "line 4: ", "line 5: ", "unknown key", "NO_SUCH_VARIABLE is not set"):
-        assert part in told
+        assert part in notes
     with pytest.raises(ConfigError, match="line 5"):
         load_config(write_file(tmp_path, section("enabled: true", "colour: blue", *lines)))

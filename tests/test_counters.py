@@ -23,7 +23,7 @@ def counted(counter: Counter, messages: Messages) -> int:
     return int(counter(messages))
 
 
-def check(result: Any, counter: Counter, window: int) -> None:
+def check_size(result: Any, counter: Counter, window: int) -> None:
     size = counted(counter, result.messages)
     assert result.tokens_after == size
     assert result.budget == window
@@ -57,12 +57,12 @@ def test_no_view_is_over_the_window_by_the_callers_counter(
         settings["summarizer"] = summary_of(lines)
     with Compactor(window=window, token_counter=counter, notes=notes, **settings) as compactor:
         for _ in range(2):
-            check(compactor.compact(messages, thread_id="t", force=force), counter, window)
+            check_size(compactor.compact(messages, thread_id="t", force=force), counter, window)
 
 
 def talk(count: int, words: int = 60) -> list[Any]:
-    kinds = HumanMessage, AIMessage
-    return [kinds[n % 2](f"{n} " + "word " * words, id=f"m{n}") for n in range(count)]
+    message_classes = HumanMessage, AIMessage
+    return [message_classes[n % 2](f"{n} " + "word " * words, id=f"m{n}") for n in range(count)]
 
 
 def test_a_history_over_the_window_by_its_list_is_never_kept():
@@ -86,7 +86,7 @@ def test_the_ids_of_the_view_count_before_the_commit(size):
         trigger=("messages", 100),
         keep=("messages", 30),
     )
-    check(compactor.compact(talk(120), thread_id="t"), counter, 6_000)
+    check_size(compactor.compact(talk(120), thread_id="t"), counter, 6_000)
 
 
 def test_what_a_plan_leaves_is_measured_before_anybody_is_asked():
@@ -116,21 +116,23 @@ def test_a_trigger_of_the_middleware_counts_the_list():
         calls.append(len(messages))
         return by_usage(messages)
 
-    own = SummarizationMiddleware(
+    middleware = SummarizationMiddleware(
         None, trigger=("tokens", 4_000), keep=("messages", 4), token_counter=reported
     )
-    said: list[Any] = []
+    messages: list[Any] = []
     for n in range(30):
         usage = {"input_tokens": 60 * n, "output_tokens": 20, "total_tokens": 60 * n + 20}
-        said += [
+        messages += [
             HumanMessage(f"q{n}", id=f"q{n}"),
             AIMessage("a", id=f"a{n}", usage_metadata=usage),
         ]
-        assert own.before_model({"messages": list(said)}, Runtime()) is None, by_usage(said)
-    assert calls[-1] == len(said)
+        assert middleware.before_model({"messages": list(messages)}, Runtime()) is None, by_usage(
+            messages
+        )
+    assert calls[-1] == len(messages)
     usage = {"input_tokens": 4_000, "output_tokens": 1, "total_tokens": 4_001}
-    said += [HumanMessage("q", id="q"), AIMessage("a", id="a", usage_metadata=usage)]
-    assert own.before_model({"messages": said}, Runtime()) is not None
+    messages += [HumanMessage("q", id="q"), AIMessage("a", id="a", usage_metadata=usage)]
+    assert middleware.before_model({"messages": messages}, Runtime()) is not None
 
 
 def test_a_compactor_with_a_trigger_counts_the_list():
@@ -138,37 +140,43 @@ def test_a_compactor_with_a_trigger_counts_the_list():
         return by_usage(messages)
 
     compactor = Compactor(trigger=("tokens", 4_000), token_counter=reported)
-    said: list[Any] = []
+    messages: list[Any] = []
     for n in range(30):
         usage = {"input_tokens": 60 * n, "output_tokens": 20, "total_tokens": 60 * n + 20}
-        said += [HumanMessage(f"q{n}"), AIMessage("a", usage_metadata=usage)]
-        assert compactor.compact(said, thread_id="t").outcome == "kept"
+        messages += [HumanMessage(f"q{n}"), AIMessage("a", usage_metadata=usage)]
+        assert compactor.compact(messages, thread_id="t").outcome == "kept"
 
 
 def test_keep_in_tokens_counts_lists_as_langchain_does():
-    def tens(messages: Messages) -> int:
+    def ten_a_hundred_characters(messages: Messages) -> int:
         return sum(len(m.content) for m in messages) // 100 * 10
 
-    own = SummarizationMiddleware(
-        None, trigger=("tokens", 700), keep=("tokens", 200), token_counter=tens
+    middleware = SummarizationMiddleware(
+        None, trigger=("tokens", 700), keep=("tokens", 200), token_counter=ten_a_hundred_characters
     )
-    update = own.before_model({"messages": talk(120, 12)}, Runtime())
+    update = middleware.before_model({"messages": talk(120, 12)}, Runtime())
     assert update is not None
     kept = update["messages"][2:]
-    assert tens(kept) <= 200 < tens([HumanMessage("x" * 100), HumanMessage("x" * 100), *kept])
+    assert (
+        ten_a_hundred_characters(kept)
+        <= 200
+        < ten_a_hundred_characters([HumanMessage("x" * 100), HumanMessage("x" * 100), *kept])
+    )
 
 
 def test_the_request_that_a_guard_sends_fits_with_its_prompt_as_one_list():
     counter = COUNTERS["pairs"]
     model = ScriptedChatModel(answers=lambda messages: "It is done. " * 20)
-    own = SummarizationMiddleware(None, trigger=("tokens", 100_000), token_counter=counter)
-    guard = ContextGuard(own, window=3_000)
-    agent = create_agent(model, system_prompt="You are careful. " * 40, middleware=[own, guard])
-    said: list[Any] = talk(60)
+    middleware = SummarizationMiddleware(None, trigger=("tokens", 100_000), token_counter=counter)
+    guard = ContextGuard(middleware, window=3_000)
+    agent = create_agent(
+        model, system_prompt="You are careful. " * 40, middleware=[middleware, guard]
+    )
+    history: list[Any] = talk(60)
     for n in range(6):
-        said = agent.invoke({"messages": [*said, HumanMessage(f"And {n}? " * 40, id=f"x{n}")]})[
-            "messages"
-        ]
+        history = agent.invoke(
+            {"messages": [*history, HumanMessage(f"And {n}? " * 40, id=f"x{n}")]}
+        )["messages"]
         assert counter(model.calls[-1].messages) <= 3_000
 
 
@@ -190,14 +198,14 @@ def test_the_short_term_api_counts_the_result_as_a_list():
 
 
 def test_a_fitter_counts_dicts_as_they_are_sent():
-    def sent(messages: Messages) -> int:
+    def json_tokens(messages: Messages) -> int:
         return len(json.dumps(messages)) // 4
 
     dicts = [{"role": "user", "content": "question " * 30} for _ in range(80)]
-    with Fitter(archive="memory:", window=2_000, token_counter=sent) as fitter:
+    with Fitter(archive="memory:", window=2_000, token_counter=json_tokens) as fitter:
         fitted = fitter.fit(dicts, model="own-model", thread_id="t")
     assert fitted.outcome == "compacted"
-    assert fitted.tokens_after == sent(fitted.messages) <= 2_000
+    assert fitted.tokens_after == json_tokens(fitted.messages) <= 2_000
 
 
 def test_a_counter_of_langchain_messages_counts_dicts_too():
@@ -218,12 +226,12 @@ def test_a_step_with_the_same_messages_asks_no_counter():
         return characters(messages)
 
     compactor = Compactor(window=100_000, token_counter=counter)
-    said = talk(20)
-    first = compactor.compact(said, thread_id="t")
-    before = len(calls)
-    assert compactor.compact(said, thread_id="t").tokens_after == first.tokens_after
-    assert len(calls) == before
-    compactor.compact([*said, HumanMessage("And now?")], thread_id="t")
+    sent = talk(20)
+    result = compactor.compact(sent, thread_id="t")
+    calls_before = len(calls)
+    assert compactor.compact(sent, thread_id="t").tokens_after == result.tokens_after
+    assert len(calls) == calls_before
+    compactor.compact([*sent, HumanMessage("And now?")], thread_id="t")
     assert calls[-1] == 21
 
 
@@ -233,35 +241,35 @@ def test_the_attribute_of_the_middleware_counts_as_its_trigger():
         def _llm_type(self) -> str:
             return "anthropic-chat"
 
-    said = talk(40)
-    own = SummarizationMiddleware(Claude(answers=["x" * 300]), trigger=("tokens", 1))
-    size = own.token_counter(said)
-    own.trigger = ("tokens", size + 1)
-    assert own.before_model({"messages": list(said)}, Runtime()) is None
-    own.trigger = ("tokens", size)
-    assert own.before_model({"messages": list(said)}, Runtime()) is not None
-    own.token_counter = len
-    assert own.token_counter is len
+    messages = talk(40)
+    middleware = SummarizationMiddleware(Claude(answers=["x" * 300]), trigger=("tokens", 1))
+    size = middleware.token_counter(messages)
+    middleware.trigger = ("tokens", size + 1)
+    assert middleware.before_model({"messages": list(messages)}, Runtime()) is None
+    middleware.trigger = ("tokens", size)
+    assert middleware.before_model({"messages": list(messages)}, Runtime()) is not None
+    middleware.token_counter = len
+    assert middleware.token_counter is len
 
 
-def reporting(size: int, number: int) -> AIMessage:
+def answer_that_reports(size: int, number: int) -> AIMessage:
     usage: Any = {"input_tokens": size - 1, "output_tokens": 1, "total_tokens": size}
     return AIMessage(f"answer {number}", id=f"a{number}", usage_metadata=usage)
 
 
 def test_usage_from_before_a_compaction_does_not_put_the_next_one_off():
-    own = SummarizationMiddleware(
+    middleware = SummarizationMiddleware(
         None, trigger=("tokens", 4_000), keep=("messages", 4), token_counter=by_usage
     )
-    said = [*talk(20), reporting(4_300, 0)]
-    update = own.before_model({"messages": said}, Runtime())
+    messages = [*talk(20), answer_that_reports(4_300, 0)]
+    update = middleware.before_model({"messages": messages}, Runtime())
     assert update is not None
     state = {**update, "messages": update["messages"][1:]}
     assert by_usage(state["messages"]) >= 4_000, "what was reported before the compaction stands"
-    state["messages"] += [HumanMessage("next", id="n1"), reporting(1_000, 1)]
-    assert own.before_model(dict(state), Runtime()) is None
-    state["messages"] += [*talk(6), HumanMessage("next", id="n2"), reporting(4_010, 2)]
-    assert own.before_model(dict(state), Runtime()) is not None
+    state["messages"] += [HumanMessage("next", id="n1"), answer_that_reports(1_000, 1)]
+    assert middleware.before_model(dict(state), Runtime()) is None
+    state["messages"] += [*talk(6), HumanMessage("next", id="n2"), answer_that_reports(4_010, 2)]
+    assert middleware.before_model(dict(state), Runtime()) is not None
 
 
 def test_notes_that_were_prepared_fit_by_the_callers_counter():
@@ -271,9 +279,9 @@ def test_notes_that_were_prepared_fit_by_the_callers_counter():
     with Compactor(
         summarizer=summary_of(200), window=4_000, token_counter=counter, background=True
     ) as compactor:
-        said: list[Any] = []
+        sent: list[Any] = []
         for message in talk(90, 20):
-            said.append(message)
-            check(compactor.compact(said, thread_id="t"), counter, 4_000)
-            if len(said) % 15 == 0:
-                compactor.prepare(said, thread_id="t").wait(20)
+            sent.append(message)
+            check_size(compactor.compact(sent, thread_id="t"), counter, 4_000)
+            if len(sent) % 15 == 0:
+                compactor.prepare(sent, thread_id="t").wait(20)

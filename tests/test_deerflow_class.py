@@ -47,7 +47,7 @@ def deerflow(monkeypatch):
     """What of DeerFlow's own modules is used, and the models that it has built, by name."""
     models: dict[str, Any] = {}
     middlewares: Any = ModuleType(DEERFLOWS)
-    middlewares.create_chat_model = lambda *, name, **more: models[name]
+    middlewares.create_chat_model = lambda *, name, **options: models[name]
     middlewares.SummaryGenerationError = NoSummary
     users: Any = ModuleType("deerflow.runtime.user_context")
     users.resolve_runtime_user_id = lambda runtime: "ada"
@@ -56,7 +56,7 @@ def deerflow(monkeypatch):
     return models
 
 
-def made(model: Any, **given: Any) -> DeerFlowSummarizationMiddleware:
+def build_middleware(model: Any, **changes: Any) -> DeerFlowSummarizationMiddleware:
     """As DeerFlow's factory calls its class."""
     usual: dict[str, Any] = {
         "trigger": ("messages", 10),
@@ -68,17 +68,17 @@ def made(model: Any, **given: Any) -> DeerFlowSummarizationMiddleware:
         "anchor_model_name": "run",
         "extensions": object(),
     }
-    return DeerFlowSummarizationMiddleware(model, **(usual | given))
+    return DeerFlowSummarizationMiddleware(model, **(usual | changes))
 
 
 def test_the_object_that_deerflow_was_given_is_the_configuration(deerflow):
-    own = made(new_summariser(), app_config=app_config(max_summary_tokens=400))
+    middleware = build_middleware(new_summariser(), app_config=app_config(max_summary_tokens=400))
 
-    assert own.window == 50_000
-    assert own.max_summary_tokens == 400
-    assert own.archive is not None
-    assert own.trim_tokens_to_summarize is None
-    assert own.name == "DeerFlowSummarizationMiddleware"
+    assert middleware.window == 50_000
+    assert middleware.max_summary_tokens == 400
+    assert middleware.archive is not None
+    assert middleware.trim_tokens_to_summarize is None
+    assert middleware.name == "DeerFlowSummarizationMiddleware"
 
 
 def test_a_wrong_key_of_the_section_is_an_error_with_its_name(deerflow):
@@ -87,60 +87,62 @@ def test_a_wrong_key_of_the_section_is_an_error_with_its_name(deerflow):
 
 
 def test_an_agent_runs_with_it_and_its_hook_knows_agent_user_and_thread(deerflow):
-    heard: list[Any] = []
-    own = made(new_summariser(), before_summarization=[heard.append])
+    events: list[Any] = []
+    middleware = build_middleware(new_summariser(), before_summarization=[events.append])
     model = ScriptedChatModel(answers=tool_steps(24))
     graph: Any = create_agent(
-        model, [look], middleware=[own, *own.guards], checkpointer=InMemorySaver()
+        model, [look], middleware=[middleware, *middleware.guards], checkpointer=InMemorySaver()
     )
     config = thread_config()
     config["configurable"]["agent_name"] = "researcher"
     graph.invoke(user_input("Look at all modules."), config)
 
-    assert heard
-    assert {(one.tenant, one.agent_name, one.thread_id) for one in heard} == {
+    assert events
+    assert {(event.tenant, event.agent_name, event.thread_id) for event in events} == {
         ("ada", "researcher", "t")
     }
     assert all("Look at all modules." in call.text for call in model.calls)
 
 
 def test_the_configured_model_writes_and_the_runs_own_stands_in(deerflow):
-    deerflow["run"] = running = new_summariser()
+    deerflow["run"] = runs_model = new_summariser()
     broken = ScriptedChatModel(answers=lambda messages: ValueError("the key has expired"))
-    own = made(broken, configured_model_name="small", anchor_model_name="small")
+    middleware = build_middleware(broken, configured_model_name="small", anchor_model_name="small")
     graph: Any = create_agent(
         ScriptedChatModel(answers=tool_steps(16)),
         [look],
-        middleware=[own],
+        middleware=[middleware],
         checkpointer=InMemorySaver(),
     )
     state = graph.invoke(user_input("Look at all modules."), thread_config())
 
     assert broken.calls
-    assert running.calls
+    assert runs_model.calls
     assert "are looked at" in state["messages"][0].text
 
 
-def compacted(own: DeerFlowSummarizationMiddleware, messages: list[Any], **how: Any) -> Any:
+def compacted(
+    middleware: DeerFlowSummarizationMiddleware, messages: list[Any], **options: Any
+) -> Any:
     runtime = SimpleNamespace(context={"thread_id": "t", "user_id": "ada"})
-    return asyncio.run(own.acompact_state({"messages": messages}, runtime, **how))
+    return asyncio.run(middleware.acompact_state({"messages": messages}, runtime, **options))
 
 
 def test_the_command_compacts_a_state_and_the_next_run_goes_on_from_it(deerflow):
-    own = made(new_summariser())
+    middleware = build_middleware(new_summariser())
     messages = tool_turns(6)
-    result = compacted(own, messages, force=True, raise_on_failure=True)
+    result = compacted(middleware, messages, force=True, raise_on_failure=True)
 
-    kept = [message.id for message in result.preserved_messages]
-    assert kept[0].startswith("summary-")
-    assert kept[-1] == messages[-1].id
-    gone = [message.id for message in result.messages_to_summarize]
-    assert sorted([*gone, *kept[1:]]) == sorted(message.id for message in messages)
+    kept_ids = [message.id for message in result.preserved_messages]
+    assert kept_ids[0].startswith("summary-")
+    assert kept_ids[-1] == messages[-1].id
+    summarised_ids = [message.id for message in result.messages_to_summarize]
+    assert sorted([*summarised_ids, *kept_ids[1:]]) == sorted(message.id for message in messages)
     assert result.summary_text == ""
     assert result.total_tokens > 0
 
     model = ScriptedChatModel(answers=tool_steps(12))
-    graph: Any = create_agent(model, [look], middleware=[own], checkpointer=InMemorySaver())
+    graph: Any = create_agent(model, [look], middleware=[middleware], checkpointer=InMemorySaver())
     new = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *result.preserved_messages]
     graph.update_state(thread_config(), {"messages": new})
     graph.invoke({"messages": [HumanMessage("And the rest?")]}, thread_config())
@@ -151,16 +153,16 @@ def test_the_command_compacts_a_state_and_the_next_run_goes_on_from_it(deerflow)
 def test_the_command_says_where_no_summary_could_be_made(deerflow):
     broken = ScriptedChatModel(answers=lambda messages: ValueError("the key has expired"))
     with pytest.raises(NoSummary, match="the key has expired"):
-        compacted(made(broken), tool_turns(6), force=True, raise_on_failure=True)
+        compacted(build_middleware(broken), tool_turns(6), force=True, raise_on_failure=True)
 
 
 def test_the_command_says_where_nothing_can_leave(deerflow):
-    own = made(new_summariser())
-    assert compacted(own, tool_turns(1)) is None
+    middleware = build_middleware(new_summariser())
+    assert compacted(middleware, tool_turns(1)) is None
 
 
 @pytest.mark.parametrize("force", [True, False])
 def test_the_command_says_that_nothing_can_leave_what_it_has_just_compacted(deerflow, force):
-    own = made(new_summariser())
+    own = build_middleware(new_summariser())
     first = compacted(own, tool_turns(6), force=True)
     assert compacted(own, [*first.preserved_messages], force=force) is None

@@ -60,12 +60,12 @@ def test_the_async_function_names_it_too():
 )
 def test_a_name_that_stands_elsewhere_says_where(name):
     assert not hasattr(conspectus, name)
-    said = f"from {conspectus.ELSEWHERE[name]} import {name}"
-    with pytest.raises(AttributeError, match=said):
+    statement = f"from {conspectus.ELSEWHERE[name]} import {name}"
+    with pytest.raises(AttributeError, match=statement):
         getattr(conspectus, name)
-    with pytest.raises(ImportError, match=said):
+    with pytest.raises(ImportError, match=statement):
         exec(f"from conspectus import {name}")
-    exec(said)
+    exec(statement)
 
 
 def test_every_name_that_stands_elsewhere_is_there():
@@ -86,26 +86,26 @@ def test_names_of_langchains_module_can_be_imported():
     assert conspectus.short_term.TokenCounter is not None
 
 
-def asked_with(prompt: Any) -> str:
+def prompt_with(prompt: Any) -> str:
     """What the summariser of an agent is told."""
     writer = new_summariser()
-    given = {} if prompt == "" else {"summary_prompt": prompt}
-    graph, _ = new_agent(tool_steps(12), new_middleware(model=writer, **given))
+    setting = {} if prompt == "" else {"summary_prompt": prompt}
+    graph, _ = new_agent(tool_steps(12), new_middleware(model=writer, **setting))
     graph.invoke(user_input("Look at all modules."), thread_config())
     return re.sub(r"\[[0-9a-f]{8}\]|id=\"[0-9a-f]{8}\"", "", writer.calls[0].text)
 
 
-@pytest.mark.parametrize("given", [{}, {"summary_prompt": None}, {"summary_prompt": "Sum up."}])
-def test_the_summary_prompt_in_use_can_be_read(given):
-    own = SummarizationMiddleware(None, **given)
-    assert own.summary_prompt == (given.get("summary_prompt") or DEFAULT_SUMMARY_PROMPT)
+@pytest.mark.parametrize("settings", [{}, {"summary_prompt": None}, {"summary_prompt": "Sum up."}])
+def test_the_summary_prompt_in_use_can_be_read(settings):
+    middleware = SummarizationMiddleware(None, **settings)
+    assert middleware.summary_prompt == (settings.get("summary_prompt") or DEFAULT_SUMMARY_PROMPT)
 
 
 def test_the_default_prompt_may_be_passed_and_extended():
     instructions = DEFAULT_SUMMARY_PROMPT.replace("{messages}", "").strip()
-    assert instructions in asked_with("")
-    assert asked_with(DEFAULT_SUMMARY_PROMPT) == asked_with("")
-    extended = asked_with(f"{DEFAULT_SUMMARY_PROMPT}\n\nWrite in German.")
+    assert instructions in prompt_with("")
+    assert prompt_with(DEFAULT_SUMMARY_PROMPT) == prompt_with("")
+    extended = prompt_with(f"{DEFAULT_SUMMARY_PROMPT}\n\nWrite in German.")
     assert instructions in extended
     assert "Write in German." in extended
 
@@ -124,9 +124,11 @@ def test_a_preview_with_a_checkpointer_begins():
 
 
 def test_a_system_prompt_that_is_too_large_is_named_first():
-    own = new_middleware(trigger=("tokens", 100_000))
-    guard = ContextGuard(own, window=3_000)
-    graph, _ = new_agent(["Done."], own, guard, system_prompt="Be careful with each file. " * 500)
+    middleware = new_middleware(trigger=("tokens", 100_000))
+    guard = ContextGuard(middleware, window=3_000)
+    graph, _ = new_agent(
+        ["Done."], middleware, guard, system_prompt="Be careful with each file. " * 500
+    )
     with pytest.raises(StuckError, match=r"^the system prompt alone takes [\d,]+ of the window's"):
         graph.invoke(user_input("Look at all modules."), thread_config())
 

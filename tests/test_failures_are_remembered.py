@@ -24,33 +24,33 @@ LONG = "word " * 60
 TURNS = 12
 
 
-class Failing:
+class FailingModel:
     """A model that is out of order; `asked` counts what it was paid for in all its instances."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.paid_calls = 0
 
     def __call__(self, messages: Any) -> str:
-        self.asked += 1
+        self.paid_calls += 1
         raise PermissionError("Invalid API key")
 
 
-def middleware(failing: Any, **more: Any) -> Any:
-    given: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+def middleware(failing: Any, **changes: Any) -> Any:
+    settings: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
     return SummarizationMiddleware(
         FakeListChatModel(responses=["-"]),
         summarizer=failing,
         window=100_000,
-        **{**given, **more},
+        **{**settings, **changes},
     )
 
 
-def graph(failing: Any, model: Any = None, **more: Any) -> Any:
+def new_agent(failing: Any, model: Any = None, **options: Any) -> Any:
     """An agent that is built anew, as in another process."""
     answering = model or FakeListChatModel(responses=["It is fine."])
-    given = {name: more.pop(name) for name in ("background", "keep") if name in more}
-    tools = more.pop("tools", [])
-    return create_agent(answering, tools, middleware=[middleware(failing, **given)], **more)
+    settings = {name: options.pop(name) for name in ("background", "keep") if name in options}
+    tools = options.pop("tools", [])
+    return create_agent(answering, tools, middleware=[middleware(failing, **settings)], **options)
 
 
 def ask(turn: int) -> Any:
@@ -62,30 +62,30 @@ FEW = 5
 """More than these would be paid at nearly each turn."""
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "store"])
-def test_another_process_finds_a_failure_in_the_archive(kind, tmp_path):
-    failing = Failing()
+@pytest.mark.parametrize("kind_of_archive", ["sqlite", "store"])
+def test_another_process_finds_a_failure_in_the_archive(kind_of_archive, tmp_path):
+    failing = FailingModel()
     store = InMemoryStore()
     for turn in range(TURNS):
-        archive = str(tmp_path / "a.db") if kind == "sqlite" else Archive(store)
-        own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
-        with Compactor(failing, window=100_000, archive=archive, **own) as compactor:
+        archive = str(tmp_path / "a.db") if kind_of_archive == "sqlite" else Archive(store)
+        settings: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+        with Compactor(failing, window=100_000, archive=archive, **settings) as compactor:
             result = compactor.compact(talk_of(6 + turn), thread_id="t")
             assert result.outcome == "kept"
-    assert 1 <= failing.asked <= FEW
+    assert 1 <= failing.paid_calls <= FEW
 
 
 def test_failures_in_a_row_are_counted_from_process_to_process():
-    failing = Failing()
+    failing = FailingModel()
     store = InMemoryStore()
-    wanted = []
+    paid_turns = []
     for turn in range(40):
-        own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
-        compactor = Compactor(failing, window=100_000, archive=Archive(store), **own)
-        before = failing.asked
+        settings: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+        compactor = Compactor(failing, window=100_000, archive=Archive(store), **settings)
+        paid_before = failing.paid_calls
         compactor.compact(talk_of(6 + turn), thread_id="t")
-        wanted += [turn] if failing.asked > before else []
-    gaps = [later - earlier for earlier, later in pairwise(wanted)]
+        paid_turns += [turn] if failing.paid_calls > paid_before else []
+    gaps = [later - earlier for earlier, later in pairwise(paid_turns)]
     assert len(gaps) >= 2
     assert gaps == sorted(gaps)
     assert gaps[-1] > gaps[0]
@@ -93,52 +93,54 @@ def test_failures_in_a_row_are_counted_from_process_to_process():
 
 def test_a_success_ends_the_failures_for_every_process():
     store = InMemoryStore()
-    own: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
-    Compactor(Failing(), archive=Archive(store), **own).compact(talk_of(8), thread_id="t")
-    later = Compactor(archive=Archive(store), **own)
+    settings: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    Compactor(FailingModel(), archive=Archive(store), **settings).compact(talk_of(8), thread_id="t")
+    later = Compactor(archive=Archive(store), **settings)
     assert later.compact(talk_of(8), thread_id="t").outcome == "kept"
     assert later.compact(talk_of(10), thread_id="t").outcome == "compacted"
-    noted = Archive(store).read_remarks(Scope("local", "t", "main"), "failed", ["summary"])
-    assert noted == {"summary": {}}
+    remarks = Archive(store).read_remarks(Scope("local", "t", "main"), "failed", ["summary"])
+    assert remarks == {"summary": {}}
 
 
 @pytest.mark.parametrize("archived", [False, True])
 def test_an_agent_that_is_built_anew_each_turn_remembers(archived):
-    failing = Failing()
+    failing = FailingModel()
     saver = InMemorySaver()
     store = InMemoryStore()
     for turn in range(TURNS):
-        more: Any = {"store": store} if archived else {}
-        graph(failing, checkpointer=saver, **more).invoke(ask(turn), THREAD)
-    assert 1 <= failing.asked <= FEW
+        options: Any = {"store": store} if archived else {}
+        new_agent(failing, checkpointer=saver, **options).invoke(ask(turn), THREAD)
+    assert 1 <= failing.paid_calls <= FEW
 
 
 def test_an_agent_inside_a_graph_that_is_compiled_anew_remembers():
-    failing = Failing()
+    failing = FailingModel()
     saver = InMemorySaver()
     store = InMemoryStore()
     for turn in range(TURNS):
-        outer = StateGraph(MessagesState).add_node("agent", graph(failing)).add_edge(START, "agent")
+        outer = (
+            StateGraph(MessagesState).add_node("agent", new_agent(failing)).add_edge(START, "agent")
+        )
         outer.compile(checkpointer=saver, store=store).invoke(ask(turn), THREAD)
-    assert 1 <= failing.asked <= FEW
+    assert 1 <= failing.paid_calls <= FEW
 
 
 def test_an_agent_with_its_own_namespace_remembers_without_an_archive():
-    failing = Failing()
+    failing = FailingModel()
     saver = InMemorySaver()
     for turn in range(TURNS):
-        inner = graph(failing, checkpointer=True)
+        inner = new_agent(failing, checkpointer=True)
         outer = StateGraph(MessagesState).add_node("agent", inner).add_edge(START, "agent")
         outer.compile(checkpointer=saver).invoke(ask(turn), THREAD)
-    assert 1 <= failing.asked <= FEW
+    assert 1 <= failing.paid_calls <= FEW
 
 
 def test_an_agent_that_is_called_as_a_tool_remembers():
-    failing = Failing()
+    failing = FailingModel()
     saver = InMemorySaver()
     store = InMemoryStore()
     for turn in range(TURNS):
-        inner = graph(failing, checkpointer=True)
+        inner = new_agent(failing, checkpointer=True)
 
         @tool
         def look(name: str, inner: Any = inner, turn: int = turn) -> str:
@@ -148,34 +150,36 @@ def test_an_agent_that_is_called_as_a_tool_remembers():
         model = ScriptedChatModel(answers=[look_calls("m"), "Looked at."])
         outer = create_agent(model, [look], checkpointer=saver, store=store)
         outer.invoke(ask(turn), THREAD)
-    assert 1 <= failing.asked <= FEW
+    assert 1 <= failing.paid_calls <= FEW
 
 
 def test_preparing_that_failed_is_not_paid_by_each_process():
-    failing = Failing()
+    failing = FailingModel()
     store = InMemoryStore()
-    own: dict[str, Any] = {"trigger": ("messages", 60), "keep": ("messages", 4)}
+    settings: dict[str, Any] = {"trigger": ("messages", 60), "keep": ("messages", 4)}
     for turn in range(8):
         compactor = Compactor(
-            failing, window=100_000, archive=Archive(store), background=True, **own
+            failing, window=100_000, archive=Archive(store), background=True, **settings
         )
         with compactor:
             assert compactor.compact(talk_of(22 + turn // 4), thread_id="t").outcome == "kept"
-    assert failing.asked == 1
+    assert failing.paid_calls == 1
 
 
 def test_a_step_with_nothing_due_asks_and_writes_no_note(monkeypatch):
     touched: list[str] = []
     archive = Archive(InMemoryStore())
     for name in ("write_remarks", "read_remarks"):
-        right = getattr(archive, name)
+        original = getattr(archive, name)
 
-        def noted(place: Any, kind: str, *given: Any, right: Any = right, **more: Any) -> Any:
+        def noting(
+            scope: Any, kind: str, *arguments: Any, original: Any = original, **options: Any
+        ) -> Any:
             touched.extend([kind] if kind == "failed" else [])
-            return right(place, kind, *given, **more)
+            return original(scope, kind, *arguments, **options)
 
-        monkeypatch.setattr(archive, name, noted)
-    compactor = Compactor(Failing(), trigger=("messages", 40), archive=archive)
+        monkeypatch.setattr(archive, name, noting)
+    compactor = Compactor(FailingModel(), trigger=("messages", 40), archive=archive)
     for turn in range(6):
         assert compactor.compact(talk_of(4 + turn), thread_id="t").outcome == "kept"
     assert touched == []

@@ -39,12 +39,19 @@ class Wires:
         """A client that tries nothing again by itself."""
         key = (protocol, name, streaming)
         if key not in self._models:
-            more: Any = {"api_key": "none", "max_retries": 0, "streaming": streaming, "profile": {}}
+            options: Any = {
+                "api_key": "none",
+                "max_retries": 0,
+                "streaming": streaming,
+                "profile": {},
+            }
             self._models[key] = (
-                ChatOpenAI(model=name, base_url=self.server.openai_url, stream_usage=True, **more)
+                ChatOpenAI(
+                    model=name, base_url=self.server.openai_url, stream_usage=True, **options
+                )
                 if protocol == "openai"
                 else ChatAnthropic(
-                    model=name, base_url=self.server.anthropic_url, max_tokens=200, **more
+                    model=name, base_url=self.server.anthropic_url, max_tokens=200, **options
                 )
             )
         return self._models[key]
@@ -64,19 +71,21 @@ def wired() -> Iterator[Wires]:
 @pytest.fixture(scope="module")
 def wires() -> Iterator[Wires]:
     """The fault server, and real clients of both providers."""
-    with wired() as made:
-        yield made
+    with wired() as server_and_clients:
+        yield server_and_clients
 
 
 MARK = "zebra"
 """A word in all that a failing provider says."""
 
-BAD = f"## Goal\n- {MARK} the user wants the modules of the project looked at, one after the other."
-GOOD = "## Goal\n- The user wants the modules of the project looked at [h0]"
+BAD_SUMMARY = (
+    f"## Goal\n- {MARK} the user wants the modules of the project looked at, one after the other."
+)
+GOOD_SUMMARY = "## Goal\n- The user wants the modules of the project looked at [h0]"
 WINDOW = 2_500
 
-both = pytest.mark.parametrize("protocol", PROTOCOLS)
-WAYS = list(itertools.product([False, True], [False, True]))  # streaming, on a loop
+both_protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
+STREAMING_AND_LOOP = list(itertools.product([False, True], [False, True]))  # streaming, on a loop
 
 FAILS: dict[str, tuple[Reply, int]] = {
     "401": (faults.unauthorized(), 1),
@@ -87,15 +96,15 @@ FAILS: dict[str, tuple[Reply, int]] = {
     "500": (faults.server_error(), 3),
     "503": (faults.unavailable(), 3),
     "cut before headers": (faults.cut_before_headers(), 3),
-    "cut in the middle": (faults.cut_in_the_middle(BAD), 3),
-    "ends early": (faults.ends_early(BAD), 3),
-    "error in the stream": (faults.error_in_the_stream(BAD), 3),
-    "limit in the stream": (faults.error_in_the_stream(BAD, faults.rate_limited()), 3),
-    "invalid JSON": (faults.invalid_json(BAD), 3),
+    "cut in the middle": (faults.cut_in_the_middle(BAD_SUMMARY), 3),
+    "ends early": (faults.ends_early(BAD_SUMMARY), 3),
+    "error in the stream": (faults.error_in_the_stream(BAD_SUMMARY), 3),
+    "limit in the stream": (faults.error_in_the_stream(BAD_SUMMARY, faults.rate_limited()), 3),
+    "invalid JSON": (faults.invalid_json(BAD_SUMMARY), 3),
     "empty choices": (faults.empty_choices(), 1),
-    "content filter": (faults.content_filter(BAD), 1),
+    "content filter": (faults.content_filter(BAD_SUMMARY), 1),
     "refusal": (faults.refusal(f"I do not summarise this, {MARK}."), 1),
-    "length": (faults.length(BAD), 1),
+    "length": (faults.length(BAD_SUMMARY), 1),
 }
 """What always fails, and how often one summariser is asked."""
 
@@ -118,17 +127,19 @@ def compacted(
     else:
         result = compactor.compact(messages, thread_id="t")
     check_nothing_missing(messages, result, compactor)
-    assert MARK not in json.dumps([one.model_dump() for one in result.messages], default=str)
+    assert MARK not in json.dumps(
+        [message.model_dump() for message in result.messages], default=str
+    )
     return result
 
 
 @pytest.mark.sampled(4)
-@both
+@both_protocols
 @pytest.mark.parametrize("name", FAILS)
 def test_a_fault_of_the_summariser_changes_no_history_that_has_room(wires, waits, protocol, name):
     fault, tries = FAILS[name]
     sent = tool_turns(3)
-    for streaming, on_loop in WAYS[::3]:
+    for streaming, on_loop in STREAMING_AND_LOOP[::3]:
         if (name, protocol) == ("empty choices", "openai"):
             # Its client raises an IndexError over it, which nobody knows, and a ValueError over a
             # stream, which is certain to come again.
@@ -140,20 +151,20 @@ def test_a_fault_of_the_summariser_changes_no_history_that_has_room(wires, waits
         assert result.record is None
         assert [*map(id, result.messages)] == [*map(id, sent)]
         # An answer without a text is asked for once more.
-        again = name in ("empty choices", "refusal") and tries == 1
-        assert tries <= len(wires.server.requests) <= tries + again
+        asked_again = name in ("empty choices", "refusal") and tries == 1
+        assert tries <= len(wires.server.requests) <= tries + asked_again
         assert waits == [0.5, 2.0][: tries - 1]
 
 
 @pytest.mark.sampled(2)
-@both
+@both_protocols
 @pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
 def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
     wires, waits, protocol, name
 ):
     fault = FAILS[name][0] if name in FAILS else TOO_LONG[name]
     sent = tool_turns(11)
-    for streaming, on_loop in WAYS[1:3]:
+    for streaming, on_loop in STREAMING_AND_LOOP[1:3]:
         wires.server.restart(lambda request: fault)
         model = wires.model(protocol, streaming=streaming)
         result = compacted(wires, model, sent, on_loop=on_loop)
@@ -161,15 +172,15 @@ def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
         assert result.tokens_after <= WINDOW
 
 
-@both
+@both_protocols
 @pytest.mark.parametrize(
     "fault", [faults.rate_limited, faults.unavailable], ids=["429", "unavailable"]
 )
-@pytest.mark.parametrize(("asked", "waited"), [(0.2, [0.5]), (7, [7.0]), (3_600, [])])
+@pytest.mark.parametrize(("seconds", "waited"), [(0.2, [0.5]), (7, [7.0]), (3_600, [])])
 def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
-    wires, waits, protocol, fault, asked, waited
+    wires, waits, protocol, fault, seconds, waited
 ):
-    wires.server.restart([fault(asked), GOOD])
+    wires.server.restart([fault(seconds), GOOD_SUMMARY])
     result = compacted(wires, wires.model(protocol), tool_turns(3), room=True)
     assert waits == waited
     assert len(wires.server.requests) == 1 + len(waited)
@@ -178,18 +189,18 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
 
 def agent_of(wires: Wires, protocol: str, streaming: bool = False, guarded: bool = True) -> Bench:
     """A real agent: the model that answers, the one that summarises, one server for both."""
-    middle = SummarizationMiddleware(
+    summarization = SummarizationMiddleware(
         wires.model(protocol, "sums", streaming), trigger=("messages", 500), keep=("messages", 4)
     )
-    own = [middle, ContextGuard(middle)] if guarded else []
-    return Bench(wires.model(protocol, "answers", streaming), *own)
+    middlewares = [summarization, ContextGuard(summarization)] if guarded else []
+    return Bench(wires.model(protocol, "answers", streaming), *middlewares)
 
 
 def step(bench: Bench, wires: Wires, on_loop: bool, *messages: BaseMessage) -> Any:
-    given: Any = {"messages": list(messages)} if messages else None
+    agent_input: Any = {"messages": list(messages)} if messages else None
     if on_loop:
-        return wires.run(bench.graph.ainvoke(given, thread_config()))
-    return bench.graph.invoke(given, thread_config())
+        return wires.run(bench.graph.ainvoke(agent_input, thread_config()))
+    return bench.graph.invoke(agent_input, thread_config())
 
 
 def by_model(**replies: Any) -> Callable[[Request], Reply]:
@@ -205,55 +216,63 @@ def by_model(**replies: Any) -> Callable[[Request], Reply]:
 def outcome(agent: Bench, wires: Wires, on_loop: bool) -> tuple[Any, ...]:
     """What comes of one step: the error as it reaches the caller, or the answer as it is kept."""
     try:
-        asked = (*tool_turns(2), HumanMessage("and now?", id="new"))
-        answer = step(agent, wires, on_loop, *asked)["messages"][-1]
+        messages = (*tool_turns(2), HumanMessage("and now?", id="new"))
+        answer = step(agent, wires, on_loop, *messages)["messages"][-1]
     except Exception as error:
         return type(error), str(error).partition("request_id")[0]
-    told = {k: v for k, v in answer.response_metadata.items() if k.endswith("_reason")}
-    return answer.content, told, answer.additional_kwargs, answer.tool_calls
+    end_reasons = {k: v for k, v in answer.response_metadata.items() if k.endswith("_reason")}
+    return answer.content, end_reasons, answer.additional_kwargs, answer.tool_calls
 
 
 @pytest.mark.sampled(4)
-@both
+@both_protocols
 @pytest.mark.parametrize("name", FAILS)
 def test_a_fault_of_the_answering_model_goes_through_untouched(wires, protocol, name):
     fault, _ = FAILS[name]
-    for streaming, on_loop in WAYS[1:3]:
-        seen = []
+    for streaming, on_loop in STREAMING_AND_LOOP[1:3]:
+        outcomes = []
         for guarded in (False, True):
             wires.server.restart([fault])
             agent = agent_of(wires, protocol, streaming, guarded)
-            found = outcome(agent, wires, on_loop)
+            outcome_of_step = outcome(agent, wires, on_loop)
             assert len(wires.server.requests) == 1  # nobody tries again in its place
-            seen.append((found, [(m.id, m.content) for m in agent.values["messages"][:9]]))
-            if isinstance(found[0], type):
+            outcomes.append(
+                (outcome_of_step, [(m.id, m.content) for m in agent.values["messages"][:9]])
+            )
+            if isinstance(outcome_of_step[0], type):
                 assert len(agent.values["messages"]) == 9
                 wires.server.restart(["Here I am again."])
                 step(agent, wires, on_loop)
                 assert agent.values["messages"][-1].text == "Here I am again."
-        assert seen[0] == seen[1]
+        assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.sampled(1)
-@both
-@pytest.mark.parametrize(("streaming", "on_loop"), WAYS[1:3])
-@pytest.mark.parametrize("says", ["context length", "413"])
-def test_a_request_that_is_too_long_is_rescued_once(protocol, streaming, on_loop, says):
+@both_protocols
+@pytest.mark.parametrize(("streaming", "on_loop"), STREAMING_AND_LOOP[1:3])
+@pytest.mark.parametrize("fault", ["context length", "413"])
+def test_a_request_that_is_too_long_is_rescued_once(protocol, streaming, on_loop, fault):
     def answer(request: Request) -> Reply:
         return (
-            faults.too_large() if says != "context length" and request.tokens > WINDOW else "Yes."
+            faults.too_large() if fault != "context length" and request.tokens > WINDOW else "Yes."
         )
 
     with wired() as wires:
-        wires.server.window = WINDOW if says == "context length" else None
-        wires.server.restart(by_model(answers=answer, sums=GOOD))
+        wires.server.window = WINDOW if fault == "context length" else None
+        wires.server.restart(by_model(answers=answer, sums=GOOD_SUMMARY))
         agent = agent_of(wires, protocol, streaming)
         for n in range(7):
-            more = (*tool_turns(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
-            step(agent, wires, on_loop, *more)
-        answered = [one for one in wires.server.requests if one.model == "answers"]
-        over = [one for one in answered if one.tokens > WINDOW]
-        assert len(over) == 1
-        assert len(answered) == 8
+            next_turn = (*tool_turns(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
+            step(agent, wires, on_loop, *next_turn)
+        answering_requests = [
+            sent_request
+            for sent_request in wires.server.requests
+            if sent_request.model == "answers"
+        ]
+        too_large = [
+            sent_request for sent_request in answering_requests if sent_request.tokens > WINDOW
+        ]
+        assert len(too_large) == 1
+        assert len(answering_requests) == 8
         assert not wires.server.invalid
         check_nothing_lost(agent.graph, agent.store)

@@ -34,7 +34,7 @@ def read(path: str) -> Any:
 TOOLS = METER.tools([read])
 
 
-def reading(*middleware: Any) -> Bench:
+def reading_agent(*middleware: Any) -> Bench:
     """An agent that reads a file at each question."""
 
     def answer(messages: list[BaseMessage]) -> AIMessage:
@@ -56,18 +56,18 @@ def talk(bench: Any, turns: int) -> None:
         bench.say(f"Question {turn}: look at m{turn}.py {LONG}")
 
 
-def summarization(**more: Any) -> SummarizationMiddleware:
-    settings: dict[str, Any] = {"trigger": ("messages", 500), "keep": ("messages", 4), **more}
+def summarization(**changes: Any) -> SummarizationMiddleware:
+    settings: dict[str, Any] = {"trigger": ("messages", 500), "keep": ("messages", 4), **changes}
     return SummarizationMiddleware(None, **settings)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve", None])
 def test_the_request_fits_its_window_with_prompt_and_tools(history):
-    middle = [summarization(history=history)] if history else []
-    own: Any = {} if middle else {"keep": ("messages", 4)}
-    guard = ContextGuard(*middle, window=WINDOW, reserved_tokens=200, **own)
-    bench = reading(*middle, guard)
+    summarizations = [summarization(history=history)] if history else []
+    keep: Any = {} if summarizations else {"keep": ("messages", 4)}
+    guard = ContextGuard(*summarizations, window=WINDOW, reserved_tokens=200, **keep)
+    bench = reading_agent(*summarizations, guard)
     talk(bench, 25)
     sizes = [size + TOOLS for size in bench.request_tokens]
     assert len(sizes) == 50
@@ -77,8 +77,8 @@ def test_the_request_fits_its_window_with_prompt_and_tools(history):
 
 
 def test_a_window_that_nobody_knows_is_said_once(caplog):
-    for known in ({}, {"window": WINDOW}):
-        talk(reading(ContextGuard(archive="memory:", **known)), 3)
+    for window_setting in ({}, {"window": WINDOW}):
+        talk(reading_agent(ContextGuard(archive="memory:", **window_setting)), 3)
         assert caplog.text.count("window=") == 1
 
 
@@ -94,16 +94,16 @@ def test_the_memory_of_many_sessions_is_bounded(monkeypatch):
 
 def test_a_guard_that_does_not_stand_last_is_said_once(caplog):
     for first in (False, True):
-        middle = summarization()
-        stack = [middle, ContextGuard(middle, window=WINDOW)]
-        talk(reading(*(stack[::-1] if first else stack)), 3)
+        middleware = summarization()
+        stack = [middleware, ContextGuard(middleware, window=WINDOW)]
+        talk(reading_agent(*(stack[::-1] if first else stack)), 3)
         assert caplog.text.count("put it last") == first
 
 
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 def test_what_cannot_fit_is_said_with_the_numbers(on_stuck):
-    middle = summarization()
-    bench = reading(middle, ContextGuard(middle, window=400, on_stuck=on_stuck))
+    middleware = summarization()
+    bench = reading_agent(middleware, ContextGuard(middleware, window=400, on_stuck=on_stuck))
     if on_stuck == "send":
         talk(bench, 1)
         assert bench.request_tokens
@@ -119,8 +119,8 @@ def test_output_is_reserved_from_the_models_own_setting():
         max_tokens: int = 1_000
 
     model = Limited(answers=lambda messages: "fine")
-    middle = summarization()
-    graph, _ = new_agent(model, middle, ContextGuard(middle, window=WINDOW), tools=[])
+    middleware = summarization()
+    graph, _ = new_agent(model, middleware, ContextGuard(middleware, window=WINDOW), tools=[])
     for turn in range(30):
         graph.invoke(user_input(f"Question {turn}: {LONG}"), thread_config())
     sizes = [METER.messages(list(call.messages)) for call in model.calls]
@@ -128,7 +128,7 @@ def test_output_is_reserved_from_the_models_own_setting():
 
 
 LIMIT = 2_500
-ASKED = "What do the tables say?"
+QUESTION = "What do the tables say?"
 ROWS = "".join(f"{n}: one more row of a table that is far too long\n" for n in range(400))
 
 
@@ -138,7 +138,7 @@ def read_table(name: str) -> str:
     return f"first row of {name}\n" + ROWS + f"last row of {name}\n"
 
 
-def batch(count: int = 4) -> AIMessage:
+def four_calls(count: int = 4) -> AIMessage:
     calls = [
         {"name": "read_table", "args": {"name": f"t{n}"}, "id": f"c{n}", "type": "tool_call"}
         for n in range(count)
@@ -146,30 +146,32 @@ def batch(count: int = 4) -> AIMessage:
     return AIMessage("", tool_calls=calls)
 
 
-def refusing(*, history: Any = "replace", store: bool = False, **more: Any) -> Bench:
+def agent_on_refusing_provider(
+    *, history: Any = "replace", store: bool = False, **guard_settings: Any
+) -> Bench:
     """An agent that reads four tables at once, on a provider that never names its limit."""
 
     def answer(messages: list[BaseMessage]) -> Any:
-        return batch() if messages[-1].text == ASKED else f"Fine, {len(messages)}."
+        return four_calls() if messages[-1].text == QUESTION else f"Fine, {len(messages)}."
 
-    middle = [summarization(history=history, keep=("messages", 20))] if history else []
-    kept = {} if store else {"store": None}
-    guard = ContextGuard(*middle, **more)
-    return Bench(answer, *middle, guard, limit=LIMIT, tools=[read_table], **kept)
+    summarizations = [summarization(history=history, keep=("messages", 20))] if history else []
+    store_argument = {} if store else {"store": None}
+    guard = ContextGuard(*summarizations, **guard_settings)
+    return Bench(answer, *summarizations, guard, limit=LIMIT, tools=[read_table], **store_argument)
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("way", ["sync", "async", "stream"])
+@pytest.mark.parametrize("how", ["sync", "async", "stream"])
 @pytest.mark.parametrize(
     ("history", "store"),
     [("replace", False), ("replace", True), ("preserve", False), ("preserve", True), (None, False)],
 )
 def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it_is_taken(
-    history, store, way
+    history, store, how
 ):
-    bench = refusing(history=history, store=store)
-    held = bench.say(ASKED, way)
-    assert held[-1].text.startswith("Fine")
+    bench = agent_on_refusing_provider(history=history, store=store)
+    messages = bench.say(QUESTION, how)
+    assert messages[-1].text.startswith("Fine")
     sizes = bench.request_tokens
     refused = bench.refused
     assert 2 <= refused <= TRIES
@@ -180,27 +182,27 @@ def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it
         assert f"first row of t{n}" in message.text
         assert f"last row of t{n}" in message.text
         assert ("archived as" in message.text) == store
-    whole = [message for message in held if isinstance(message, ToolMessage)]
+    whole = [message for message in messages if isinstance(message, ToolMessage)]
     if not (store and history == "replace"):  # there the archive has them
         assert all(len(message.text) > 15_000 for message in whole)
     # What was taken is remembered: nothing is refused again, whatever the agent goes on with.
     for turn in range(4):
-        held = bench.say(f"And then, {turn}?", way)
+        messages = bench.say(f"And then, {turn}?", how)
     assert bench.refused == refused
-    assert history == "replace" or len(held) == 15
+    assert history == "replace" or len(messages) == 15
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 @pytest.mark.parametrize("store", [False, True], ids=["no store", "store"])
 def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store, on_stuck):
-    bench = refusing(store=store, on_stuck=on_stuck)
+    bench = agent_on_refusing_provider(store=store, on_stuck=on_stuck)
     bench.limit = 0
     tables = [read_table.invoke({"name": f"t{n}"}) for n in range(4)]
     results = [ToolMessage(text, tool_call_id=f"c{n}") for n, text in enumerate(tables)]
     with pytest.raises(ContextOverflowError) as caught:
         bench.graph.invoke(
-            {"messages": [HumanMessage("And now?"), batch(), *results]}, thread_config()
+            {"messages": [HumanMessage("And now?"), four_calls(), *results]}, thread_config()
         )
     sizes = bench.request_tokens
     assert 3 <= len(sizes) <= TRIES + 1
@@ -215,43 +217,47 @@ def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store,
 
 def test_an_answer_that_is_empty_as_the_window_is_full_is_a_refusal():
     full = AIMessage("", response_metadata={"finish_reason": "model_context_window_exceeded"})
-    middle = summarization()
-    bench = Bench(lambda sent: full if len(sent) > 9 else "Fine.", middle, ContextGuard(middle))
+    middleware = summarization()
+    bench = Bench(
+        lambda sent: full if len(sent) > 9 else "Fine.", middleware, ContextGuard(middleware)
+    )
     talk(bench, 12)
     assert all(message.text for message in bench.values["messages"])
 
 
 def test_a_short_history_that_is_too_long_gets_a_summary_too():
-    said = [HumanMessage(f"Look at module {n}, please, and say what it does.") for n in range(8)]
-    middle = summarization(
+    messages = [
+        HumanMessage(f"Look at module {n}, please, and say what it does.") for n in range(8)
+    ]
+    middleware = summarization(
         keep=("messages", 2),
         summarizer=lambda messages: "The user looked at modules.",
         notes=False,
         history="preserve",
     )
-    most = METER.messages(said) - 1
-    bench = Bench(lambda _: "Fine.", middle, ContextGuard(middle), limit=most, store=None)
+    limit = METER.messages(messages) - 1
+    bench = Bench(lambda _: "Fine.", middleware, ContextGuard(middleware), limit=limit, store=None)
     with contextlib.suppress(StuckError):
-        bench.graph.invoke({"messages": said}, thread_config())
+        bench.graph.invoke({"messages": messages}, thread_config())
     assert len(bench.request_tokens) == 2
     assert bench.request_tokens[1] < bench.request_tokens[0]
 
 
 def test_what_was_taken_is_remembered_and_is_no_wall():
-    bench = refusing(history="preserve")
-    bench.say(ASKED)
+    bench = agent_on_refusing_provider(history="preserve")
+    bench.say(QUESTION)
     request = bench.values["_conspectus_request"]
     assert len(request["learned"]) == 1
-    [most] = request["learned"].values()
+    [learned_limit] = request["learned"].values()
     overhead = request["overhead"]
-    assert LIMIT / 4 < most - overhead < LIMIT
-    said = (
+    assert LIMIT / 4 < learned_limit - overhead < LIMIT
+    question = (
         "Look at this: " + ROWS[: 100 * 48]
     )  # more than was taken, and less than would be refused
-    assert most - overhead < METER.message(HumanMessage(said)) < LIMIT
+    assert learned_limit - overhead < METER.message(HumanMessage(question)) < LIMIT
     refused = bench.refused
     with contextlib.suppress(StuckError):
-        bench.say(said)
+        bench.say(question)
     assert bench.values["messages"][-1].text.startswith("Fine")
     assert bench.refused == refused
 
@@ -262,16 +268,16 @@ def fails(messages: list[BaseMessage]) -> str:
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize(
-    "more",
+    "settings",
     [{"preview": lambda request: None}, {"summarizer": fails, "on_failure": "keep"}],
     ids=["a summary that a person refuses", "on_failure=keep"],
 )
-def test_no_request_is_made_to_fit_by_a_summary_that_is_not_to_be(more, history):
-    middle = summarization(archive="memory:", history=history, **more)
-    bench = Bench(lambda _: "Fine.", middle, ContextGuard(middle, window=WINDOW))
-    said = [HumanMessage(f"Question {n}: {LONG}", id=f"q{n}") for n in range(40)]
+def test_no_request_is_made_to_fit_by_a_summary_that_is_not_to_be(settings, history):
+    middleware = summarization(archive="memory:", history=history, **settings)
+    bench = Bench(lambda _: "Fine.", middleware, ContextGuard(middleware, window=WINDOW))
+    messages = [HumanMessage(f"Question {n}: {LONG}", id=f"q{n}") for n in range(40)]
     with pytest.raises(StuckError):
-        bench.graph.invoke({"messages": said}, thread_config())
+        bench.graph.invoke({"messages": messages}, thread_config())
     assert not bench.requests
 
 
@@ -298,34 +304,34 @@ GIANTS: dict[str, Any] = {
 }
 
 
-def told(history: Any) -> Bench:
+def reader_of_named_files(history: Any) -> Bench:
     """An agent that reads what it is told to."""
 
     def answer(messages: list[BaseMessage]) -> Any:
         last = messages[-1]
-        if isinstance(last, HumanMessage) and (found := re.search(r"read <(.+)>", str(last.text))):
-            args = {"path": found.group(1)}
+        if isinstance(last, HumanMessage) and (match := re.search(r"read <(.+)>", str(last.text))):
+            args = {"path": match.group(1)}
             return AIMessage("", tool_calls=[{"name": "read", "args": args, "id": "c1"}])
         return "Seen."
 
-    middle = SummarizationMiddleware(
+    middleware = SummarizationMiddleware(
         None,
         trigger=("tokens", 100_000),
         keep=("messages", 4),
         history=history,
         alternate_roles="off",
     )
-    return Bench(answer, middle, ContextGuard(middle, window=WINDOW), tools=[read])
+    return Bench(answer, middleware, ContextGuard(middleware, window=WINDOW), tools=[read])
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-@pytest.mark.parametrize("kind", ["images", "a document"])
-def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck(kind, history):
-    bench = told(history)
+@pytest.mark.parametrize("name", ["images", "a document"])
+def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck(name, history):
+    bench = reader_of_named_files(history)
     bench.say("Hello, I have something for you.")
     with pytest.raises(StuckError, match=r"at least [0-9,]+ tokens and there are"):
-        bench.say(GIANTS[kind])
+        bench.say(GIANTS[name])
     bench.say("Then without it?")
     assert bench.request_tokens[-1] + TOOLS <= WINDOW
     assert bench.requests[-1][-1].content == "Then without it?"
@@ -333,10 +339,10 @@ def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-@pytest.mark.parametrize("kind", ["a long text", "many small blocks", "a document as text"])
-def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history):
-    bench = told(history)
-    bench.say(f"Please read <{kind}>")
+@pytest.mark.parametrize("name", ["a long text", "many small blocks", "a document as text"])
+def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(name, history):
+    bench = reader_of_named_files(history)
+    bench.say(f"Please read <{name}>")
     bench.say("And now?")
     assert max(bench.request_tokens) + TOOLS <= WINDOW
     shown = bench.requests[1]
@@ -346,8 +352,10 @@ def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history)
     archive = Archive(bench.store)
     scope = scope_of(bench.values, "t")
     records = archive.records(scope)
-    keys = [key for one in records for key in (*one.covers, *(clip.key for clip in one.clips))]
-    assert any(GIANTS[kind] == one.message.content for one in archive.get(scope, keys))
+    keys = [
+        key for record in records for key in (*record.covers, *(clip.key for clip in record.clips))
+    ]
+    assert any(GIANTS[name] == original.message.content for original in archive.get(scope, keys))
 
 
 @pytest.mark.sampled(1)
@@ -359,15 +367,15 @@ def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history):
         )
         for name, window in (("small", 2_000), ("large", 60_000))
     )
-    now = [large]
+    current = [large]
 
     class Switch(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            return handler(request.override(model=now[0]))
+            return handler(request.override(model=current[0]))
 
     settings: Any = {"trigger": ("fraction", 0.85), "keep": ("messages", 4), "history": history}
-    middle = SummarizationMiddleware(large, summarizer="embedded", **settings)
-    graph, _ = new_agent(large, middle, Switch(), ContextGuard(middle), tools=[read])
+    middleware = SummarizationMiddleware(large, summarizer="embedded", **settings)
+    graph, _ = new_agent(large, middleware, Switch(), ContextGuard(middleware), tools=[read])
 
     def sizes(model: ScriptedChatModel, turns: range) -> list[int]:
         for turn in turns:
@@ -375,6 +383,6 @@ def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history):
         return [METER.messages(list(call.messages)) + TOOLS for call in model.calls]
 
     assert sizes(large, range(20))[-1] > 2_000
-    now[0] = small
+    current[0] = small
     assert max(sizes(small, range(20, 26))) <= 2_000
     assert any("Question 20" in str(m.text) for m in small.calls[0].messages)

@@ -35,17 +35,17 @@ def is_of_summary(message: Any) -> bool:
     return "Here is a summary" in str(message.content)
 
 
-def streamed(mode: str, **more: Any) -> list[Any]:
+def streamed(mode: str, **settings: Any) -> list[Any]:
     """All events of one mode, of an agent that compacts several times."""
     model = StreamingModel(answers=tool_steps(24))
     graph: Any = create_agent(
-        model, [look], middleware=[new_middleware(**more)], checkpointer=InMemorySaver()
+        model, [look], middleware=[new_middleware(**settings)], checkpointer=InMemorySaver()
     )
     return list(graph.stream(user_input("Look at all modules."), thread_config(), stream_mode=mode))
 
 
 def test_a_summary_in_the_values_bears_the_marks_of_each_host():
-    shown = [one for values in streamed("values") for one in values["messages"]]
+    shown = [message for values in streamed("values") for message in values["messages"]]
     summaries = [message for message in shown if is_of_summary(message)]
 
     assert summaries
@@ -56,7 +56,7 @@ def test_a_summary_in_the_values_bears_the_marks_of_each_host():
 
 def test_a_summary_in_an_update_is_hidden():
     updates = [update for event in streamed("updates") for update in event.values() if update]
-    shown = [one for update in updates for one in update.get("messages", ())]
+    shown = [message for update in updates for message in update.get("messages", ())]
     summaries = [message for message in shown if is_of_summary(message)]
 
     assert summaries
@@ -82,16 +82,16 @@ def test_the_state_and_its_checkpoints_have_the_record_all_the_same():
 
     assert states[0].values["_conspectus"]["head"]
     assert any(not state.values.get("_conspectus") for state in states)
-    before = graph.get_state(thread_config()).values["_conspectus"]
+    channel_before = graph.get_state(thread_config()).values["_conspectus"]
     graph.update_state(thread_config(), {"messages": [HumanMessage("One more.")]})
-    assert graph.get_state(thread_config()).values["_conspectus"] == before
+    assert graph.get_state(thread_config()).values["_conspectus"] == channel_before
 
 
 def test_no_request_names_the_summary():
-    own = new_middleware()
-    graph, model = new_agent(tool_steps(24), own, ContextGuard(own, window=100_000))
+    middleware = new_middleware()
+    graph, model = new_agent(tool_steps(24), middleware, ContextGuard(middleware, window=100_000))
     graph.invoke(user_input("Look at all modules."), thread_config())
-    summaries = [one for call in model.calls for one in call.messages if is_of_summary(one)]
+    summaries = [sent for call in model.calls for sent in call.messages if is_of_summary(sent)]
 
     assert summaries
     assert {message.name for message in summaries} == {None}
@@ -101,12 +101,14 @@ def test_no_request_names_the_summary():
 def test_a_summary_is_known_again_after_json():
     graph, _ = new_agent(tool_steps(24), new_middleware())
     state = graph.invoke(user_input("Look at all modules."), thread_config())
-    again = messages_from_dict(messages_to_dict(state["messages"]))
+    read_again = messages_from_dict(messages_to_dict(state["messages"]))
 
-    assert again == state["messages"]
-    assert [one.id for one in again if is_summary_message(one)] == [again[0].id]
-    graph.update_state(thread_config(), {"messages": again})
-    assert graph.get_state(thread_config()).values["messages"] == again
+    assert read_again == state["messages"]
+    assert [message.id for message in read_again if is_summary_message(message)] == [
+        read_again[0].id
+    ]
+    graph.update_state(thread_config(), {"messages": read_again})
+    assert graph.get_state(thread_config()).values["messages"] == read_again
 
 
 def test_a_compactors_summary_has_no_name_that_would_be_sent():
@@ -126,35 +128,37 @@ def test_a_summarisers_calls_are_tagged_for_the_journal():
     assert all("middleware:summarize" in call.tags for call in writer.calls)
 
 
-@pytest.mark.parametrize("given", ["context", "configurable", "built"])
-def test_a_hook_gets_the_agents_name_and_the_runtime(given):
-    heard: list[SummarizationEvent] = []
-    own = new_middleware(before_summarization=heard.append)
-    named = {"name": "researcher"} if given == "built" else {}
-    graph, _ = new_agent(tool_steps(12), own, context_schema=dict, **named)
-    context = {"run": 7} | ({"agent_name": "researcher"} if given == "context" else {})
+@pytest.mark.parametrize("where_named", ["context", "configurable", "built"])
+def test_a_hook_gets_the_agents_name_and_the_runtime(where_named):
+    events: list[SummarizationEvent] = []
+    middleware = new_middleware(before_summarization=events.append)
+    name_argument = {"name": "researcher"} if where_named == "built" else {}
+    graph, _ = new_agent(tool_steps(12), middleware, context_schema=dict, **name_argument)
+    context = {"run": 7} | ({"agent_name": "researcher"} if where_named == "context" else {})
     config = thread_config()
-    config["configurable"] |= {"agent_name": "researcher"} if given == "configurable" else {}
+    config["configurable"] |= {"agent_name": "researcher"} if where_named == "configurable" else {}
     graph.invoke(user_input("Look at all modules."), config, context=context)
 
-    assert heard
-    assert {event.agent_name for event in heard} == {"researcher"}
-    assert all(event.runtime.context == context for event in heard)
+    assert events
+    assert {event.agent_name for event in events} == {"researcher"}
+    assert all(event.runtime.context == context for event in events)
 
 
 def test_the_log_counts_as_the_trigger_does(caplog):
     caplog.set_level(logging.INFO, logger="conspectus")
-    own = new_middleware(trigger=("tokens", 900), keep=("messages", 4), window=100_000)
+    middleware = new_middleware(trigger=("tokens", 900), keep=("messages", 4), window=100_000)
     states: list[int] = []
-    graph, _ = new_agent(tool_steps(24), own)
+    graph, _ = new_agent(tool_steps(24), middleware)
     for values in graph.stream(
         user_input("Look at all modules."), thread_config(), stream_mode="values"
     ):
         states.append(count_tokens_approximately(values["messages"]))
-    lines = [one.getMessage() for one in caplog.records if "compacted " in one.getMessage()]
-    told = [re.findall(r"compacted ([\d,]+) → ([\d,]+) tokens", line)[0] for line in lines]
-    counts = [tuple(int(number.replace(",", "")) for number in pair) for pair in told]
+    lines = [
+        record.getMessage() for record in caplog.records if "compacted " in record.getMessage()
+    ]
+    numbers = [re.findall(r"compacted ([\d,]+) → ([\d,]+) tokens", line)[0] for line in lines]
+    counts = [tuple(int(number.replace(",", "")) for number in pair) for pair in numbers]
 
     assert counts
-    assert all(900 <= before < 1_200 for before, _ in counts)
-    assert [after for _, after in counts] == [b for a, b in pairwise(states) if b < a]
+    assert all(900 <= tokens_before < 1_200 for tokens_before, _ in counts)
+    assert [tokens_after for _, tokens_after in counts] == [b for a, b in pairwise(states) if b < a]

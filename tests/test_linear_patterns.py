@@ -33,36 +33,41 @@ ALWAYS = (" ", "\n", "a", "A", "7", "-", ".", "<", "é")
 
 def hostile(source: str) -> Iterator[tuple[str, str, str]]:
     """Yield beginnings, what is repeated, and ends, for a pattern's source."""
-    plain = re.sub(
+    without_groups = re.sub(
         r"\(\?(?:P<\w+>|[a-zA-Z-]*:|[=!<]{1,2})|\\[bBAZdDwWsS]|[{}\d,]+(?=\})", " ", source
     )
-    words = list(dict.fromkeys(re.findall(r"[A-Za-z_]{2,20}|[^\w\s]{2,8}", plain)))[:12]
-    signs = list(dict.fromkeys([*ALWAYS, *re.findall(r"[^\w\s]", plain)]))[:24]
-    for before in ("", *words):
-        yield from ((before, sign, end) for sign in signs for end in ("", "\0"))
+    words = list(dict.fromkeys(re.findall(r"[A-Za-z_]{2,20}|[^\w\s]{2,8}", without_groups)))[:12]
+    signs = list(dict.fromkeys([*ALWAYS, *re.findall(r"[^\w\s]", without_groups)]))[:24]
+    for beginning in ("", *words):
+        yield from ((beginning, sign, end) for sign in signs for end in ("", "\0"))
     units = [*words, *(word + " " for word in words), *(word + "=" for word in words)]
     yield from (("", unit, "\0") for unit in units)
-    yield from (("", one + other, "\0") for one, other in pairwise([*signs, *words]))
+    yield from (("", first + second, "\0") for first, second in pairwise([*signs, *words]))
     yield from (("", word + sign, "\0") for word in words for sign in signs)
 
 
-def slow(pattern: re.Pattern[Any], anchored: bool) -> str:
+def slowness(pattern: re.Pattern[Any], anchored: bool) -> str:
     """Say for which text a pattern takes more than its share of time; empty if for none."""
-    coded = isinstance(pattern.pattern, bytes)
-    source = pattern.pattern.decode("latin-1") if coded else pattern.pattern
-    for before, unit, after in hostile(source):
-        for size, least in SIZES:
-            text: Any = before + unit * (size // len(unit)) + after
-            text = text.encode() if coded else text
+    is_bytes = isinstance(pattern.pattern, bytes)
+    source = pattern.pattern.decode("latin-1") if is_bytes else pattern.pattern
+    for beginning, unit, end in hostile(source):
+        for size, seconds_if_quadratic in SIZES:
+            text: Any = beginning + unit * (size // len(unit)) + end
+            text = text.encode() if is_bytes else text
             # Only what is slow each time is slow: the machine may do other things, too.
-            if any((took := spent(pattern, text, anchored)) < least for _ in range(3)):
+            if any(
+                (seconds := processor_seconds(pattern, text, anchored)) < seconds_if_quadratic
+                for _ in range(3)
+            ):
                 break
-            if took > 1 or size == SIZES[-1][0]:
-                return f"{took:.1f} s for {size:,} characters of {before!r}, {unit!r}, {after!r}"
+            if seconds > 1 or size == SIZES[-1][0]:
+                return (
+                    f"{seconds:.1f} s for {size:,} characters of {beginning!r}, {unit!r}, {end!r}"
+                )
     return ""
 
 
-def spent(pattern: re.Pattern[Any], text: Any, anchored: bool) -> float:
+def processor_seconds(pattern: re.Pattern[Any], text: Any, anchored: bool) -> float:
     """Seconds of a processor that a pattern takes for a text."""
     began = time.process_time()
     if anchored:
@@ -73,9 +78,9 @@ def spent(pattern: re.Pattern[Any], text: Any, anchored: bool) -> float:
 
 
 @cache
-def written(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
+def patterns_of(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
     """Find a package's patterns by their place: those of modules, and those in calls of `re`."""
-    places: dict[str, tuple[re.Pattern[Any], bool]] = {}
+    pattern_by_place: dict[str, tuple[re.Pattern[Any], bool]] = {}
     for path in sorted((SRC / package).rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(source)):
@@ -87,15 +92,20 @@ def written(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
                 and node.args
                 and isinstance(node.args[0], ast.Constant)
             ):
-                place = f"{path.relative_to(SRC)} re.{node.func.attr} {node.args[0].value!r}"
-                places[place] = re.compile(node.args[0].value), node.func.attr in ANCHORED
+                where = f"{path.relative_to(SRC)} re.{node.func.attr} {node.args[0].value!r}"
+                pattern_by_place[where] = re.compile(node.args[0].value), node.func.attr in ANCHORED
         if "re.compile(" in source:
             name = ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
             for variable, value in vars(importlib.import_module(name)).items():
                 for number, pattern in enumerate(patterns_in(value)):
                     anchored = only_matched(variable, source)
-                    places[f"{name} {variable} {number}"] = pattern, anchored
-    return {place: made for made, place in {made: place for place, made in places.items()}.items()}
+                    pattern_by_place[f"{name} {variable} {number}"] = pattern, anchored
+    return {
+        where: compiled
+        for compiled, where in {
+            compiled: where for where, compiled in pattern_by_place.items()
+        }.items()
+    }
 
 
 def only_matched(name: str, source: str) -> bool:
@@ -121,5 +131,11 @@ def patterns_in(value: Any, depth: int = 2) -> Iterator[re.Pattern[Any]]:
     ],
 )
 def test_every_pattern_is_linear(package):
-    wrong = {place: said for place, made in written(package).items() if (said := slow(*made))}
-    assert not wrong, "\n".join(f"{place}: {said}" for place, said in wrong.items())
+    slow_patterns = {
+        where: problem
+        for where, compiled in patterns_of(package).items()
+        if (problem := slowness(*compiled))
+    }
+    assert not slow_patterns, "\n".join(
+        f"{where}: {problem}" for where, problem in slow_patterns.items()
+    )

@@ -31,22 +31,22 @@ from redaction_support import MADE, PASSWORD, TOKEN, check_no_secret, history, t
 from scripted_models import ScriptedChatModel
 
 
-def kept_rows(compactor: Compactor) -> list[dict[str, Any]]:
+def archived_rows(compactor: Compactor) -> list[dict[str, Any]]:
     return list(compactor.archive.export(SCOPE))  # type: ignore[union-attr]
 
 
 def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_compaction():
     """What says that it is a secret may stand in another message than it does."""
-    bare = MADE.password()
+    secret = MADE.password()
     number = "4812"
-    call: Any = {"name": "run", "id": "c", "args": {"cmd": ["try", bare], "note": f"\\n{bare}"}}
+    call: Any = {"name": "run", "id": "c", "args": {"cmd": ["try", secret], "note": f"\\n{secret}"}}
     messages: list[BaseMessage] = [
-        HumanMessage(f"Remember: always use {bare} to log in. Port {number}.", id="u1"),
+        HumanMessage(f"Remember: always use {secret} to log in. Port {number}.", id="u1"),
         AIMessage("Tried it.", tool_calls=[call], id="a1"),
-        ToolMessage("ok", tool_call_id="c", artifact={"log": bare.encode()}, id="t1"),
-        HumanMessage(f"The admin password is {bare} ok? password: {number}", id="u2"),
-        AIMessage(f"I keep {bare}.", id="a2"),
-        HumanMessage(f"Now {bare} again.", id="u3"),
+        ToolMessage("ok", tool_call_id="c", artifact={"log": secret.encode()}, id="t1"),
+        HumanMessage(f"The admin password is {secret} ok? password: {number}", id="u2"),
+        AIMessage(f"I keep {secret}.", id="a2"),
+        HumanMessage(f"Now {secret} again.", id="u3"),
     ]
     store = InMemoryStore()
     requests = list[Any]()
@@ -54,20 +54,20 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
 
     def quoting(request: Any) -> str:
         requests.append(request)
-        return f"The user logs in with {bare} ({len(requests)})."  # from somewhere else
+        return f"The user logs in with {secret} ({len(requests)})."  # from somewhere else
 
     compactor = new_compactor(
         Scripted(quoting), archive=Archive(store), keep=("messages", 2), redact=True,
         on_event=lambda name, data: events.append((name, dict(data))),
     )  # fmt: skip
-    result = compacted(messages, compactor, force=True, focus=f"mind {bare}")
+    result = compacted(messages, compactor, force=True, focus=f"mind {secret}")
     assert result.outcome == "compacted", result.reason
     [request] = requests
-    for seen in (
+    for output in (
         [repr(entry.source) for entry in (*request.entries, *request.kept)], request.focus,
         result.summary, str(result.record.to_json()), events, text_of_store(store),
     ):  # fmt: skip
-        assert bare not in str(seen)
+        assert secret not in str(output)
     assert "always use [redacted: password]" in repr(result.record.notes)
     assert result.redacted["password"] == 6
     assert number in text_of_store(store)  # a plain number is not looked for elsewhere
@@ -75,20 +75,20 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
 
 
 def test_the_notes_so_far_lose_what_a_later_message_tells():
-    bare = MADE.password()
-    first: list[Any] = [HumanMessage(f"Always use {bare} for staging.", id="u1")]
+    secret = MADE.password()
+    first: list[Any] = [HumanMessage(f"Always use {secret} for staging.", id="u1")]
     first += [AIMessage("Yes.", id="a1"), HumanMessage("Go on.", id="u2")]
     compactor = new_compactor(
-        Scripted(lambda r: f"They use {bare}."), keep=("messages", 1), redact=True
+        Scripted(lambda r: f"They use {secret}."), keep=("messages", 1), redact=True
     )
-    before = compacted(first, compactor, force=True)
-    assert bare in before.summary  # nothing says yet what it is
-    more = [*before.messages, AIMessage("Done.", id="a2")]
-    more += [HumanMessage(f"the password is {bare} by the way", id="u3")]
-    more += [AIMessage("Noted.", id="a3"), HumanMessage("And?", id="u4")]
-    result = compacted(more, compactor, force=True)
+    first_result = compacted(first, compactor, force=True)
+    assert secret in first_result.summary  # nothing says yet what it is
+    longer = [*first_result.messages, AIMessage("Done.", id="a2")]
+    longer += [HumanMessage(f"the password is {secret} by the way", id="u3")]
+    longer += [AIMessage("Noted.", id="a3"), HumanMessage("And?", id="u4")]
+    result = compacted(longer, compactor, force=True)
     assert result.outcome == "compacted", result.reason
-    assert bare not in f"{result.summary} {result.record.to_json()}"
+    assert secret not in f"{result.summary} {result.record.to_json()}"
     assert "Always use" in result.summary
 
 
@@ -111,10 +111,10 @@ def test_a_truncated_message_stays_as_it_was_and_its_archived_original_holds_no_
     shown = next(m for m in result.messages if m.id == "t")
     assert shown.content.startswith(LINES[:20])
     assert "archived as t" in shown.content
-    check_no_secret(kept_rows(compactor))
+    check_no_secret(archived_rows(compactor))
     assert compacted(messages, compactor).messages == result.messages
-    back = compacted([*result.messages, HumanMessage("more", id="w")], compactor)
-    assert back.messages[:-1] == result.messages
+    second_result = compacted([*result.messages, HumanMessage("more", id="w")], compactor)
+    assert second_result.messages[:-1] == result.messages
 
 
 def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
@@ -130,7 +130,7 @@ def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
 
 
 @pytest.mark.parametrize(
-    "named",
+    "named_value",
     [
         {"name": "DB_PASSWORD", "value": PASSWORD},
         {"Value": PASSWORD, "Type": "String", "Name": "DB_PASSWORD"},
@@ -143,21 +143,21 @@ def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
     ],
 )
 @pytest.mark.parametrize("form", ["call", "block", "text"])
-def test_a_name_that_stands_beside_a_value_tells_what_it_is(named, form):
-    call: Any = {"name": "set_env", "id": "c", "args": named}
-    use = {"type": "tool_use", "id": "c", "name": "set_env", "input": named}
-    function = {"name": "set_env", "arguments": json.dumps(named)}
+def test_a_name_that_stands_beside_a_value_tells_what_it_is(named_value, form):
+    call: Any = {"name": "set_env", "id": "c", "args": named_value}
+    use = {"type": "tool_use", "id": "c", "name": "set_env", "input": named_value}
+    function = {"name": "set_env", "arguments": json.dumps(named_value)}
     raw = {"tool_calls": [{"id": "c", "function": function}]}
-    spoken = {
+    fields = {
         "call": {"content": "", "tool_calls": [call]},
         "block": {"content": [use]},
         "text": {"content": "", "additional_kwargs": raw},
     }[form]
-    messages: list[Any] = [HumanMessage("set it", id="u"), AIMessage(id="a", **spoken)]
+    messages: list[Any] = [HumanMessage("set it", id="u"), AIMessage(id="a", **fields)]
     messages += [ToolMessage("ok", tool_call_id="c", id="t"), *history()[-2:]]
     compactor = new_compactor(Scripted(short_summary), keep=("messages", 1), redact=True)
     assert compacted(messages, compactor, force=True).redacted["password"] >= 1
-    assert not any(one in repr(kept_rows(compactor)) for one in (PASSWORD, "48127731"))
+    assert not any(secret in repr(archived_rows(compactor)) for secret in (PASSWORD, "48127731"))
 
 
 def test_the_middleware_its_hooks_and_the_preview_get_no_secret():
@@ -166,18 +166,22 @@ def test_the_middleware_its_hooks_and_the_preview_get_no_secret():
             return TOKEN
 
     events = list[Any]()
-    asked = list[Any]()
+    previews = list[Any]()
     messages = history()
     messages[3] = messages[3].model_copy(update={"artifact": Session()})
-    own = SummarizationMiddleware(
-        None, trigger=("messages", 10), keep=("messages", 4),
-        archive=Archive(store := InMemoryStore()), redact="secrets",
-        before_summarization=events.append,
-        preview=lambda request: asked.append(request) or f"{request.summary[:-80]}\n- and {TOKEN}",  # type: ignore[func-returns-value]
+    store = InMemoryStore()
+
+    def with_token(request: Any) -> str:
+        previews.append(request)
+        return f"{request.summary[:-80]}\n- and {TOKEN}"
+
+    middleware = SummarizationMiddleware(
+        None, trigger=("messages", 10), keep=("messages", 4), archive=Archive(store),
+        redact="secrets", before_summarization=events.append, preview=with_token,
     )  # fmt: skip
-    update = own.before_model({"messages": messages}, Runtime())
-    for seen in (repr(events), repr(asked), text_of_store(store)):
-        check_no_secret(seen)
+    update = middleware.before_model({"messages": messages}, Runtime())
+    for output in (repr(events), repr(previews), text_of_store(store)):
+        check_no_secret(output)
     shown = {message.id: message for message in update["messages"]}
     assert TOKEN in shown.pop("last").content
     check_no_secret(repr(shown))
@@ -216,21 +220,21 @@ def test_the_readable_files_of_deep_agents_hold_no_secret(archive, tmp_path):
 
     from conspectus.deep_agents import summarization_middleware
 
-    before = Archive(InMemoryStore()) if archive == "archived before" else None
+    earlier_archive = Archive(InMemoryStore()) if archive == "archived before" else None
 
-    def middleware(**more: Any) -> Any:
+    def middleware(**settings: Any) -> Any:
         return summarization_middleware(
             ScriptedChatModel(answers=["- deployed"] * 3),
             FilesystemBackend(root_dir=str(tmp_path), virtual_mode=True),
             trigger=("messages", 10), keep=("messages", 4), recall="off", history="replace",
-            archive=before or archive, **more,
+            archive=earlier_archive or archive, **settings,
         )  # fmt: skip
 
     def files() -> list[Path]:
         return [file for file in tmp_path.rglob("*") if file.is_file()]
 
     state: dict[str, Any] = {"messages": history()}
-    if before is not None:  # there was no redactor then
+    if earlier_archive is not None:  # there was no redactor then
         update = middleware().before_model(state, Runtime())
         for file in files():
             file.unlink()
@@ -261,15 +265,15 @@ def test_no_listener_record_or_log_is_told_of_a_secret(on_failure, caplog):
     reasons = []
     with caplog.at_level(logging.DEBUG):
         for summarizer in (fail, Own(short_summary), Scripted(fail), Scripted(wordy)):
-            careful = new_compactor(
+            compactor = new_compactor(
                 summarizer, redact=True, telemetry=events.append, on_failure=on_failure,
                 on_event=lambda name, data: events.append(dict(data)),
             )  # fmt: skip
             with contextlib.suppress(SummaryError):
-                result = compacted(history(), careful, force=True, focus=TOKEN)
+                result = compacted(history(), compactor, force=True, focus=TOKEN)
                 reasons += [f"{result.reason} {result.record}"]
-    for seen in (repr(events), caplog.text, reasons):
-        check_no_secret(seen)
+    for output in (repr(events), caplog.text, reasons):
+        check_no_secret(output)
     assert "messages archived" in caplog.text
     messages = [getattr(event, "error_message", "") or "" for event in events]
     assert any("[redacted: github-token]" in message for message in messages)
@@ -298,7 +302,7 @@ class Answers:
         return self.answer
 
 
-WRONG: list[tuple[Any, str]] = [
+MISBEHAVING: list[tuple[Any, str]] = [
     (raises, f"the redactor {__name__}.raises failed with ValueError"),
     (hangs, f"the redactor {__name__}.hangs did not answer within 0.05 seconds"),
     (lambda text: None, "and answered with NoneType"),
@@ -317,24 +321,24 @@ def test_a_summary_of_which_the_redactor_leaves_nothing_is_none():
     assert "left nothing of the summary" in result.reason
 
 
-@pytest.mark.parametrize(("redactor", "why"), WRONG)
+@pytest.mark.parametrize(("redactor", "reason"), MISBEHAVING)
 @pytest.mark.parametrize("archived", [True, False])
-def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, archived):
+def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, reason, archived):
     store = InMemoryStore()
-    asked = list[Any]()
-    scripted = Scripted(lambda request: asked.append(request) or short_summary(request))  # type: ignore[func-returns-value]
-    given: dict[str, Any] = {"redact": redactor, "summarizer_timeout": 0.05}
-    compactor = Compactor(scripted, archive=Archive(store) if archived else None, **given)
+    summary_requests = list[Any]()
+    scripted = Scripted(lambda request: summary_requests.append(request) or short_summary(request))  # type: ignore[func-returns-value]
+    settings: dict[str, Any] = {"redact": redactor, "summarizer_timeout": 0.05}
+    compactor = Compactor(scripted, archive=Archive(store) if archived else None, **settings)
     messages = history()
     result = compacted(messages, compactor, force=True)
     assert (result.outcome, result.failed) == ("kept", "redaction")
-    assert why in result.reason
+    assert reason in result.reason
     check_no_secret(result.reason)
     assert all(a is b for a, b in zip(result.messages, messages, strict=True))
     check_no_secret(text_of_store(store))
     assert Archive(store).export(SCOPE) == []
-    assert not asked
-    later = asyncio.run(compactor.acompact(messages, thread_id="u", force=True))
-    assert (later.outcome, later.failed) == ("kept", "redaction")
-    with pytest.raises(RedactionError, match=why):
-        compacted(messages, Compactor(scripted, on_failure="raise", **given), force=True)
+    assert not summary_requests
+    async_result = asyncio.run(compactor.acompact(messages, thread_id="u", force=True))
+    assert (async_result.outcome, async_result.failed) == ("kept", "redaction")
+    with pytest.raises(RedactionError, match=reason):
+        compacted(messages, Compactor(scripted, on_failure="raise", **settings), force=True)

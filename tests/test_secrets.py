@@ -40,21 +40,23 @@ def redacted(text: str, key: str | None = None) -> str:
 @pytest.mark.parametrize("around", ["{}", "use {} here", '"{}"', "X={};", "[{}]\n", "<{}>"])
 def test_a_providers_secret_is_replaced_by_its_kind_and_counted(around):
     for kind, secret in PROVIDERS.items():
-        done = REDACTOR.redact(around.format(secret))
-        named = kind.split(" (")[0]
-        assert done.counts == {named: 1}
-        assert f"[redacted: {named}]" in done.text
-        assert secret[-16:] not in done.text
-        assert redacted(done.text) == done.text
+        result = REDACTOR.redact(around.format(secret))
+        kind_name = kind.split(" (")[0]
+        assert result.counts == {kind_name: 1}
+        assert f"[redacted: {kind_name}]" in result.text
+        assert secret[-16:] not in result.text
+        assert redacted(result.text) == result.text
 
 
-@pytest.mark.parametrize("place", sorted({place for place, _, _ in SAID} - {MISSED}))
-def test_a_secret_told_by_what_stands_around_it_is_replaced(place):
-    for text, secret in [(text, secret) for where, text, secret in SAID if where == place]:
-        done = REDACTOR.redact(text)
-        assert secret not in done.text
-        assert sum(done.counts.values()) >= 1
-        assert redacted(done.text) == done.text
+@pytest.mark.parametrize(
+    "kind_of_place", sorted({kind_of_place for kind_of_place, _, _ in SAID} - {MISSED})
+)
+def test_a_secret_told_by_what_stands_around_it_is_replaced(kind_of_place):
+    for text, secret in [(text, secret) for place, text, secret in SAID if place == kind_of_place]:
+        result = REDACTOR.redact(text)
+        assert secret not in result.text
+        assert sum(result.counts.values()) >= 1
+        assert redacted(result.text) == result.text
 
 
 @pytest.mark.parametrize("group", sorted({group for group, _ in NONE}))
@@ -64,7 +66,7 @@ def test_what_holds_no_secret_is_left_as_it_is(group):
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "expected"),
     [
         ("DB_PASSWORD={} ./run x!", "DB_PASSWORD=[redacted: password] ./run x!"),
         ("postgres://ann:{}@db/shop", "postgres://ann:[redacted: url-password]@db/shop"),
@@ -79,9 +81,9 @@ def test_what_holds_no_secret_is_left_as_it_is(group):
         ('password="{} and more', 'password="[redacted: password] and more'),
     ],
 )
-def test_what_stands_around_a_secret_stays(text, left):
-    assert redacted(text.replace("{}", PASSWORD)) == left
-    assert redacted(left) == left
+def test_what_stands_around_a_secret_stays(text, expected):
+    assert redacted(text.replace("{}", PASSWORD)) == expected
+    assert redacted(expected) == expected
 
 
 @pytest.mark.parametrize(
@@ -89,9 +91,9 @@ def test_what_stands_around_a_secret_stays(text, left):
 )
 def test_a_value_that_was_told_once_goes_wherever_it_stands(text):
     for value in ("Zx9kQ77w", "Zx-kQ_w7", "tr0ub&4dor", "zxQkw&nn2", "pässwört9!x"):
-        done = REDACTOR.redact(text.format(value, value))
-        assert value not in done.text
-        assert sum(done.counts.values()) == 2
+        result = REDACTOR.redact(text.format(value, value))
+        assert value not in result.text
+        assert sum(result.counts.values()) == 2
     assert redacted("POSTGRES_PASSWORD=postgres\npsql postgres").endswith("\npsql postgres")
     assert redacted("PASSWORD=Zx9kQ77w\nZx9kQ77w2").endswith("\nZx9kQ77w2")
 
@@ -112,15 +114,15 @@ NUMBERED: dict[str, Callable[[int, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("way", NUMBERED)
+@pytest.mark.parametrize("numbering", NUMBERED)
 @pytest.mark.parametrize("lines", [slice(0, 20), slice(None)])
-def test_no_line_of_a_key_stays_where_lines_are_numbered_or_in_quotes(way, lines):
+def test_no_line_of_a_key_stays_where_lines_are_numbered_or_in_quotes(numbering, lines):
     key = MADE.pem(lines=25).split("\n")
-    shown = "\n".join([NUMBERED[way](n, line) for n, line in enumerate(key, 1)][lines])
+    shown = "\n".join([NUMBERED[numbering](n, line) for n, line in enumerate(key, 1)][lines])
     for text in (shown, json.dumps({"out": shown}), json.dumps(key[lines])):
-        done = redacted(f"{text}\n")
-        assert "[redacted: private-key]" in done
-        assert not any(line in done for line in key[1:-1])
+        shown_text = redacted(f"{text}\n")
+        assert "[redacted: private-key]" in shown_text
+        assert not any(line in shown_text for line in key[1:-1])
 
 
 FRAGMENTS = st.sampled_from(

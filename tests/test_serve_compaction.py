@@ -34,14 +34,14 @@ SUMMARY = "Here is a summary of the conversation to date:"
 
 
 @contextmanager
-def both(path: Path | Archive, config: Any = None, **more: Any) -> Iterator[Any]:
+def endpoint_and_client(path: Path | Archive, config: Any = None, **settings: Any) -> Iterator[Any]:
     """An upstream with a window, an endpoint, and OpenAI's client at it."""
 
     def script(request: Any) -> str:
         return f"Answer {request.number}. {LONG}"
 
     with (
-        proxied_script(script, path, config, limit=WINDOW, count=provider_tokens, **more) as (
+        proxied_script(script, path, config, limit=WINDOW, count=provider_tokens, **settings) as (
             upstream,
             endpoint,
         ),
@@ -54,22 +54,22 @@ def both(path: Path | Archive, config: Any = None, **more: Any) -> Iterator[Any]
 def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, stream):
     parent: Any = openai.omit
     turns = 18
-    with both(tmp_path / "a.db") as (upstream, _, client):
+    with endpoint_and_client(tmp_path / "a.db") as (upstream, _, client):
         for turn in range(turns):
-            made = client.responses.create(
+            response = client.responses.create(
                 model="m", input=f"Question {turn}. {LONG}", previous_response_id=parent,
                 stream=stream, max_output_tokens=100,
             )  # fmt: skip
             if stream:
-                [made] = [e.response for e in made if e.type == "response.completed"]
-            parent = f"{made.id}"
+                [response] = [e.response for e in response if e.type == "response.completed"]
+            parent = f"{response.id}"
         assert upstream.too_long == upstream.invalid == []
         last = upstream.requests[-1]
         assert "Question 0." in last.text
         assert f"Question {turns - 1}." in last.text
         assert len(last.messages) < 2 * turns - 1
     # Another process goes on from there.
-    with both(tmp_path / "a.db") as (upstream, endpoint, _):
+    with endpoint_and_client(tmp_path / "a.db") as (upstream, endpoint, _):
         body = {"model": "m", "input": "And then?", "previous_response_id": parent}
         answer = post(endpoint, "/v1/responses", body)
         assert (conspectus_header(answer, "state"), conspectus_header(answer, "compacted")) == (
@@ -78,28 +78,31 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
         )
         assert "Question 0." in upstream.requests[-1].text
         # Somebody else has no such response, and a conversation is the upstream's.
-        other = post(endpoint, "/v1/responses", body, authorization="Bearer other")
-        assert (conspectus_header(other, "state"), upstream.requests[-1].body) == ("upstream", body)
-        theirs: list[Any] = [{"input": "hi", "conversation": "conv_1"}]
-        theirs += [{"input": [{"type": "item_reference", "id": "msg_1"}]}]
-        for more in theirs:
-            answer = post(endpoint, "/v1/responses", {"model": "m", **more})
+        other_answer = post(endpoint, "/v1/responses", body, authorization="Bearer other")
+        assert (conspectus_header(other_answer, "state"), upstream.requests[-1].body) == (
+            "upstream",
+            body,
+        )
+        upstreams_bodies: list[Any] = [{"input": "hi", "conversation": "conv_1"}]
+        upstreams_bodies += [{"input": [{"type": "item_reference", "id": "msg_1"}]}]
+        for fields in upstreams_bodies:
+            answer = post(endpoint, "/v1/responses", {"model": "m", **fields})
             assert conspectus_header(answer, "state") == "upstream"
 
 
 def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
-    where = list[str]()
+    thread_names = list[str]()
     read = RequestFitter._read
 
-    def seen(fitter: RequestFitter, request: Any, **how: Any) -> Any:
-        where.append(threading.current_thread().name)
-        return read(fitter, request, **how)
+    def noting_read(fitter: RequestFitter, request: Any, **options: Any) -> Any:
+        thread_names.append(threading.current_thread().name)
+        return read(fitter, request, **options)
 
-    monkeypatch.setattr(RequestFitter, "_read", seen)
-    with both(tmp_path / "a.db") as (_, _, client):
-        first = client.responses.create(model="m", input="Hello")
-        client.responses.create(model="m", input="And?", previous_response_id=first.id)
-    assert [name.startswith("conspectus-archive") for name in where] == [False, True]
+    monkeypatch.setattr(RequestFitter, "_read", noting_read)
+    with endpoint_and_client(tmp_path / "a.db") as (_, _, client):
+        response = client.responses.create(model="m", input="Hello")
+        client.responses.create(model="m", input="And?", previous_response_id=response.id)
+    assert [name.startswith("conspectus-archive") for name in thread_names] == [False, True]
 
 
 def test_a_long_line_of_responses_is_held_whole():
@@ -115,7 +118,7 @@ def test_a_long_line_of_responses_is_held_whole():
 
 def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):
     config = SummarizationConfig.model_validate({**DEFAULT_SUMMARIZATION, "redact": True})
-    with both(tmp_path / "a.db", config) as (upstream, endpoint, _):
+    with endpoint_and_client(tmp_path / "a.db", config) as (upstream, endpoint, _):
         body: dict[str, Any] = {"model": "m", "input": "My key is AKIAIOSFODNN7EXAMPLQ."}
         body["previous_response_id"] = post(endpoint, "/v1/responses", body).json()["id"]
         assert conspectus_header(post(endpoint, "/v1/responses", body), "state") == "upstream"
@@ -134,7 +137,7 @@ TRIGGER = {"type": "compaction_trigger"}
 UNKNOWN = "conspectus.v1.cmp_\ud800"
 
 
-def item_of(answer: Any) -> Any:
+def compaction_item(answer: Any) -> Any:
     [item] = answer.output
     assert item.type == "compaction"
     return item.model_dump(exclude_none=True)
@@ -142,50 +145,52 @@ def item_of(answer: Any) -> Any:
 
 def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path):
     history = long_history()
-    with both(tmp_path / "a.db") as (upstream, _, client):
-        asked = [*history, TRIGGER]
-        *_, last = client.responses.create(model="m", input=asked, stream=True)
+    with endpoint_and_client(tmp_path / "a.db") as (upstream, _, client):
+        items_and_trigger = [*history, TRIGGER]
+        *_, last = client.responses.create(model="m", input=items_and_trigger, stream=True)
         assert last.type == "response.completed"
         items = [
-            item_of(client.responses.create(model="m", input=asked)),
-            item_of(last.response),
-            item_of(client.responses.compact(model="m", input=history)),
+            compaction_item(client.responses.create(model="m", input=items_and_trigger)),
+            compaction_item(last.response),
+            compaction_item(client.responses.compact(model="m", input=history)),
         ]
         assert upstream.requests == []
         # Codex keeps what the user said beside the item, and gives some of it new ids.
-        users = [{**one, "id": f"msg_{n}"} for n, one in enumerate(history) if n % 2 == 0]
+        users_messages = [
+            {**message, "id": f"msg_{n}"} for n, message in enumerate(history) if n % 2 == 0
+        ]
         for item in items:
-            for before in ([], users):
-                client.responses.create(model="m", input=[*before, item, NEW])
+            for earlier in ([], users_messages):
+                client.responses.create(model="m", input=[*earlier, item, NEW])
                 sent = upstream.requests[-1].messages
-                texts = [json.dumps(one["content"]) for one in sent]
+                texts = [json.dumps(message["content"]) for message in sent]
                 assert any(SUMMARY in text and "user 0" in text for text in texts)
                 assert sent[-1]["content"].endswith(NEW["content"])
                 assert len(texts) == len(set(texts))
-                assert METER.messages(sent) < METER.messages(history) * (0.5 if not before else 1)
+                assert METER.messages(sent) < METER.messages(history) * (0.5 if not earlier else 1)
 
 
 def test_an_item_is_its_tenants_and_outlives_a_restart_but_not_its_thread(tmp_path):
-    with both(tmp_path / "a.db") as (upstream, endpoint, client):
-        item = item_of(client.responses.compact(model="m", input=long_history()))
-        given: Any = [item, NEW]
+    with endpoint_and_client(tmp_path / "a.db") as (upstream, endpoint, client):
+        item = compaction_item(client.responses.compact(model="m", input=long_history()))
+        with_item: Any = [item, NEW]
         names = (UNKNOWN, "conspectus.v1.", "conspectus.v1.resp_1")
-        others = [[{**item, "encrypted_content": name}, NEW] for name in names]
-        for body, key in ((given, "k2"), *((body, "k") for body in others)):
+        unknown_items = [[{**item, "encrypted_content": name}, NEW] for name in names]
+        for body, key in ((with_item, "k2"), *((body, "k") for body in unknown_items)):
             raw = json.dumps({"model": "m", "input": body}).encode()
             answer = post(endpoint, "/v1/responses", raw, authorization=f"Bearer {key}")
             assert answer.status_code == 400
             assert answer.json()["error"]["code"] == "invalid_compaction_item"
         assert upstream.requests == []
-    gone = pytest.raises(openai.BadRequestError, match="holds no such compaction item")
-    with both(tmp_path / "a.db") as (_, _, client):
-        client.responses.create(model="m", input=given)
+    is_refused = pytest.raises(openai.BadRequestError, match="holds no such compaction item")
+    with endpoint_and_client(tmp_path / "a.db") as (_, _, client):
+        client.responses.create(model="m", input=with_item)
         with Archive.open(tmp_path / "a.db") as archive:
             archive.forget(Serving.tenant("k"))
-        with gone:  # nothing of it is sent from memory either
-            client.responses.create(model="m", input=given)
-    with both(tmp_path / "a.db") as (_, _, client), gone:
-        client.responses.create(model="m", input=given)
+        with is_refused:  # nothing of it is sent from memory either
+            client.responses.create(model="m", input=with_item)
+    with endpoint_and_client(tmp_path / "a.db") as (_, _, client), is_refused:
+        client.responses.create(model="m", input=with_item)
 
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/messages"])
@@ -195,7 +200,7 @@ def test_a_providers_own_item_goes_through_and_counts(tmp_path, path):
     if path == "/v1/messages":
         block = {**item, "content": "What was said so far. " * 200}
         body = {"model": "m", "messages": [{"role": "assistant", "content": [block]}, NEW]}
-    with both(tmp_path / "a.db") as (upstream, endpoint, _):
+    with endpoint_and_client(tmp_path / "a.db") as (upstream, endpoint, _):
         answer = post(endpoint, path, body)
         assert upstream.requests[-1].body == body
         assert int(conspectus_header(answer, "tokens-before") or 0) > 500
@@ -205,8 +210,11 @@ def test_the_upstream_can_be_asked_for_compactions(tmp_path):
     redact = SummarizationConfig.model_validate({**DEFAULT_SUMMARIZATION, "redact": True})
     body: Any = {"model": "m", "input": [NEW, TRIGGER]}
     settings: list[Any] = [{"compaction": "upstream"}, {"config": redact}]
-    for more in settings:
-        with proxied_upstream(lambda asked: chat_reply(), tmp_path, **more) as (upstream, endpoint):
+    for setting in settings:
+        with proxied_upstream(lambda asked: chat_reply(), tmp_path, **setting) as (
+            upstream,
+            endpoint,
+        ):
             for path in ("/v1/responses/compact", "/v1/responses"):
                 post(endpoint, path, body)
                 assert upstream.posts[-1].body == body
@@ -222,12 +230,12 @@ def test_what_a_counter_adds_to_any_list_is_left_free(tmp_path):
 
     with proxied_script(lambda _: "Yes.", tmp_path / "a.db", config, limit=WINDOW, count=count) as (
         upstream,
-        at,
+        endpoint,
     ):
         for turns in range(20):
-            said = [{"role": "user", "content": f"{n}: {LONG}"} for n in range(turns)]
-            body = {"model": "m", "max_tokens": 100, "messages": [*said, NEW]}
-            answer = post(at, "/v1/messages", body)
+            messages = [{"role": "user", "content": f"{n}: {LONG}"} for n in range(turns)]
+            body = {"model": "m", "max_tokens": 100, "messages": [*messages, NEW]}
+            answer = post(endpoint, "/v1/messages", body)
             assert answer.status_code == 200, answer.text
         assert upstream.too_long == []
         assert len(upstream.requests[-1].messages) < 20

@@ -30,14 +30,16 @@ KEY = "sk-live-very-secret-4711"
 
 @pytest.fixture
 def upstream() -> Iterator[FaultServer]:
-    with FaultServer(lambda request: "fine") as made:
-        yield made
+    with FaultServer(lambda request: "fine") as server:
+        yield server
 
 
 @pytest.fixture
 def endpoint(upstream: FaultServer, tmp_path: Path) -> Iterator[Serving]:
-    with serving(upstream.anthropic_url, tmp_path / "a.db", max_body_bytes=200_000) as made:
-        yield made
+    with serving(
+        upstream.anthropic_url, tmp_path / "a.db", max_body_bytes=200_000
+    ) as serving_endpoint:
+        yield serving_endpoint
 
 
 post = partial(serve_support.post, authorization=f"Bearer {KEY}")
@@ -63,10 +65,10 @@ def test_a_body_that_is_none_gets_an_error_in_the_protocols_form(
 ):
     answer = post(endpoint, path, content)
     assert answer.status_code == status, answer.text
-    said = answer.json()
-    assert (said.get("type") == "error") == (path == "/v1/messages")
-    assert said["error"]["message"]
-    assert said["error"]["type"]
+    body = answer.json()
+    assert (body.get("type") == "error") == (path == "/v1/messages")
+    assert body["error"]["message"]
+    assert body["error"]["type"]
     assert upstream.requests == []
     assert post(endpoint, "/v1/chat/completions", PLAIN).status_code == 200
 
@@ -117,7 +119,7 @@ def test_a_path_cannot_lead_elsewhere(endpoint, path):
 
 
 def test_headers_of_one_connection_and_ours_do_not_go_on(endpoint, upstream):
-    given = {
+    sent_headers = {
         "connection": "close, x-mine",
         "x-mine": "1",
         "te": "trailers",
@@ -126,13 +128,13 @@ def test_headers_of_one_connection_and_ours_do_not_go_on(endpoint, upstream):
         "x-conspectus-token": "whatever",
         "x-theirs": "2",
     }
-    post(endpoint, "/v1/chat/completions", PLAIN, **given)
-    got = upstream.requests[0].headers
-    assert got["x-theirs"] == "2"
-    assert got["authorization"] == f"Bearer {KEY}"
-    assert not {"x-mine", "te", "proxy-authorization"} & got.keys()
-    assert not [name for name in got if name.startswith("x-conspectus")]
-    assert got["host"] == urlsplit(upstream.anthropic_url).netloc
+    post(endpoint, "/v1/chat/completions", PLAIN, **sent_headers)
+    received_headers = upstream.requests[0].headers
+    assert received_headers["x-theirs"] == "2"
+    assert received_headers["authorization"] == f"Bearer {KEY}"
+    assert not {"x-mine", "te", "proxy-authorization"} & received_headers.keys()
+    assert not [name for name in received_headers if name.startswith("x-conspectus")]
+    assert received_headers["host"] == urlsplit(upstream.anthropic_url).netloc
 
 
 def test_what_is_no_history_goes_through(tmp_path):
@@ -140,39 +142,41 @@ def test_what_is_no_history_goes_through(tmp_path):
         if scope["type"] == "lifespan":
             return
         size = 0
-        more = True
-        while more:
+        more_follows = True
+        while more_follows:
             message = await receive()
             size = size + len(message.get("body", b""))
-            more = message.get("more_body", False)
-        said = f"{scope['method']} {scope['raw_path'].decode()}?{scope['query_string'].decode()}"
+            more_follows = message.get("more_body", False)
+        request_line = (
+            f"{scope['method']} {scope['raw_path'].decode()}?{scope['query_string'].decode()}"
+        )
         await send({"type": "http.response.start", "status": 207, "headers": [(b"x-a", b"b")]})
-        await send({"type": "http.response.body", "body": f"{said} {size}".encode()})
+        await send({"type": "http.response.body", "body": f"{request_line} {size}".encode()})
 
     with served_app(provider) as url, serving(f"{url}/v1", tmp_path / "a.db") as endpoint:
         listed = httpx.get(endpoint.openai_url + "/models?limit=3")
         assert (listed.status_code, listed.headers["x-a"]) == (207, "b")
         assert listed.text == "GET /v1/models?limit=3 0"
-        named = httpx.get(endpoint.openai_url + "/models/maker%2Fmodel.v1")
-        assert named.text == "GET /v1/models/maker%2Fmodel.v1? 0"
-        sent = httpx.put(endpoint.url + "/v1/files/a%20b", content=iter([b"x" * 100_000] * 3))
-        assert sent.text == "PUT /v1/files/a%20b? 300000"
+        retrieved = httpx.get(endpoint.openai_url + "/models/maker%2Fmodel.v1")
+        assert retrieved.text == "GET /v1/models/maker%2Fmodel.v1? 0"
+        uploaded = httpx.put(endpoint.url + "/v1/files/a%20b", content=iter([b"x" * 100_000] * 3))
+        assert uploaded.text == "PUT /v1/files/a%20b? 300000"
 
 
 def test_no_key_is_kept_logged_or_told(upstream, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     upstream.restart(lambda request: faults.cut_before_headers())
     body = json.dumps({"model": "m", "messages": talk()}).encode()
-    told = []
+    answers = []
     with serving(upstream.anthropic_url, tmp_path / "a.db") as endpoint:
         for path in ("/v1/chat/completions", "/v1/messages"):
-            told.append(post(endpoint, path, body, **{"x-api-key": KEY}))
-    assert [one.status_code for one in told] == [502, 502]
-    assert not any(KEY in one.text or KEY in str(one.headers) for one in told)
-    kept = b"".join(file.read_bytes() for file in tmp_path.glob("a.db*"))
-    assert kept
-    for held in (KEY, KEY.encode().hex()):
-        assert held.encode() not in kept
+            answers.append(post(endpoint, path, body, **{"x-api-key": KEY}))
+    assert [answer.status_code for answer in answers] == [502, 502]
+    assert not any(KEY in answer.text or KEY in str(answer.headers) for answer in answers)
+    files = b"".join(file.read_bytes() for file in tmp_path.glob("a.db*"))
+    assert files
+    for form_of_key in (KEY, KEY.encode().hex()):
+        assert form_of_key.encode() not in files
     # The clients of this test say what they send; the endpoint's own lines do not.
     lines = [line.getMessage() for line in caplog.records if line.name.startswith("conspectus")]
     assert not any(KEY in line for line in lines)
@@ -182,15 +186,15 @@ def test_no_key_is_kept_logged_or_told(upstream, tmp_path, caplog):
 
 
 def test_clients_with_one_placeholder_and_keys_of_their_own_are_walled(endpoint, upstream):
-    given: list[list[tuple[str, str]]] = [
+    headers_of_clients: list[list[tuple[str, str]]] = [
         [("authorization", "Bearer none"), ("x-api-key", "anns-key")],
         [("authorization", "Bearer none"), ("x-api-key", "bobs-key")],
         [("authorization", "Bearer none"), ("authorization", "Bearer bobs-key")],
         [("authorization", "Bearer none")],
     ]
     address = f"{endpoint.openai_url}/chat/completions"
-    found = [httpx.post(address, json=PLAIN, headers=one) for one in given]
-    threads = [one.headers["x-conspectus-thread"] for one in found]
+    answers = [httpx.post(address, json=PLAIN, headers=headers) for headers in headers_of_clients]
+    threads = [answer.headers["x-conspectus-thread"] for answer in answers]
     # The third has the keys of the second, in another place.
     assert threads[1] == threads[2]
     assert len(set(threads)) == 3
@@ -204,8 +208,8 @@ def test_the_token_is_asked_for(upstream, tmp_path):
         wrong = post(endpoint, "/v1/messages", PLAIN, **{"x-conspectus-token": token[:-1]})
         assert wrong.json()["error"]["type"] == "authentication_error"
         assert upstream.requests == []
-        named = {"x-conspectus-token": token, "host": "proxy.example"}
-        assert post(endpoint, "/v1/chat/completions", PLAIN, **named).status_code == 200
+        headers = {"x-conspectus-token": token, "host": "proxy.example"}
+        assert post(endpoint, "/v1/chat/completions", PLAIN, **headers).status_code == 200
 
 
 HERE = ["127.0.0.1:8377", "localhost", "LOCALHOST:1", "[::1]:8377", "mine.example:80"]
@@ -222,9 +226,14 @@ FOREIGN += ["file://localhost", "ftp://127.0.0.1"]
 )
 def test_pages_of_other_sites_are_kept_out(upstream, tmp_path, hosts, origins, status):
     requests = [("POST", "/v1/chat/completions"), ("GET", "/v1/models")]
-    given = [(host, origin, *one) for host in hosts for origin in origins for one in requests]
+    cases = [
+        (host, origin, *method_and_path)
+        for host in hosts
+        for origin in origins
+        for method_and_path in requests
+    ]
     with serving(upstream.anthropic_url, tmp_path / "a.db", hosts=["mine.example"]) as endpoint:
-        for host, origin, method, path in given:
+        for host, origin, method, path in cases:
             headers = {"host": host, **({} if origin is None else {"origin": origin})}
             body = json.dumps(PLAIN).encode() if method == "POST" else b""
             answer = httpx.request(method, endpoint.url + path, content=body, headers=headers)
@@ -236,8 +245,8 @@ def test_pages_of_other_sites_are_kept_out(upstream, tmp_path, hosts, origins, s
 def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):
     archive = str(tmp_path / "a.db")
     with ThreadPoolExecutor(8) as pool:
-        made = set(pool.map(lambda _: secret_beside(archive, None).tenant("k"), range(8)))
-    assert len(made) == 1
+        tenants = set(pool.map(lambda _: secret_beside(archive, None).tenant("k"), range(8)))
+    assert len(tenants) == 1
     [file] = tmp_path.iterdir()
     assert file.name == "a.db.secret"
     assert file.stat().st_mode & 0o777 == 0o600

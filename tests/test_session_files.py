@@ -14,7 +14,7 @@ from providers import provider_refusals
 Row = dict[str, Any]
 
 
-def written(folder: Path, rows: list[Any]) -> Path:
+def session_file(folder: Path, rows: list[Any]) -> Path:
     path = folder / "session.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
@@ -22,14 +22,14 @@ def written(folder: Path, rows: list[Any]) -> Path:
 
 def texts(history: HistoryFile) -> list[str]:
     """Each message in a line: its role or type, and its words."""
-    found = []
+    lines = []
     for message in history.messages:
         assert isinstance(message, dict)
         content = message.get("content") or message.get("output") or message.get("name") or ""
         if isinstance(content, list):
             content = " ".join(str(block.get("text", block["type"])) for block in content)
-        found.append(f"{message.get('role') or message['type']}: {content}")
-    return found
+        lines.append(f"{message.get('role') or message['type']}: {content}")
+    return lines
 
 
 SESSIONS = Path(__file__).parent / "sessions"
@@ -45,7 +45,7 @@ CODEX = sample("codex.jsonl")
 
 
 def test_a_codex_rollout_is_read_as_the_model_had_it(tmp_path):
-    history = read_history(written(tmp_path, CODEX))
+    history = read_history(session_file(tmp_path, CODEX))
     assert texts(history) == [
         "developer: <environment_context>Run the tests.",  # not the user's words
         "user: Run the tests.",
@@ -59,23 +59,29 @@ def test_a_codex_rollout_is_read_as_the_model_had_it(tmp_path):
     assert (history.format.name, history.model, history.window) == ("codex", "gpt-5-codex", 272_000)
     items = json.loads(write_history(history.messages, history))
     assert items[3] == CODEX[6]["payload"]
-    assert read_history(written(tmp_path, items)).format.name == "openai"
+    assert read_history(session_file(tmp_path, items)).format.name == "openai"
 
 
 def test_a_codex_call_that_was_interrupted_gets_a_result(tmp_path):
     rows = [row for row in CODEX if row["payload"].get("type") != "function_call_output"]
-    mended = mend(read_history(written(tmp_path, rows)).messages)
-    outputs = [one for one in mended.messages if one.get("type") == "function_call_output"]  # type: ignore[union-attr]
-    assert [one["call_id"] for one in outputs] == ["c1"]  # type: ignore[index]
+    mended = mend(read_history(session_file(tmp_path, rows)).messages)
+    outputs = [
+        message for message in mended.messages if message.get("type") == "function_call_output"
+    ]  # type: ignore[union-attr]
+    assert [output["call_id"] for output in outputs] == ["c1"]  # type: ignore[index]
     assert ["no result" in note for note in mended.notes] == [True]
 
 
 def test_what_a_codex_user_took_back_is_not_read(tmp_path):
-    back = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
-    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Stop."}]}
-    shown = {"type": "event_msg", "payload": {"type": "user_message", "message": "Stop."}}
-    rows = [*CODEX, back, {"type": "response_item", "payload": said}, shown]
-    history = read_history(written(tmp_path, rows))
+    rollback = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+    message = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "Stop."}],
+    }
+    event = {"type": "event_msg", "payload": {"type": "user_message", "message": "Stop."}}
+    rows = [*CODEX, rollback, {"type": "response_item", "payload": message}, event]
+    history = read_history(session_file(tmp_path, rows))
     assert texts(history)[-2:] == ["assistant: Three fail.", "user: Stop."]
 
 
@@ -97,18 +103,18 @@ def test_a_gemini_session_is_read_in_both_of_its_forms(name):
 def test_what_a_gemini_user_went_back_from_is_not_read(tmp_path):
     later = {"id": "6", "type": "user", "content": [{"text": "Instead this."}]}
     rows = [*sample("gemini.jsonl")[:-1], {"$rewindTo": "4"}, later]
-    said = texts(read_history(written(tmp_path, rows)))
-    assert said[-2:] == ["tool: x = 1", "user: Instead this."]
+    lines = texts(read_history(session_file(tmp_path, rows)))
+    assert lines[-2:] == ["tool: x = 1", "user: Instead this."]
 
 
 def test_gemini_turns_without_an_id_are_all_read(tmp_path):
-    first, *others = sample("gemini.jsonl")
+    first, *other_rows = sample("gemini.jsonl")
     nameless = [
         {"id": None, "type": "user", "content": [{"text": text}]} for text in ("One.", "Two.")
     ]
-    said = texts(read_history(written(tmp_path, [first, *nameless, *others])))
-    assert {"user: One.", "user: Two."} <= {*said}
-    assert said[-1] == texts(read_history(written(tmp_path, [first, *others])))[-1]
+    lines = texts(read_history(session_file(tmp_path, [first, *nameless, *other_rows])))
+    assert {"user: One.", "user: Two."} <= {*lines}
+    assert lines[-1] == texts(read_history(session_file(tmp_path, [first, *other_rows])))[-1]
 
 
 def test_an_opencode_session_is_read_step_by_step(tmp_path):
@@ -131,62 +137,62 @@ def test_an_opencode_session_is_read_step_by_step(tmp_path):
     assert ["no result" in note for note in mended.notes] == [True]
     whole = json.loads((SESSIONS / "opencode.json").read_text(encoding="utf-8"))
     whole["info"]["revert"] = {"messageID": "m5"}
-    assert texts(read_history(written(tmp_path, [whole])))[-1] == "assistant: It is small."
+    assert texts(read_history(session_file(tmp_path, [whole])))[-1] == "assistant: It is small."
 
 
-def claude(kind: str, uuid: str, parent: str | None, content: Any, **more: Any) -> Row:
-    said = {"role": kind, "content": content, "id": f"m-{uuid}", "model": "claude-opus-4-6"}
-    row = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s", **more}
-    return {**row, "timestamp": f"2026-09-01T10:00:00.{uuid[1:]:>03}Z", "message": said}
+def claude_row(role: str, uuid: str, parent: str | None, content: Any, **fields: Any) -> Row:
+    message = {"role": role, "content": content, "id": f"m-{uuid}", "model": "claude-opus-4-6"}
+    row = {"type": role, "uuid": uuid, "parentUuid": parent, "sessionId": "s", **fields}
+    return {**row, "timestamp": f"2026-09-01T10:00:00.{uuid[1:]:>03}Z", "message": message}
 
 
-def queued(prompt: Any, **more: Any) -> Row:
-    row = claude("attachment", "q5", "a2", None)
-    return {**row, "attachment": {"type": "queued_command", "prompt": prompt, **more}}
+def queued_row(prompt: Any, **fields: Any) -> Row:
+    row = claude_row("attachment", "q5", "a2", None)
+    return {**row, "attachment": {"type": "queued_command", "prompt": prompt, **fields}}
 
 
 @pytest.mark.parametrize("prompt", ["Leave b.py.", [{"type": "text", "text": "Leave b.py."}]])
 def test_what_is_typed_during_a_turn_is_the_users_word(tmp_path, prompt):
     rows = [
-        claude("user", "u1", None, "Mend a.py."),
-        claude("assistant", "a2", "u1", "I do."),
-        queued(prompt, commandMode="prompt"),
-        claude("assistant", "a6", "q5", "Done."),
+        claude_row("user", "u1", None, "Mend a.py."),
+        claude_row("assistant", "a2", "u1", "I do."),
+        queued_row(prompt, commandMode="prompt"),
+        claude_row("assistant", "a6", "q5", "Done."),
     ]
-    history = read_history(written(tmp_path, rows))
+    history = read_history(session_file(tmp_path, rows))
     assert texts(history)[2:] == ["user: Leave b.py.", "assistant: Done."]
     assert history.model == "claude-opus-4-6"
-    rows[2] = queued("A task ended.", commandMode="task-notification")
-    assert len(read_history(written(tmp_path, rows)).messages) == 3
+    rows[2] = queued_row("A task ended.", commandMode="task-notification")
+    assert len(read_history(session_file(tmp_path, rows)).messages) == 3
 
 
-@pytest.mark.parametrize("how", ["parent", "boundary", "copies"])
-def test_a_second_compaction_that_leads_behind_the_first_one_loses_nothing(tmp_path, how):
+@pytest.mark.parametrize("link", ["parent", "boundary", "copies"])
+def test_a_second_compaction_that_leads_behind_the_first_one_loses_nothing(tmp_path, link):
     def boundary(uuid: str, after: str) -> Row:
         return {"type": "system", "uuid": uuid, "parentUuid": None, "logicalParentUuid": after}
 
     begin = [
-        claude("user", "u1", None, "First."),
-        claude("assistant", "a2", "u1", "Second."),
+        claude_row("user", "u1", None, "First."),
+        claude_row("assistant", "a2", "u1", "Second."),
         boundary("c3", "a2"),
-        claude("user", "s4", "c3", "Summary.", isCompactSummary=True),
-        claude("user", "u5", "s4", "Third."),
-        claude("assistant", "a6", "u5", "Fourth."),
+        claude_row("user", "s4", "c3", "Summary.", isCompactSummary=True),
+        claude_row("user", "u5", "s4", "Third."),
+        claude_row("assistant", "a6", "u5", "Fourth."),
     ]
-    again = begin[:2] if how == "copies" else []
+    copies = begin[:2] if link == "copies" else []
     rows = [
         *begin,
-        *again,
+        *copies,
         boundary("c7", "a2"),
-        claude("user", "s8", "c7", "Another summary.", isCompactSummary=True),
-        claude("user", "u9", "u1" if how == "parent" else "s8", "Fifth."),
+        claude_row("user", "s8", "c7", "Another summary.", isCompactSummary=True),
+        claude_row("user", "u9", "u1" if link == "parent" else "s8", "Fifth."),
     ]
-    history = read_history(written(tmp_path, rows))
-    said = [line.split(": ")[1] for line in texts(history)]
-    assert said == ["First.", "Second.", "Third.", "Fourth.", "Fifth."]
+    history = read_history(session_file(tmp_path, rows))
+    words = [line.split(": ")[1] for line in texts(history)]
+    assert words == ["First.", "Second.", "Third.", "Fourth.", "Fifth."]
 
 
-WHOLE = [json.dumps(claude("user", f"u{n}", None, f"Message {n}.")) for n in range(1, 6)]
+WHOLE = [json.dumps(claude_row("user", f"u{n}", None, f"Message {n}.")) for n in range(1, 6)]
 DAMAGE = {
     "a line that is no JSON": ([*WHOLE[:2], "{oops", *WHOLE[2:]], 5, 1),
     "the first line": (["}", *WHOLE], 5, 1),
@@ -199,19 +205,23 @@ DAMAGE = {
     "a number": ([*WHOLE, "7"], 5, 1),
     "a deep line": ([*WHOLE, '{"a":' + "[" * 9_000 + "]" * 9_000 + "}"], 5, 1),
     "a strange message": ([*WHOLE, WHOLE[0].replace('"Message 1."', "7")], 5, 0),
-    "a strange id": ([*WHOLE, json.dumps(claude("user", "u9", None, "x") | {"uuid": []})], 5, 0),
+    "a strange id": (
+        [*WHOLE, json.dumps(claude_row("user", "u9", None, "x") | {"uuid": []})],
+        5,
+        0,
+    ),
 }
 
 
-@pytest.mark.parametrize("how", DAMAGE)
-def test_damaged_lines_are_skipped_and_counted_and_all_others_read(tmp_path, how):
-    lines, whole, broken = DAMAGE[how]
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_lines_are_skipped_and_counted_and_all_others_read(tmp_path, damage):
+    lines, whole, broken = DAMAGE[damage]
     path = tmp_path / "session.jsonl"
     path.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
     history = read_history(path)
     assert len(history.messages) == whole
     assert history.parsed.broken == broken
-    assert history.skipped == ("strange" in how)
+    assert history.skipped == ("strange" in damage)
 
 
 @pytest.mark.parametrize(
@@ -237,4 +247,4 @@ def test_what_was_said_is_read_once_and_in_order(tmp_path, seed):
     session = random_session(seed)
     path = tmp_path / "session.jsonl"
     path.write_text(session.text(), encoding="utf-8")
-    assert [blocks(one) for one in read_history(path).messages] == session.said
+    assert [blocks(message) for message in read_history(path).messages] == session.said

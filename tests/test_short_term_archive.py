@@ -33,8 +33,8 @@ from short_term_support import (
 )
 from stateful.stores import TroubledStore
 
-plainly = functools.partial(short_term_support.summarise, ours)
-summarise = functools.partial(plainly, thread_id="t")
+summarise_without_thread = functools.partial(short_term_support.summarise, ours)
+summarise = functools.partial(summarise_without_thread, thread_id="t")
 
 
 def originals(archive: Archive, thread: str = "t") -> list[Any]:
@@ -42,19 +42,19 @@ def originals(archive: Archive, thread: str = "t") -> list[Any]:
     scope = Scope("local", thread)
     chain = archive.chain(scope)
     keys = [key for record in chain for key in record.covers]
-    return [found.message for found in archive.get(scope, keys)]
+    return [original.message for original in archive.get(scope, keys)]
 
 
 def test_what_was_summarised_is_archived_and_recalled_over_rounds():
     archive = Archive(InMemoryStore())
     running = None
     messages = talk(30)
-    model = numbered()
+    model = numbering_model()
     for upto in range(5, len(messages) + 1, 4):
-        found = summarise(messages[:upto], running, archive=archive, model=model)
-        running = found.running_summary
-        gone = [m for m in messages if m.id in summarised(running)]
-        assert originals(archive) == gone
+        result = summarise(messages[:upto], running, archive=archive, model=model)
+        running = result.running_summary
+        summarised_messages = [m for m in messages if m.id in summarised(running)]
+        assert originals(archive) == summarised_messages
     assert len(archive.chain(Scope("local", "t"))) > 3
     compactor = Compactor(archive=archive)
     assert "question h3 " in compactor.recall("question h3", thread_id="t").text
@@ -65,11 +65,11 @@ def test_the_thread_is_that_of_the_graphs_config():
     archive = Archive(InMemoryStore())
     graph = node_graph(archive=archive)
     for n in range(12):
-        graph.invoke(said(n), config("mine"))
-        graph.invoke(said(n), config("yours"))
+        graph.invoke(question(n), thread_config("mine"))
+        graph.invoke(question(n), thread_config("yours"))
     assert archive.threads("local") == ("mine", "yours")
     for name in ("mine", "yours"):
-        state = graph.get_state(config(name)).values
+        state = graph.get_state(thread_config(name)).values
         ids = {m.id for m in state["messages"]}
         assert {m.id for m in originals(archive, name)} <= ids
         assert {m.id for m in originals(archive, name)} == summarised(
@@ -87,22 +87,24 @@ def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived, sends):
         model = PlainModel()
         running = None
         for upto in range(1, len(messages) + 1, 2):
-            found = summarise(messages[:upto], running, archive=archive, model=model)
-            running = found.running_summary
+            result = summarise(messages[:upto], running, archive=archive, model=model)
+            running = result.running_summary
         whole: list[Any] = list(messages[: n + 1])
-        shown = summarise(whole, running, archive=archive, model=model)
-        assert shown.messages[-1] is messages[n], n
+        view_result = summarise(whole, running, archive=archive, model=model)
+        assert view_result.messages[-1] is messages[n], n
         for turn in range(12):
-            more = [ai(f"more-a{turn}", 20), human(f"more-h{turn}", 20)]
-            whole = [*(whole if sends == "all" else shown.messages), *more]
-            shown = summarise(whole, shown.running_summary, archive=archive, model=model)
-            assert shown.messages[-1] is more[-1]
+            next_turn = [ai(f"more-a{turn}", 20), human(f"more-h{turn}", 20)]
+            whole = [*(whole if sends == "all" else view_result.messages), *next_turn]
+            view_result = summarise(
+                whole, view_result.running_summary, archive=archive, model=model
+            )
+            assert view_result.messages[-1] is next_turn[-1]
         read = Counter(m.id for call in model.calls for m in call if m.id is not None)
         assert read["more-h3"]
         assert set(read.values()) == {1}
         if archive is not None:
-            left = summarised(shown.running_summary)
-            assert Counter(m.id for m in originals(archive)) == dict.fromkeys(left, 1)
+            summarised_ids = summarised(view_result.running_summary)
+            assert Counter(m.id for m in originals(archive)) == dict.fromkeys(summarised_ids, 1)
 
 
 def test_a_giant_newest_message_is_shown_short_and_read_whole_later():
@@ -110,21 +112,21 @@ def test_a_giant_newest_message_is_shown_short_and_read_whole_later():
     text = " ".join(f"word{n}" for n in range(2_000))
     messages: list[Any] = [*talk(3), human("giant", text=text)]
     model = PlainModel()
-    found = summarise(messages, archive=archive, model=model)
-    assert count(found.messages) <= 200
-    clip = found.messages[-1]
+    result = summarise(messages, archive=archive, model=model)
+    assert count(result.messages) <= 200
+    clip = result.messages[-1]
     assert clip.id == "giant"
     assert "archived as" in clip.content
     # While it is the newest it is shown so again, and no model is asked for that.
     calls = len(model.calls)
-    again = summarise(messages, found.running_summary, archive=archive, model=model)
-    assert count(again.messages) <= 200
-    assert "archived as" in again.messages[-1].content
+    second_result = summarise(messages, result.running_summary, archive=archive, model=model)
+    assert count(second_result.messages) <= 200
+    assert "archived as" in second_result.messages[-1].content
     assert len(model.calls) == calls
     # Once it may leave, all of it is read, although the clip is what came back.
-    back = [*messages[:-1], clip, ai("a9", 100), human("h9", 5)]
-    last = summarise(back, again.running_summary, archive=archive, model=model)
-    assert "giant" in summarised(last.running_summary)
+    sent_back = [*messages[:-1], clip, ai("a9", 100), human("h9", 5)]
+    third_result = summarise(sent_back, second_result.running_summary, archive=archive, model=model)
+    assert "giant" in summarised(third_result.running_summary)
     assert model.read["giant"].replace(" ", "") == text.replace(" ", "")
     assert [m.content for m in originals(archive) if m.id == "giant"] == [text]
 
@@ -132,22 +134,22 @@ def test_a_giant_newest_message_is_shown_short_and_read_whole_later():
 def test_an_archive_that_is_away_changes_nothing_and_says_so(caplog):
     store = TroubledStore()
     archive = Archive(store)
-    first = summarise(talk(8), archive=archive)
+    first_result = summarise(talk(8), archive=archive)
     store.fail_after(0, 10**6)
-    more = [*talk(8), *[human(f"x{n}", 40) for n in range(8)]]
+    longer = [*talk(8), *[human(f"x{n}", 40) for n in range(8)]]
     model = PlainModel()
-    found = summarise(more, first.running_summary, archive=archive, model=model)
-    assert found.running_summary == first.running_summary
+    result = summarise(longer, first_result.running_summary, archive=archive, model=model)
+    assert result.running_summary == first_result.running_summary
     assert "cannot be read for now" in caplog.text
     assert not model.calls
-    assert {m.id for m in found.messages if m.id} | summarised(first.running_summary) == {
-        m.id for m in more
+    assert {m.id for m in result.messages if m.id} | summarised(first_result.running_summary) == {
+        m.id for m in longer
     }
     with pytest.raises(ArchiveError):
-        summarise(more, first.running_summary, archive=archive, on_failure="raise")
+        summarise(longer, first_result.running_summary, archive=archive, on_failure="raise")
     store.recover()
-    found = summarise(more, first.running_summary, archive=archive)
-    assert summarised(found.running_summary) > summarised(first.running_summary)
+    result = summarise(longer, first_result.running_summary, archive=archive)
+    assert summarised(result.running_summary) > summarised(first_result.running_summary)
 
 
 def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall():
@@ -163,15 +165,15 @@ class State(MessagesState):
     context: dict[str, Any]
 
 
-def numbered() -> PlainModel:
+def numbering_model() -> PlainModel:
     number = iter(range(10_000))
     return PlainModel(lambda messages: f"Summary number {next(number)} of all that was said.")
 
 
-def node_graph(model: Any = None, schema: Any = None, **more: Any) -> Any:
+def node_graph(model: Any = None, schema: Any = None, **settings: Any) -> Any:
     """A node that summarises, then one that answers."""
 
-    node = ours.SummarizationNode(model=model or numbered(), **(LIMITS | more))
+    node = ours.SummarizationNode(model=model or numbering_model(), **(LIMITS | settings))
     builder = StateGraph(schema or State)
     builder.add_node(node)
     builder.add_node("call_model", lambda state: {"messages": [AIMessage("so " * 20)]})
@@ -180,11 +182,11 @@ def node_graph(model: Any = None, schema: Any = None, **more: Any) -> Any:
     return builder.compile(checkpointer=InMemorySaver())
 
 
-def config(name: str = "t") -> dict[str, Any]:
+def thread_config(name: str = "t") -> dict[str, Any]:
     return {"configurable": {"thread_id": name}}
 
 
-def said(n: int) -> dict[str, Any]:
+def question(n: int) -> dict[str, Any]:
     return {"messages": [HumanMessage(f"question {n} " + "why " * 20)]}
 
 
@@ -193,13 +195,16 @@ FIELDS = [(*hint, None) for hint in get_type_hints(State, include_extras=True).i
 
 @pytest.mark.parametrize("schema", [State, make_dataclass("Data", FIELDS, slots=True)])
 def test_one_key_for_both_replaces_the_history(schema):
-    model = numbered()
+    model = numbering_model()
     graph = node_graph(model, schema, output_messages_key="messages")
-    graph.invoke({"messages": [SystemMessage("Be brief.", id="s"), *said(0)["messages"]]}, config())
+    graph.invoke(
+        {"messages": [SystemMessage("Be brief.", id="s"), *question(0)["messages"]]},
+        thread_config(),
+    )
     names = set()
     for n in range(1, 24):
-        graph.invoke(said(n), config())
-        messages = graph.get_state(config()).values["messages"]
+        graph.invoke(question(n), thread_config())
+        messages = graph.get_state(thread_config()).values["messages"]
         summaries = [m for m in messages if "Summary number" in str(m.content)]
         assert len(summaries) == bool(model.calls)
         names |= {m.id for m in summaries}
@@ -211,9 +216,9 @@ def test_one_key_for_both_replaces_the_history(schema):
 
 
 def test_a_node_has_langmems_attributes_and_follows_them():
-    given: dict[str, Any] = {"model": PlainModel(), "name": "shorten", **LIMITS}
-    node = ours.SummarizationNode(**given)
-    theirs_node = theirs.SummarizationNode(**given)
+    settings: dict[str, Any] = {"model": PlainModel(), "name": "shorten", **LIMITS}
+    node = ours.SummarizationNode(**settings)
+    theirs_node = theirs.SummarizationNode(**settings)
     names = [n for n in inspect.signature(theirs.SummarizationNode).parameters if n != "self"]
     for name in names:
         if not name.endswith("_prompt"):
@@ -232,8 +237,8 @@ def test_a_node_has_langmems_attributes_and_follows_them():
 def test_a_node_can_be_copied_and_pickled_as_langmems_can():
     node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
     expected = node.invoke({"messages": talk(8)})
-    for again in (copy.copy(node), copy.deepcopy(node), pickle.loads(pickle.dumps(node))):
-        assert again.invoke({"messages": talk(8)}) == expected
+    for copied in (copy.copy(node), copy.deepcopy(node), pickle.loads(pickle.dumps(node))):
+        assert copied.invoke({"messages": talk(8)}) == expected
 
 
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
@@ -243,39 +248,41 @@ def test_an_exchange_larger_than_a_reading_is_shown_as_text():
     """Providers turn a result down whose call is not in the same request."""
     messages = [human("1"), ai("2", 5, "c"), tool_result("3", "c", 900), ai("4", 5), human("5")]
     model = PlainModel()
-    found = plainly(messages, model=model)
-    assert {"1", "2", "3"} <= summarised(found.running_summary)
+    result = summarise_without_thread(messages, model=model)
+    assert {"1", "2", "3"} <= summarised(result.running_summary)
     for call in model.calls:
         assert not pairing_faults(call)
 
 
 def test_a_new_message_under_an_id_that_was_summarised_is_refused():
-    first = plainly(talk(8))
-    assert first.running_summary is not None
-    gone = min(summarised(first.running_summary))
-    new = [HumanMessage("Delete nothing.", id=gone), HumanMessage("Go on.", id="new")]
-    with pytest.raises(ValueError, match=f"ID {gone} has already been summarized"):
-        plainly([*first.messages, *new], first.running_summary)
+    result = summarise_without_thread(talk(8))
+    assert result.running_summary is not None
+    summarised_id = min(summarised(result.running_summary))
+    new = [HumanMessage("Delete nothing.", id=summarised_id), HumanMessage("Go on.", id="new")]
+    with pytest.raises(ValueError, match=f"ID {summarised_id} has already been summarized"):
+        summarise_without_thread([*result.messages, *new], result.running_summary)
 
 
 def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
     model = PlainModel()
     with pytest.raises(ValueError, match="Messages are required to have ID field"):
-        plainly([HumanMessage("no id"), *talk(8)], model=model)
-    for wrong in ("a text", None, 3, human("h0"), ["a"], [{"role": "user", "content": "x"}]):
+        summarise_without_thread([HumanMessage("no id"), *talk(8)], model=model)
+    for no_messages in ("a text", None, 3, human("h0"), ["a"], [{"role": "user", "content": "x"}]):
         with pytest.raises(ValueError, match="message"):
-            plainly(wrong, model=model)  # type: ignore[arg-type]
+            summarise_without_thread(no_messages, model=model)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="2 messages have the ID h0"):
-        plainly([*talk(8), human("h0")], model=model)
-    for bad in ("a text", 3, {"summary": "x"}, {"summary": None}):
+        summarise_without_thread([*talk(8), human("h0")], model=model)
+    for no_summary in ("a text", 3, {"summary": "x"}, {"summary": None}):
         with pytest.raises(ValueError, match="running_summary must be a RunningSummary"):
-            plainly(talk(1), bad, model=model)
+            summarise_without_thread(talk(1), no_summary, model=model)
     assert not model.calls
-    assert plainly([SystemMessage("Be brief."), *talk(1, 1)]).running_summary is None
+    assert (
+        summarise_without_thread([SystemMessage("Be brief."), *talk(1, 1)]).running_summary is None
+    )
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("setting", "problem"),
     [
         ({"max_summary_tokens": 200}, "`max_summary_tokens` must be less than `max_tokens`"),
         ({"max_tokens": 0}, "max_tokens must be a whole number"),
@@ -289,9 +296,9 @@ def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
         ({"final_prompt": ChatPromptTemplate(["{other}"])}, "must be a ChatPromptTemplate"),
     ],
 )
-def test_a_setting_that_means_nothing_is_refused(wrong, said):
-    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
-        plainly(talk(8), **wrong)
+def test_a_setting_that_means_nothing_is_refused(setting, problem):
+    with pytest.raises(ValueError, match=problem.replace("(", r"\(")):
+        summarise_without_thread(talk(8), **setting)
 
 
 @pytest.mark.sampled(4)
@@ -315,13 +322,13 @@ def test_a_setting_that_means_nothing_is_refused(wrong, said):
 def test_a_summariser_that_fails_never_becomes_the_summary(model):
     """It is over `max_tokens`: the embedded one takes over. Below it, the history stays."""
     messages = talk(30)
-    found = plainly(messages, model=model)
-    assert found.running_summary.summary.startswith("# Part 1\n## Said by the user\n")
-    assert count(found.messages) <= LIMITS["max_tokens"]
+    result = summarise_without_thread(messages, model=model)
+    assert result.running_summary.summary.startswith("# Part 1\n## Said by the user\n")
+    assert count(result.messages) <= LIMITS["max_tokens"]
     if isinstance(model, PlainModel) and len(str(model.answer)) < 40:
         return  # of a history of some 80 tokens nobody can tell what is too short
     roomy = {"max_tokens": 8_000, "max_tokens_before_summary": 100}
-    assert plainly(messages, model=model, **roomy).messages == messages
-    assert plainly(messages, model=model, on_failure="keep").messages == messages
+    assert summarise_without_thread(messages, model=model, **roomy).messages == messages
+    assert summarise_without_thread(messages, model=model, on_failure="keep").messages == messages
     with pytest.raises((SummaryError, RuntimeError, ValueError)):
-        plainly(messages, model=model, on_failure="raise")
+        summarise_without_thread(messages, model=model, on_failure="raise")

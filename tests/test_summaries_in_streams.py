@@ -41,9 +41,9 @@ def by_function() -> Any:
     return StateGraph(State).add_node("call", call).add_edge(START, "call")
 
 
-def by_node(**more: Any) -> Any:
-    key = more.get("output_messages_key", "summarized_messages")
-    node = SummarizationNode(model=summariser, **LIMITS, **more)
+def by_node(**settings: Any) -> Any:
+    key = settings.get("output_messages_key", "summarized_messages")
+    node = SummarizationNode(model=summariser, **LIMITS, **settings)
     builder = StateGraph(State).add_node("summarize", node)
     builder.add_node("call", lambda state: answered(state[key]))
     return builder.add_edge(START, "summarize").add_edge("summarize", "call")
@@ -68,7 +68,7 @@ def by_middleware() -> Any:
     return create_agent(answering, [], middleware=[middleware], checkpointer=InMemorySaver())
 
 
-WAYS = {
+GRAPHS = {
     "the function": by_function,
     "the node": by_node,
     "the node, replacing": lambda: by_node(output_messages_key="messages"),
@@ -77,13 +77,13 @@ WAYS = {
 }
 
 
-def graph_of(way: str, *, nested: bool = False) -> Any:
-    made = WAYS[way]()
-    if way == "the middleware":
-        return made
+def graph_of(how: str, *, nested: bool = False) -> Any:
+    builder = GRAPHS[how]()
+    if how == "the middleware":
+        return builder
     if not nested:
-        return made.compile(checkpointer=InMemorySaver())
-    outer = StateGraph(State).add_node("inner", made.compile()).add_edge(START, "inner")
+        return builder.compile(checkpointer=InMemorySaver())
+    outer = StateGraph(State).add_node("inner", builder.compile()).add_edge(START, "inner")
     return outer.compile(checkpointer=InMemorySaver())
 
 
@@ -103,36 +103,42 @@ def is_ours(message: Any) -> bool:
 
 
 @pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("way", WAYS)
-def test_messages_show_the_answers_alone(way, nested):
-    graph = graph_of(way, nested=nested)
-    before = len(summariser.calls)
+@pytest.mark.parametrize("how", GRAPHS)
+def test_messages_show_the_answers_alone(how, nested):
+    graph = graph_of(how, nested=nested)
+    calls_before = len(summariser.calls)
     shown = 0
-    for given, config in turns():
-        for _, (message, _) in graph.stream(given, config, stream_mode="messages", subgraphs=True):
+    for agent_input, config in turns():
+        for _, (message, _) in graph.stream(
+            agent_input, config, stream_mode="messages", subgraphs=True
+        ):
             assert not is_ours(message), message
             shown += isinstance(message, AIMessage)
     assert shown
-    assert len(summariser.calls) > before
+    assert len(summariser.calls) > calls_before
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_events_show_the_answers_model_alone(way):
-    graph = graph_of(way)
-    before = len(summariser.calls)
+@pytest.mark.parametrize("how", GRAPHS)
+def test_events_show_the_answers_model_alone(how):
+    graph = graph_of(how)
+    calls_before = len(summariser.calls)
 
     async def models() -> list[Any]:
-        found = []
-        for given, config in turns():
-            async for event in graph.astream_events(given, config, version="v2"):
+        model_events = []
+        for agent_input, config in turns():
+            async for event in graph.astream_events(agent_input, config, version="v2"):
                 if event["event"].startswith("on_chat_model"):
-                    found.append(event)
-        return found
+                    model_events.append(event)
+        return model_events
 
     events = asyncio.run(models())
-    assert len(summariser.calls) > before
+    assert len(summariser.calls) > calls_before
     names = [event["event"] for event in events]
     assert names.count("on_chat_model_start") == names.count("on_chat_model_end") == TURNS
     assert "on_chat_model_stream" in names
-    written = [event["data"].get(part) for event in events for part in ("chunk", "output")]
-    assert not [one for one in written if one is not None and is_ours(one)]
+    parts = [event["data"].get(part) for event in events for part in ("chunk", "output")]
+    assert not [
+        part_of_event
+        for part_of_event in parts
+        if part_of_event is not None and is_ours(part_of_event)
+    ]

@@ -26,11 +26,11 @@ from short_term_support import summarise
 
 
 @given(st.text(st.characters(exclude_categories=())), st.text(max_size=20))
-def test_any_text_takes_a_token_and_at_most_its_bytes_and_a_longer_one_never_less(text, more):
+def test_any_text_takes_a_token_and_at_most_its_bytes_and_a_longer_one_never_less(text, addition):
     size = len(text.encode("utf-8", "surrogatepass"))
     for family in FAMILIES:
         assert bool(text) <= estimate(text, family) <= 4 * size + 4 * bool(text)
-        assert estimate(text, family) <= estimate(text + more, family)
+        assert estimate(text, family) <= estimate(text + addition, family)
 
 
 def odd_texts() -> dict[str, str]:
@@ -91,27 +91,27 @@ def counts_tools(messages: Any) -> int:
 
 
 def test_what_a_counter_adds_to_any_list_counts_once():
-    counts = counts_tools
-    compactor = Compactor(window=2_000, token_counter=counts, archive="memory:")
+    counter = counts_tools
+    compactor = Compactor(window=2_000, token_counter=counter, archive="memory:")
     view = []
     for n in range(60):
         view += [HumanMessage(f"question {n} " + "word " * 10), AIMessage(f"answer {n}")]
         result = compactor.compact(view, thread_id="t")
         view = list(result.messages)
         assert result.outcome != "stuck"
-        assert counts(view) <= 2_000
-    assert (result.budget, result.tokens_after) == (2_000, counts(view))
+        assert counter(view) <= 2_000
+    assert (result.budget, result.tokens_after) == (2_000, counter(view))
 
 
 def test_what_a_counter_adds_to_any_list_is_left_free_on_each_surface():
-    said = [HumanMessage(f"question {n} " + "word " * 30, id=f"q{n}") for n in range(60)]
+    messages = [HumanMessage(f"question {n} " + "word " * 30, id=f"q{n}") for n in range(60)]
     limits: Any = {"max_tokens": 2_000, "max_summary_tokens": 200}
-    for before in (None, 1_500):
-        limits["max_tokens_before_summary"] = before
-        made = summarise(short_term, said, token_counter=counts_tools, **limits)
-        assert made.running_summary is not None
-        assert 1_100 < counts_tools(made.messages) <= 2_000
-    dicts = [{"role": "user", "content": message.text} for message in said]
+    for limit_before_summary in (None, 1_500):
+        limits["max_tokens_before_summary"] = limit_before_summary
+        result = summarise(short_term, messages, token_counter=counts_tools, **limits)
+        assert result.running_summary is not None
+        assert 1_100 < counts_tools(result.messages) <= 2_000
+    dicts = [{"role": "user", "content": message.text} for message in messages]
     with Fitter(archive="memory:", window=2_000, token_counter=counts_tools) as fitter:
         fitted = fitter.fit(dicts, model="own-model", thread_id="t", answer_tokens=200)
     assert fitted.outcome == "compacted"
@@ -132,22 +132,22 @@ def test_clips_stay_the_same_when_reports_come_and_go():
     giant = HumanMessage("word " * 6_000, id="giant")
     messages = [*talk(12, 1.9), giant]
     compactor = Compactor(tokenizer="gpt-4o", window=4_000, archive="memory:")
-    first = compactor.compact(messages, thread_id="t")
-    assert (first.outcome, first.clipped) == ("compacted", 1)
-    shown = TokenMeter(model="gpt-4o").message(first.messages[-1])
+    result = compactor.compact(messages, thread_id="t")
+    assert (result.outcome, result.clipped) == ("compacted", 1)
+    shown = TokenMeter(model="gpt-4o").message(result.messages[-1])
     assert 1.9 * shown <= 1_300  # a quarter of the window, and its pointer, as corrected
-    whole = compactor.compact(messages, thread_id="t")
-    assert [m.content for m in whole.messages] == [m.content for m in first.messages]
-    assert whole.record_id is None
+    second_result = compactor.compact(messages, thread_id="t")
+    assert [m.content for m in second_result.messages] == [m.content for m in result.messages]
+    assert second_result.record_id is None
 
 
 def b64(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
 
 
-def png(width: int, height: int, more: int = 0) -> bytes:
+def png(width: int, height: int, padding: int = 0) -> bytes:
     head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)
-    return head + b"\x08\x02\x00\x00\x00" + b"x" * more
+    return head + b"\x08\x02\x00\x00\x00" + b"x" * padding
 
 
 GIF = b"GIF89a" + struct.pack("<HH", 300, 200)
@@ -221,7 +221,7 @@ def test_a_pdf_counts_by_its_pages_in_every_form(form):
     assert b64(pdf(100))[:60] not in read.text
 
 
-NAMED: list[dict[str, Any]] = [
+NAMED_FILES: list[dict[str, Any]] = [
     {"type": "file", "file": {"file_id": "file-1"}},
     {"type": "input_file", "file_url": "https://example.org/a.pdf"},
     {"type": "document", "source": {"type": "file", "file_id": "file_1"}},
@@ -233,12 +233,12 @@ NAMED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("block", NAMED)
+@pytest.mark.parametrize("block", NAMED_FILES)
 def test_what_is_only_named_counts_as_ten_pages(block):
     (read,) = read_messages([HumanMessage([block])])
     assert read.media == (block,)
-    for model, least in ((None, 30_000), ("gpt-4o", 20_050), ("gemini-3-pro", 5_600)):
-        assert least < TokenMeter(model=model).entry(read) < least + 100
+    for model, at_least in ((None, 30_000), ("gpt-4o", 20_050), ("gemini-3-pro", 5_600)):
+        assert at_least < TokenMeter(model=model).entry(read) < at_least + 100
 
 
 RECORDED = [
@@ -252,17 +252,20 @@ RECORDED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "mime", "raw", "tokens"), RECORDED)
-def test_the_length_of_a_recording_follows_from_its_bytes(kind, mime, raw, tokens):
-    assert media_tokens({"type": kind, "mime_type": mime, "base64": b64(raw)}, "openai") == tokens
+@pytest.mark.parametrize(("block_type", "mime", "raw", "tokens"), RECORDED)
+def test_the_length_of_a_recording_follows_from_its_bytes(block_type, mime, raw, tokens):
+    assert (
+        media_tokens({"type": block_type, "mime_type": mime, "base64": b64(raw)}, "openai")
+        == tokens
+    )
     url = f"data:{mime};base64,{b64(raw)}"
-    assert media_tokens({"type": kind, "url": url}, "openai") == tokens
+    assert media_tokens({"type": block_type, "url": url}, "openai") == tokens
 
 
 def test_media_count_by_their_rule_in_a_window():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 99_999}}
-    most = max(PER_IMAGE.values())
-    assert most < TokenMeter().message(HumanMessage([image])) < most + 60
+    largest = max(PER_IMAGE.values())
+    assert largest < TokenMeter().message(HumanMessage([image])) < largest + 60
     files = [{"role": "user", "content": [block]} for block in [*forms(pdf(100)).values()][:3]]
     messages = [turn for file in files for turn in (file, {"role": "assistant", "content": "Yes."})]
     result = compacted([*messages, user("And now?")], new_compactor(window=200_000))
@@ -273,16 +276,16 @@ def test_media_count_by_their_rule_in_a_window():
 def test_a_vocabulary_of_tokenizers_counts(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     words = {"hello": 0, "there": 1, "[UNK]": 2}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    made.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
     meter = TokenMeter(f"tokenizers:{tmp_path / 'tokenizer.json'}")
     assert meter.text("hello there you") == 3
     assert meter.text("hello \ud800") == 2
-    said = talk(12, 1.9)
+    messages = talk(12, 1.9)
     spec = f"tokenizers:{tmp_path / 'tokenizer.json'}"
-    exact = Compactor(token_counter=spec).compact(said, thread_id="t")
-    assert exact.tokens_before == meter.messages(said), "an exact count is not corrected"
+    exact = Compactor(token_counter=spec).compact(messages, thread_id="t")
+    assert exact.tokens_before == meter.messages(messages), "an exact count is not corrected"
 
 
 Messages = list[AnyMessage]
@@ -295,7 +298,7 @@ def size(messages: Messages) -> int:
     return sum(10 + len(f"{m.text}{getattr(m, 'tool_calls', '')}") for m in messages)
 
 
-def strict(messages: Messages) -> int:
+def size_of_legal(messages: Messages) -> int:
     if pairing_faults(messages):
         raise ValueError("400: no valid request")
     return size(messages)
@@ -305,13 +308,13 @@ def test_a_counter_that_takes_legal_histories_only(caplog):
     whole = size(HISTORY)
     near = 200
     for trigger, due in ((whole + near, False), (whole - near, True)):
-        own = SummarizationMiddleware(
-            None, trigger=("tokens", trigger), keep=("messages", 4), token_counter=strict
+        middleware = SummarizationMiddleware(
+            None, trigger=("tokens", trigger), keep=("messages", 4), token_counter=size_of_legal
         )
-        assert (own.before_model({"messages": list(HISTORY)}, Runtime()) is not None) is due
+        assert (middleware.before_model({"messages": list(HISTORY)}, Runtime()) is not None) is due
     assert "token_counter" not in caplog.text
     result = Compactor(
-        token_counter=strict, trigger=("tokens", whole - near), keep=("messages", 4)
+        token_counter=size_of_legal, trigger=("tokens", whole - near), keep=("messages", 4)
     ).compact(HISTORY, thread_id="t")
     assert result.outcome == "compacted"
     assert whole - near <= result.tokens_before <= whole + near
@@ -321,11 +324,11 @@ def test_a_counter_that_fails_is_said_once_and_the_estimate_counts(caplog):
     def down(messages: Any) -> int:
         raise ConnectionError("connection refused")
 
-    own = SummarizationMiddleware(None, trigger=("tokens", 200), keep=("messages", 4))
-    own.token_counter = down
+    middleware = SummarizationMiddleware(None, trigger=("tokens", 200), keep=("messages", 4))
+    middleware.token_counter = down
     with caplog.at_level(logging.WARNING):
-        update = own.before_model({"messages": list(HISTORY)}, Runtime())
+        update = middleware.before_model({"messages": list(HISTORY)}, Runtime())
     assert update is not None
     assert len(update["messages"]) < len(HISTORY)
-    said = [r for r in caplog.records if "connection refused" in r.getMessage()]
-    assert 1 <= len(said) <= 2, "once for the trigger, once for the window"
+    lines = [r for r in caplog.records if "connection refused" in r.getMessage()]
+    assert 1 <= len(lines) <= 2, "once for the trigger, once for the window"

@@ -74,20 +74,20 @@ class Reminding(AgentMiddleware[Any, Any, Any]):
         return {"messages": [self.reminder()]} if self.steps in self.at else None
 
 
-def shows(call: Any, text: str) -> bool:
+def shows_message(call: Any, text: str) -> bool:
     """Whether a message of its own in a request begins with a text."""
     return any(str(message.text).startswith(text) for message in call.messages)
 
 
-def worked_on(reminder: HumanMessage, at: int = 1) -> list[BaseMessage]:
+def work_with_reminder(reminder: HumanMessage, place: int = 1) -> list[BaseMessage]:
     """A request, the work on it, and a host's message early in it."""
     messages: list[BaseMessage] = [HumanMessage(REQUEST, id="request")]
     for n in range(8):
-        if n == at:
+        if n == place:
             messages.append(reminder.model_copy(update={"id": "reminder"}))
-        asked = look_calls(f"m{n}").model_copy(update={"id": f"a{n}"})
-        found = ToolMessage("a line of code " * 60, tool_call_id=f"call_m{n}", id=f"t{n}")
-        messages += [asked, found]
+        call = look_calls(f"m{n}").model_copy(update={"id": f"a{n}"})
+        result = ToolMessage("a line of code " * 60, tool_call_id=f"call_m{n}", id=f"t{n}")
+        messages += [call, result]
     return messages
 
 
@@ -103,46 +103,48 @@ def test_each_request_of_a_long_turn_shows_the_users_request(reminder):
     graph.invoke(user_input(REQUEST), thread_config())
 
     assert len(model.calls) == 25
-    assert all(shows(call, REQUEST) for call in model.calls)
+    assert all(shows_message(call, REQUEST) for call in model.calls)
 
 
 @pytest.mark.parametrize("reminder", HOSTS.values(), ids=HOSTS)
 def test_the_notes_do_not_quote_a_host_as_the_user(reminder):
-    messages = worked_on(reminder())
+    messages = work_with_reminder(reminder())
     result = compacted(messages)
 
-    kept = [getattr(message, "id", None) for message in result.messages]
-    assert "request" in kept
-    assert "reminder" not in kept
+    ids_in_view = [getattr(message, "id", None) for message in result.messages]
+    assert "request" in ids_in_view
+    assert "reminder" not in ids_in_view
     assert "Said by the user" not in result.summary
 
 
-def plain(messages: list[BaseMessage]) -> list[dict[str, Any]]:
+def as_dicts(messages: list[BaseMessage]) -> list[dict[str, Any]]:
     """The history as dicts of OpenAI's form."""
-    made: list[dict[str, Any]] = []
+    dicts: list[dict[str, Any]] = []
     for message in messages:
         if isinstance(message, AIMessage):
             call = message.tool_calls[0]
             function = {"name": call["name"], "arguments": str(call["args"])}
-            asked = {"id": call["id"], "type": "function", "function": function}
-            made.append({"role": "assistant", "content": None, "tool_calls": [asked]})
+            call_dict = {"id": call["id"], "type": "function", "function": function}
+            dicts.append({"role": "assistant", "content": None, "tool_calls": [call_dict]})
         elif isinstance(message, ToolMessage):
-            answered = {"tool_call_id": message.tool_call_id, "content": message.content}
-            made.append({"role": "tool", **answered})
+            fields = {"tool_call_id": message.tool_call_id, "content": message.content}
+            dicts.append({"role": "tool", **fields})
         else:
             name = {"name": message.name} if message.name else {}
-            made.append({"role": "user", "content": message.content, **name})
-    return made
+            dicts.append({"role": "user", "content": message.content, **name})
+    return dicts
 
 
 def test_a_history_that_comes_whole_keeps_its_record_behind_a_reminder():
     compactor = Compactor(window=4_000, keep=("messages", 2), archive="memory:")
-    messages = plain(worked_on(HumanMessage("Three todos are open.", name="todo_reminder"), 3))
-    first = compactor.compact(messages, thread_id="t", force=True)
-    again = compactor.compact(messages, thread_id="t")
+    messages = as_dicts(
+        work_with_reminder(HumanMessage("Three todos are open.", name="todo_reminder"), 3)
+    )
+    result = compactor.compact(messages, thread_id="t", force=True)
+    second_result = compactor.compact(messages, thread_id="t")
 
-    assert again.messages == first.messages
-    assert messages[0] in again.messages
+    assert second_result.messages == result.messages
+    assert messages[0] in second_result.messages
 
 
 @pytest.mark.parametrize(
@@ -180,22 +182,22 @@ def test_a_history_that_comes_whole_keeps_its_record_behind_a_reminder():
     ],
 )
 def test_what_a_user_says_is_a_users_message(words):
-    messages = worked_on(words)
+    messages = work_with_reminder(words)
     result = compacted(messages)
 
-    kept = [getattr(message, "id", None) for message in result.messages]
-    assert "reminder" in kept
-    assert "request" not in kept
+    ids_in_view = [getattr(message, "id", None) for message in result.messages]
+    assert "reminder" in ids_in_view
+    assert "request" not in ids_in_view
 
 
 def test_without_a_word_of_the_user_the_newest_message_in_their_role_stays():
-    messages = worked_on(HumanMessage("Go on.", name="todo_reminder"))
+    messages = work_with_reminder(HumanMessage("Go on.", name="todo_reminder"))
     messages[0] = HumanMessage("<goal_continuation>Go on.</goal_continuation>", id="request")
     result = compacted(messages)
 
-    kept = [getattr(message, "id", None) for message in result.messages]
-    assert "reminder" in kept
-    assert "request" not in kept
+    ids_in_view = [getattr(message, "id", None) for message in result.messages]
+    assert "reminder" in ids_in_view
+    assert "request" not in ids_in_view
 
 
 def test_a_request_that_is_joined_with_a_reminder_is_the_users():
@@ -219,10 +221,10 @@ def test_a_dict_that_is_joined_with_a_reminder_is_the_users(mark):
 @pytest.fixture
 def a_host_of_ones_own():
     """What a test adds to the table is taken out again."""
-    before = list(hosts.CONVENTIONS)
+    conventions_before = list(hosts.CONVENTIONS)
     rule = hosts._rule
     yield
-    hosts.CONVENTIONS[:] = before
+    hosts.CONVENTIONS[:] = conventions_before
     hosts._rule = rule
 
 
@@ -237,7 +239,7 @@ def a_host_of_ones_own():
     ids=["name", "mark", "tag", "beginning"],
 )
 def test_a_user_adds_a_host_to_the_table(reminder, a_host_of_ones_own):
-    mine = HostMessages(
+    convention = HostMessages(
         "my host",
         names=("helm_*",),
         marks=("from_the_helm",),
@@ -245,28 +247,28 @@ def test_a_user_adds_a_host_to_the_table(reminder, a_host_of_ones_own):
         begins=("(helm) ",),
     )
     assert not is_host_message(reminder)
-    add_host(mine)
-    add_host(mine)
+    add_host(convention)
+    add_host(convention)
     graph, model = new_agent(
         tool_steps(16), new_middleware(), Reminding(lambda: reminder.model_copy(), 3)
     )
     graph.invoke(user_input(REQUEST), thread_config())
 
-    assert all(shows(call, REQUEST) for call in model.calls)
-    assert hosts.CONVENTIONS.count(mine) == 1
+    assert all(shows_message(call, REQUEST) for call in model.calls)
+    assert hosts.CONVENTIONS.count(convention) == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("fields", "problem"),
     [
         ({}, "give names, marks, tags or begins"),
         ({"names": "nudge"}, "must be a list of texts"),
         ({"marks": ("",)}, "must be a list of texts"),
     ],
 )
-def test_a_wrong_convention_is_refused_and_says_why(given, told):
-    with pytest.raises(PolicyError, match=told):
-        HostMessages("my host", **given)
+def test_a_wrong_convention_is_refused_and_says_why(fields, problem):
+    with pytest.raises(PolicyError, match=problem):
+        HostMessages("my host", **fields)
     with pytest.raises(PolicyError, match="takes HostMessages"):
         add_host({"names": ["nudge"]})
 
@@ -274,11 +276,11 @@ def test_a_wrong_convention_is_refused_and_says_why(given, told):
 # What a host gives once a thread
 
 
-def date(day: int, kind: type[BaseMessage] = SystemMessage) -> BaseMessage:
+def date(day: int, message_class: type[BaseMessage] = SystemMessage) -> BaseMessage:
     """A date as DeerFlow gives it."""
     text = f"<system-reminder>\n<current_date>2026-05-0{day}</current_date>\n</system-reminder>"
     marks = {**HIDDEN, "dynamic_context_reminder": True, "reminder_date": f"2026-05-0{day}"}
-    return kind(text, id=f"date{day}", additional_kwargs=marks)
+    return message_class(text, id=f"date{day}", additional_kwargs=marks)
 
 
 MEMORY = HumanMessage(
@@ -294,14 +296,14 @@ class GivingDates(AgentMiddleware[Any, Any, Any]):
     day = 8
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        *before, request = state["messages"]
-        given = [message.id for message in before]
-        if f"date{self.day}" in given:
+        *earlier, request = state["messages"]
+        ids = [message.id for message in earlier]
+        if f"date{self.day}" in ids:
             return None
-        new = [date(self.day), *([] if given else [MEMORY.model_copy()])]
-        again = request.model_copy(update={"id": f"{request.id}__user"})
+        new = [date(self.day), *([] if ids else [MEMORY.model_copy()])]
+        users_message = request.model_copy(update={"id": f"{request.id}__user"})
         new[0] = new[0].model_copy(update={"id": request.id})
-        return {"messages": [*new, again]}
+        return {"messages": [*new, users_message]}
 
 
 def dates_in(call: Any) -> list[str]:
@@ -324,28 +326,33 @@ def test_the_newest_date_and_the_memory_stay_and_the_old_date_leaves():
 
 
 def test_a_subagents_date_behind_its_task_stays():
-    messages = [HumanMessage(REQUEST, id="request"), date(8), *worked_on(MEMORY)[1:]]
-    own = SummarizationMiddleware(None, trigger=("messages", 5), keep=("messages", 2))
-    update = own.before_model({"messages": messages}, Runtime())
+    messages = [HumanMessage(REQUEST, id="request"), date(8), *work_with_reminder(MEMORY)[1:]]
+    middleware = SummarizationMiddleware(None, trigger=("messages", 5), keep=("messages", 2))
+    update = middleware.before_model({"messages": messages}, Runtime())
 
-    kept = [message.id for message in update["messages"]]
-    assert {"request", "date8", "reminder"} <= {*kept}
+    ids_in_view = [message.id for message in update["messages"]]
+    assert {"request", "date8", "reminder"} <= {*ids_in_view}
 
 
 def test_what_codex_gives_once_stays_until_it_is_given_anew():
-    def context(place: str) -> HumanMessage:
-        text = f"<environment_context><cwd>{place}</cwd></environment_context>"
-        return HumanMessage(text, id=place)
+    def context(folder: str) -> HumanMessage:
+        text = f"<environment_context><cwd>{folder}</cwd></environment_context>"
+        return HumanMessage(text, id=folder)
 
     rules = HumanMessage("<user_instructions>Use tabs.</user_instructions>", id="rules")
-    messages = [rules, context("/old"), *worked_on(context("/new"))]
-    kept = [getattr(message, "id", None) for message in compacted(messages).messages]
-    assert kept[1:4] == ["rules", "request", "reminder"]
+    messages = [rules, context("/old"), *work_with_reminder(context("/new"))]
+    ids_in_view = [getattr(message, "id", None) for message in compacted(messages).messages]
+    assert ids_in_view[1:4] == ["rules", "request", "reminder"]
 
 
-@pytest.mark.parametrize("kind", [SystemMessage, HumanMessage])
-def test_an_old_date_at_the_begin_leaves_and_is_not_told_again(kind):
-    messages = [date(8, kind), *worked_on(HumanMessage("Go on.")), date(9, kind), HumanMessage("?")]
+@pytest.mark.parametrize("message_class", [SystemMessage, HumanMessage])
+def test_an_old_date_at_the_begin_leaves_and_is_not_told_again(message_class):
+    messages = [
+        date(8, message_class),
+        *work_with_reminder(HumanMessage("Go on.")),
+        date(9, message_class),
+        HumanMessage("?"),
+    ]
     result = compacted(messages)
 
     text = "\n".join(str(message.text) for message in result.messages)
