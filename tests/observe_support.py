@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from conspectus import Compactor
-from conspectus.observe import Event, OpenTelemetry, events, listen, prices
+from conspectus.observe import Event, OpenTelemetry, listen, observation, prices
 
 SECRET = "xyzzy-4711"
 """Stands in messages, summaries and errors of these tests, and must not be seen in telemetry."""
@@ -99,8 +99,8 @@ class Telemetry:
 def without_other_listeners() -> Iterator[None]:
     """No listeners and no prices but those of a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(events, "_listeners", ())
-        patch.setattr(events, "_failed", set())
+        patch.setattr(observation, "_listeners", ())
+        patch.setattr(observation, "_failed", set())
         patch.setattr(prices, "_prices", {})
         yield
 

@@ -20,8 +20,9 @@ from conspectus import Compactor, SummarizationMiddleware
 from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
 from conspectus.messages import is_summary_message
 from conspectus.messages.framing import summary_body
+from conspectus.model.answer_limits import answer_limit
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.lengths import answer_limit, whole_sentences
+from conspectus.model.sentences import whole_sentences
 from conspectus.tokens import estimate
 from model_support import request, turns
 

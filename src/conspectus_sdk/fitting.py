@@ -15,10 +15,10 @@ from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.policy import whole
 from conspectus.engine.building import open_archive, window_of
+from conspectus.engine.closing import Closing
 from conspectus.engine.engine import Engine
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext, scope_of
-from conspectus.engine.preparations import Closing
 from conspectus.engine.settings import (
     AnyArchive,
     AnyTrigger,

@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     raise ImportError(f"LiteLLM is not installed: {install_command('litellm')}") from error
 
-from conspectus.model.windows import reserved_for_answer
+from conspectus.model.answer_limits import reserved_for_answer
 from conspectus_sdk.fitting import Fitter, plain
 
 logger = logging.getLogger(__name__)

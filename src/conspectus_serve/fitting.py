@@ -23,9 +23,9 @@ from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import window_or_trigger
+from conspectus.engine.begun_later import LEAST_SHARED
 from conspectus.engine.folding import fold
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.sliding import LEAST_SHARED
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES
 from conspectus.messages import read_messages

@@ -24,8 +24,9 @@ from conspectus.messages.alternation import AlternateRoles, alternates, alternat
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.refusals import THOUGHTS_REFUSED, refuses_roles
 from conspectus.messages.thoughts import without_stale_thoughts
+from conspectus.model.answer_limits import reserved_for_answer
 from conspectus.model.chat_model import chat_model_named
-from conspectus.model.windows import profile_of, reserved_for_answer
+from conspectus.model.windows import profile_of
 from conspectus.tokens import TokenMeter
 from conspectus_serve.fingerprints import UnknownMessage
 from conspectus_serve.protocols import Protocol, printable

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
-from conspectus.engine.sliding import LEAST_SHARED, MOST_KEPT, joint_of, run_of
+from conspectus.engine.begun_later import LEAST_SHARED, MOST_KEPT, joint_of, run_of
 from conspectus.messages import read_messages
 from conspectus_serve.cleared import is_left_of
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory, without_number

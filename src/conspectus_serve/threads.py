@@ -21,7 +21,7 @@ from typing import Any
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
-from conspectus.engine.sliding import joint_of
+from conspectus.engine.begun_later import joint_of
 from conspectus.errors import ArchiveError
 from conspectus_serve.fingerprints import (
     Fingerprint,

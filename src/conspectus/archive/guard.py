@@ -16,7 +16,7 @@ from conspectus.archive.values import Scope
 from conspectus.bridge import StepTimeout, call_within
 from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
-from conspectus.observe.events import listening, safe_text
+from conspectus.observe.observation import listening, safe_text
 
 UNREPORTED = ("batch", "close", "search_index")  # parts of an operation, or none of the store
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.stores import ArchiveStore, SearchIndex
+from conspectus.archive.store import ArchiveStore, SearchIndex
 from conspectus.archive.values import Scope, StoredItem, decode_original
 from conspectus.errors import ArchiveError
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
-from conspectus.archive.files import DatabaseFiles, Identity, WrittenItem, identity
+from conspectus.archive.sqlite_files import DatabaseFiles, Identity, WrittenItem, identity
 from conspectus.archive.tables import KIND_NUMBERS, SCHEMA, Tables, Transaction
 from conspectus.archive.values import ItemsByKind, Scope, key_bytes
 from conspectus.errors import ArchiveError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from conspectus.archive.passages import original_of
-from conspectus.archive.stores import ArchiveStore, SearchIndex
+from conspectus.archive.store import ArchiveStore, SearchIndex
 from conspectus.archive.values import (
     ItemsByKind,
     Scope,

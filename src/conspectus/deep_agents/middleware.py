@@ -33,8 +33,8 @@ from conspectus.langchain.refused_features import model_name
 from conspectus.langchain.settings import DEPRECATED, InstanceName, SummarizationSettings
 from conspectus.langchain.state import CompactionState
 from conspectus.messages import read_messages
+from conspectus.model.answer_limits import reserved_for_answer
 from conspectus.model.calls import profile_window
-from conspectus.model.windows import reserved_for_answer
 from conspectus.observe import log
 
 MIRRORED = "_conspectus_mirrored"  # our channel for the record up to which the files are written

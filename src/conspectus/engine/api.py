@@ -19,11 +19,12 @@ from conspectus.core.policy import plain_words
 from conspectus.engine.background import begin
 from conspectus.engine.building import meter_of, model_of, window_of
 from conspectus.engine.cached_request import last_request_of
+from conspectus.engine.closing import Closing
 from conspectus.engine.engine import Engine
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext, ThreadId, scope_of
 from conspectus.engine.memory import Memories
-from conspectus.engine.preparations import Closing, Preparation
+from conspectus.engine.preparations import Preparation
 from conspectus.engine.reporting import report_unreadable
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import CompactorSettings

@@ -31,6 +31,7 @@ from conspectus.core.records import Draft, notes_number_of
 from conspectus.engine.branches import load_view
 from conspectus.engine.draft_lock import draft_lock
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.history_store import PREPARATION_FAILED
 from conspectus.engine.leaving import gather_leaving, size_of_summary
 from conspectus.engine.measuring import corrected, shared_out
 from conspectus.engine.memory import FailedSummary
@@ -52,7 +53,6 @@ from conspectus.engine.preparations import (
     Preparations,
     wait_while,
 )
-from conspectus.engine.stores import PREPARATION_FAILED
 from conspectus.engine.summary import find_or_write, hash_of
 from conspectus.engine.view import View
 from conspectus.errors import ConspectusError, SummaryError

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.core.records import Chain
+from conspectus.engine.begun_later import RECENT, goes_on_from, stems_of, up_to_last_answer
 from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.sliding import RECENT, goes_on_from, stems_of, up_to_last_answer
 from conspectus.engine.view import View, clipped_again, is_outdated_clip, view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message

@@ -16,6 +16,7 @@ from conspectus.engine.approval import approved
 from conspectus.engine.branches import load_view, settle_branch
 from conspectus.engine.fitting import check_budget, fitted_record
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copy_for_hook
 from conspectus.engine.leaving import Leaving, gather_leaving
 from conspectus.engine.measuring import corrected
@@ -28,7 +29,6 @@ from conspectus.engine.reporting import (
     report_unchanged,
 )
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.stores import SUMMARY_FAILED
 from conspectus.engine.summary import Attempts, errors_carry, find_or_write
 from conspectus.engine.view import View
 from conspectus.errors import ArchiveOvertaken, ConspectusError

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus.core.records import Draft, Record
+from conspectus.engine.begun_later import RECENT
 from conspectus.engine.leaving import Leaving
-from conspectus.engine.sliding import RECENT
 from conspectus.engine.summary_notes import in_less_room
 from conspectus.engine.view import View, behind_summary, view_after
 from conspectus.errors import SummaryError

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from conspectus.core.records import Chain, Record, RecordedClip
-from conspectus.engine.sliding import BegunLater, begun_later, stem_of
+from conspectus.engine.begun_later import BegunLater, begun_later, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
 from conspectus.messages.alternation import ReceivedJoined, is_labelled_joined, taken_apart
 from conspectus.messages.framing import summary_text

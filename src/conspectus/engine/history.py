@@ -12,8 +12,8 @@ from conspectus.core.items import Size, Window
 from conspectus.core.plan import divided
 from conspectus.core.records import Chain, Record
 from conspectus.engine.engine import Engine
+from conspectus.engine.history_store import ArchivedHistory, HistoryStore, UnarchivedHistory
 from conspectus.engine.memory import SessionMemory
-from conspectus.engine.stores import ArchivedHistory, HistoryStore, UnarchivedHistory
 from conspectus.errors import InputError
 
 PREPARE_FROM = 0.7

@@ -21,9 +21,9 @@ from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_gr
 from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.engine import Engine
 from conspectus.engine.history import PREPARE_FROM
+from conspectus.engine.history_store import PREPARATION_FAILED, SUMMARY_FAILED
 from conspectus.engine.measuring import shared_out
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.stores import PREPARATION_FAILED, SUMMARY_FAILED
 from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying
 from conspectus.errors import ArchiveOvertaken
 

@@ -8,16 +8,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Literal, Self
+from typing import Literal
 from weakref import WeakSet
 
 from conspectus._bounded_cache import BoundedCache
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Scope
 from conspectus.archive.guard import Gate
 from conspectus.bridge import (
     Driver,
-    arun,
-    call_either_way,
     is_blocked,
     outliving_driver,
     pause,
@@ -25,7 +23,6 @@ from conspectus.bridge import (
 )
 from conspectus.core.items import Size
 from conspectus.core.policy import size_has_grown
-from conspectus.errors import PolicyError
 
 SESSIONS = 256  # Most sessions whose latest preparation is known
 LONGEST_END = 30.0  # Seconds in which a stopped preparation's calls of a store must end
@@ -136,54 +133,3 @@ class Preparations:
             job.may_be_waited_for()
         await wait_while(lambda: any(job.under_way for job in jobs), seconds)
         await _stop(jobs)
-
-
-class Closing:
-    """`close`, `aclose` and `with` for an object that prepares notes."""
-
-    _background: Preparations | None
-    _opened: Archive | None
-
-    def close(self, timeout: float | None = None) -> None:
-        """Wait for notes that are being prepared, and close an archive opened here.
-
-        Afterwards no thread of this object uses a store, whose connection may then be
-        closed. A store or an `Archive` that was given stays open, and the object goes on without
-        `background`.
-
-        Args:
-            timeout: seconds to wait for notes that a model is writing; later ones are thrown away.
-                Default: no limit.
-
-        Raises:
-            PolicyError: `timeout` is no number of seconds.
-        """
-        run(self._close(timeout))
-
-    async def aclose(self, timeout: float | None = None) -> None:
-        """`close` on an event loop."""
-        await arun(self._close(timeout))
-
-    async def _close(self, timeout: float | None) -> None:
-        is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-        if timeout is not None and not (is_number and 0 <= timeout < inf):
-            raise PolicyError(
-                f"timeout must be seconds from 0 on, or None for no end, not {timeout!r}"
-            )
-        if self._background is not None:
-            await self._background.close(timeout)
-        if self._opened is not None:
-            await call_either_way(self._opened.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        # After an error or an interrupt, there is no wait for a model.
-        self.close(None if kind is None else 0)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        await self.aclose(None if kind is None else 0)

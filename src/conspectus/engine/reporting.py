@@ -10,18 +10,18 @@ from conspectus.core.policy import size_has_grown
 from conspectus.core.records import Cost, Record
 from conspectus.engine.approval import SummaryRefused
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import corrected
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.planning import Decision
 from conspectus.engine.result import CompactionResult, Failure, Outcome
-from conspectus.engine.stores import SUMMARY_FAILED
 from conspectus.engine.summary import Attempts, attempts_of
 from conspectus.engine.view import View, view_of
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError
 from conspectus.messages import Source, read_messages
 from conspectus.observe import emit, log
-from conspectus.observe.events import Observation, error_fields
+from conspectus.observe.observation import Observation, error_fields
 
 # Why a history was compacted, where its cause does not say it.
 REASONS = {"forced": "it was asked for", "gathered": "enough messages have gathered"}

@@ -37,7 +37,7 @@ from conspectus.errors import (
 from conspectus.messages.framing import framed_body
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.observe import log, observing
-from conspectus.observe.events import is_way_out, safe_text
+from conspectus.observe.observation import is_way_out, safe_text
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser."""

@@ -15,7 +15,7 @@ from conspectus.messages.framing import as_notes, framed_body
 from conspectus.messages.users import is_users
 from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import SummaryRequest
-from conspectus.model.lengths import repeats_itself, shortened
+from conspectus.model.sentences import repeats_itself, shortened
 from conspectus.notes.data import Answer, Notes
 from conspectus.notes.extraction import extract_notes
 from conspectus.notes.rendering import NotesRenderer

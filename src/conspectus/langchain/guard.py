@@ -36,9 +36,9 @@ from conspectus.langchain.settings import MiddlewareSettings, Setup
 from conspectus.langchain.state import Recalled, Requested, name_messages
 from conspectus.messages.alternation import with_parts
 from conspectus.messages.recalled import with_recalled, without_recalled
+from conspectus.model.answer_limits import reserved_for_answer
 from conspectus.model.calls import profile_window
 from conspectus.model.provider_errors import is_overflow
-from conspectus.model.windows import reserved_for_answer
 from conspectus.observe import emit, heard_by, listening, log, observing
 from conspectus.tokens import correction
 

@@ -27,7 +27,8 @@ from conspectus.archive import Scope
 from conspectus.bridge import arun, call_either_way, run
 from conspectus.core.policy import names_embedded, plain_words
 from conspectus.engine.building import model_of
-from conspectus.engine.preparations import Closing, Preparations
+from conspectus.engine.closing import Closing
+from conspectus.engine.preparations import Preparations
 from conspectus.engine.settings import KEEP
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.agent_step import AgentStep, Handler

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from langchain_core.exceptions import ContextOverflowError
 
 from conspectus.errors import StuckError
-from conspectus.model.provider_errors import fills_window
-from conspectus.observe.events import safe_text
+from conspectus.model.answer_text import fills_window
+from conspectus.observe.observation import safe_text
 
 _COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
 _STATUS = re.compile(r"(?<![\d,_])413 ")  # of a request that is too large, and no limit

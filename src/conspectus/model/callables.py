@@ -15,7 +15,7 @@ from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
 from conspectus.model.answers import wrong_with
 from conspectus.model.base import SummaryRequest, check_settings
-from conspectus.model.calls import Caller, Steps
+from conspectus.model.calls import Caller, SteppedSummarizer
 from conspectus.model.chunks import Part, divide
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ FOREVER = 1e9
 """Seconds that a call without a limit of its own may take."""
 
 
-class CallableSummarizer(Steps):
+class CallableSummarizer(SteppedSummarizer):
     """Has a function or Runnable write the summary; a text that is none is asked for once more.
 
     The function gets LangChain messages and returns the new summary. The summary so far, where

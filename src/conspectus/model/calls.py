@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,12 @@ from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages.alternation import without_refused
 from conspectus.messages.refusals import RefusedFeature, refused_by_template
 from conspectus.model import prompts
+from conspectus.model.answer_limits import answer_limit, answer_limits_of, ends_at_limit
+from conspectus.model.answer_text import is_cut_off, text_of
 from conspectus.model.answers import LONGEST_ANSWER, SHORT
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.lengths import answer_limit, ends_at_limit, limits_of, whole_sentences
-from conspectus.model.provider_errors import explained, is_cut_off, text_of
+from conspectus.model.provider_errors import explained
+from conspectus.model.sentences import whole_sentences
 from conspectus.observe import observing
 from conspectus.tokens.meter import PER_MESSAGE
 
@@ -205,7 +207,8 @@ class Caller:
         """
         if not self.is_model:
             return self._text_of_function(message)
-        is_cut = is_cut_off(message) and ends_at_limit(message, limits_of(self.model), self.count)
+        limits = answer_limits_of(self.model)
+        is_cut = is_cut_off(message) and ends_at_limit(message, limits, self.count)
         text = text_of(message, self.name, may_be_cut=is_cut).strip()
         if not is_cut:
             return CallAnswer(text)
@@ -228,8 +231,8 @@ class Caller:
         )
 
 
-class Steps:
-    """A summariser by its steps alone, for any driver: whoever stops driving stops the calls."""
+class SteppedSummarizer:
+    """A summariser that is a coroutine of steps: whoever stops awaiting it stops its calls."""
 
     name: str
     _model: Runnable[Any, Any]
@@ -237,16 +240,20 @@ class Steps:
     _request_kind = "smallest"
     _write: Callable[[SummaryRequest, Caller], Awaitable[str]]
 
+    @cached_property
+    def _refused(self) -> set[RefusedFeature]:
+        """What the model's template has refused so far, for all of its later requests."""
+        return set()
+
     async def summarize_flow(self, request: SummaryRequest) -> Summary:
         """Summarise, step by step; without entries, the summary so far is returned."""
-        refused = vars(self).setdefault("_refused", set())
         caller = Caller(
             self._model,
             self.name,
             request.count,
             self._timeout,
             kind=self._request_kind,
-            refused=refused,
+            refused=self._refused,
         )
         if not request.entries:
             return Summary(request.summary_so_far, read=())

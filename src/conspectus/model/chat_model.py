@@ -16,11 +16,12 @@ from conspectus.core.policy import EMBEDDED, TIMEOUT
 from conspectus.errors import PolicyError, SummarizerOverflow, did_you_mean, install_command
 from conspectus.messages import Message, as_data
 from conspectus.model import prompts
+from conspectus.model.answer_limits import answer_limit
 from conspectus.model.answers import wrong_with
 from conspectus.model.base import AnswerForm, LastRequest, SummaryRequest, check_settings
-from conspectus.model.calls import Caller, Steps, model_and_provider, profile_window
+from conspectus.model.calls import Caller, SteppedSummarizer, model_and_provider, profile_window
 from conspectus.model.chunks import Part, divide
-from conspectus.model.lengths import answer_limit, shortened
+from conspectus.model.sentences import shortened
 from conspectus.tokens.meter import PER_MESSAGE
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ NOTES_SHARE = 3
 _LARGEST_LABEL = "999 of 999"  # as long as the label of any part may become
 
 
-class ChatModelSummarizer(Steps):
+class ChatModelSummarizer(SteppedSummarizer):
     """Has a chat model read all that is evicted, whole, and write the summary.
 
     A span larger than one reading is divided into pieces. Pieces are read side by side into notes,

@@ -1,14 +1,13 @@
-"""The input limit of a model by its name, without its library; and what its answer takes of it."""
+"""The input limit of a model by its name, without its library."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -18,11 +17,6 @@ PROVIDERS = tuple(
 )
 """Providers whose package for LangChain lists its models, `langchain_` in front."""
 
-OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-"""Settings that limit an answer."""
-
-MOST_OUTPUT = 0.5
-"""Largest share of the window that is reserved for the answer, whatever a model's settings say."""
 _DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # of a snapshot, behind a model's name
 
 
@@ -66,20 +60,6 @@ def profile_of(model: str, provider: str = "") -> int | None:
         if isinstance(limit, int) and limit > 0:
             return limit
     return None
-
-
-def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
-    """Return the tokens of an answer, by the first of settings or models that limits it."""
-    limit = next((limit for limit in answer_limits(holders) if limit > 0), 0)
-    return min(limit, int(window * MOST_OUTPUT)) if window else limit
-
-
-def answer_limits(holders: Sequence[object]) -> Iterator[int]:
-    """Yield the limits of an answer that settings or models name, also -1, which limits nothing."""
-    for holder, name in product(holders, OUTPUT_SETTINGS):
-        limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-        if isinstance(limit, int) and not isinstance(limit, bool):
-            yield limit
 
 
 @lru_cache

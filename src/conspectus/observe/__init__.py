@@ -14,7 +14,8 @@ Example:
 """
 
 from conspectus.observe.event import Event
-from conspectus.observe.events import (
+from conspectus.observe.logs import log
+from conspectus.observe.observation import (
     Listener,
     emit,
     heard_by,
@@ -24,7 +25,6 @@ from conspectus.observe.events import (
     observing,
     unlisten,
 )
-from conspectus.observe.logs import log
 from conspectus.observe.otel import OpenTelemetry
 from conspectus.observe.prices import Price, price_of, set_prices
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from conspectus.core.records import COUNTS
 from conspectus.errors import install_command
 from conspectus.observe.event import Event
-from conspectus.observe.events import Listener
 from conspectus.observe.logs import REMEDIES
+from conspectus.observe.observation import Listener
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, cast
 
 from conspectus._bounded_cache import BoundedCache
-from conspectus.archive.store import Archive
-from conspectus.archive.stores import SearchIndex
+from conspectus.archive.archive import Archive
+from conspectus.archive.store import SearchIndex
 from conspectus.archive.values import Scope, SearchRow, manifest
 from conspectus.core.records import Chain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from conspectus.archive.store import Archive
+from conspectus.archive.archive import Archive
 from conspectus.archive.values import Scope
 from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError

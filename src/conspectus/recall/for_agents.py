@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from conspectus.archive.archive import Archive
 from conspectus.archive.passages import SYMBOLS
-from conspectus.archive.store import Archive
 from conspectus.archive.values import Scope
 from conspectus.core.records import Chain
 from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoundError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from conspectus.archive.archive import Archive
 from conspectus.archive.passages import (
     PASSAGE_BYTES,
     UNDIVIDED_PASSAGES,
@@ -11,7 +12,6 @@ from conspectus.archive.passages import (
     one_line,
     spans,
 )
-from conspectus.archive.store import Archive
 from conspectus.archive.values import Archived
 from conspectus.recall.chain_index import ChainIndex
 

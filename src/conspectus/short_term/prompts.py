@@ -14,11 +14,11 @@ from conspectus._langchain import named
 from conspectus.core.policy import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import is_summary_message
+from conspectus.model.answer_limits import answer_limit
 from conspectus.model.answers import ONE_IN, wrong_with
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import CallableSummarizer, readings
 from conspectus.model.calls import Caller
-from conspectus.model.lengths import answer_limit
 from conspectus.model.prompts import length
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]

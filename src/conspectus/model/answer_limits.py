@@ -1,4 +1,4 @@
-"""How long a model's answer may become by its own limit, and what is used of one that ended there.
+"""How long a model's answer may become by its own limit.
 
 A limit is set on a model (`ChatOpenAI(max_tokens=256)`) or bound to it
 (`model.bind(max_tokens=128)`), below retries, fallbacks and configurations. An answer that ends at
@@ -8,15 +8,12 @@ full window, is not.
 
 from __future__ import annotations
 
-import re
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from conspectus.model.chunks import split_text
-
-LIMITS = (
+LIMIT_SETTINGS = (
     "max_tokens",
     "max_completion_tokens",
     "max_output_tokens",
@@ -50,18 +47,14 @@ REACHED = 0.9
 answer has filled the window instead."""
 
 UNCOUNTED = 4
+"""Where no provider counts, an answer has ended at its limit if so many times its estimate reaches
+it, with `UNSEEN_TOKENS` on top."""
+
 UNSEEN_TOKENS = 256
-"""Where no provider counts, an answer has ended at its limit if so many times its estimate, and so
-many tokens of thoughts that are not shown, reach that limit."""
+"""Tokens of thoughts that are not shown, at most."""
 
-NEARBY = 40
-"""Characters on either side of a mark that tell whether a sentence ends there."""
-
-LOOP = 40
-"""Factor from which on a compressed text is a loop. Lists of like lines reach 20, prose 5."""
-
-LEAST_PART = 0.25
-"""Share of a text that its whole sentences must make up. Below it the text is cut at a word."""
+MOST_OUTPUT = 0.5
+"""Largest share of the window that is reserved for the answer, whatever a model's settings say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +68,7 @@ class AnswerLimit:
 # The limits of a model
 
 
-def limits_of(model: object) -> list[AnswerLimit]:
+def answer_limits_of(model: object) -> list[AnswerLimit]:
     """Return the limit of each model that may answer: of this one, and of its fallbacks."""
     limits = (_first_limit(holders) for holders in _answering(model, (), {}, DEEPEST))
     return [limit for limit in limits if limit is not None]
@@ -83,7 +76,7 @@ def limits_of(model: object) -> list[AnswerLimit]:
 
 def answer_limit(model: object) -> int | None:
     """Return the tokens that an answer of a model can have at most; None if nothing limits it."""
-    return min((limit.tokens for limit in limits_of(model)), default=None)
+    return min((limit.tokens for limit in answer_limits_of(model)), default=None)
 
 
 def _answering(
@@ -150,7 +143,7 @@ def _limits_in(holder: object) -> list[AnswerLimit]:
     """Return the limits that an object names, or the settings inside it."""
     limits = list[AnswerLimit]()
     for settings in (holder, *(_setting(holder, name) for name in INSIDE)):
-        for name in LIMITS:
+        for name in LIMIT_SETTINGS:
             value = _setting(settings, name)
             if isinstance(value, int) and not isinstance(value, bool):
                 limits.append(AnswerLimit(value, _is_set(settings, name, value)))
@@ -189,90 +182,18 @@ def ends_at_limit(answer: Any, limits: list[AnswerLimit], count: Callable[[str],
     return any(UNCOUNTED * estimate + UNSEEN_TOKENS >= limit for limit in limits_set)
 
 
-# A text that is cut
+# What an answer takes of a window
 
 
-# Signs that end a sentence wherever they stand, and those that do so before a space or at the end.
-_ANYWHERE = "。！？｡؟۔।॥։።፧፨။។៕།༎᠃᠉꘎꛳"
-_BEFORE_SPACE = ".!?…‼⁇⁈⁉｡"
-_CLOSING = "\"'”’»›」』）)】］\\]》〉*_`"
-_SOURCES = r"(?:[ \t]*[\[【][^\[\]【】\n]{1,200}[\]】][.。]?)*"
-# A run of signs is tried once, from its beginning: a long one costs no more than its length.
-_SENTENCE_END = re.compile(
-    rf"(?:[{_ANYWHERE}]++[{_CLOSING}]*+"
-    rf"|(?<![{_BEFORE_SPACE}])[{_BEFORE_SPACE}]++[{_CLOSING}]*+(?=\s|\Z)){_SOURCES}"
-)
-_LINE_END = re.compile(r"\n\s*")
-_ITEM = re.compile(r"(?:[-*•+–—#|>]|\d{1,3}[.)]|[^\W\d_][.)])\s")
-_HEADING = re.compile(r"\s*(?:#.*|\*\*[^*\n]*\*\*:?|[-*•+–—]|\d{1,3}[.)])\s*")
-_LETTER = re.compile(r"(?:^|[\s(.])[^\W\d_]$")  # before the full stop of "z. B." and "J. S. Bach"
-_NUMBER = re.compile(r"(?:^|\n)[^\S\n]*\d{1,3}$")  # before the full stop of an item
-_CLAUSES = "，、；,;:：،؛"
+def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
+    """Return the tokens of an answer, by the first of settings or models that limits it."""
+    limit = next((limit for limit in limits_named_by(holders) if limit > 0), 0)
+    return min(limit, int(window * MOST_OUTPUT)) if window else limit
 
 
-def shortened(text: str, limit: int, count: Callable[[str], int]) -> str:
-    """Return the beginning of a text in `limit` tokens, up to its last whole sentence."""
-    beginning = split_text(text, limit, count)[0]
-    return text if len(beginning) == len(text) else whole_sentences(beginning)
-
-
-def whole_sentences(text: str) -> str:
-    """Return a text that was cut anywhere up to its last whole sentence, line or item of a list.
-
-    Where its sentences are only a small part of it, it is cut at a word. A heading that heads
-    nothing any more is left out.
-
-    Example:
-        >>> whole_sentences("Ship on Friday. The budget is 3.5 million, and the tea")
-        'Ship on Friday.'
-    """
-    text = text.rstrip(" \t")
-    whole = _without_headings(text[: max(_ends(text), default=0)])
-    if len(whole) >= LEAST_PART * len(text.strip()):
-        return whole
-    return _without_headings(_at_a_word(text)) or whole
-
-
-def repeats_itself(text: str) -> bool:
-    """Tell whether a text says the same over and over, as a model does that finds no end."""
-    packed = zlib.compress(text.encode("utf-8", "replace"))
-    return len(text) > LOOP * len(packed)
-
-
-def _ends(text: str) -> Iterator[int]:
-    """Yield the places behind sentences, and behind lines that are no part of a longer one."""
-    for end in _SENTENCE_END.finditer(text):
-        if text[end.start()] != "." or _is_full_stop(text, end.start(), end.end()):
-            yield end.end()
-    for end in _LINE_END.finditer(text):
-        following = text[end.end() : end.end() + NEARBY]
-        is_indented = end[0].rpartition("\n")[2] != ""
-        begins_block = bool(_ITEM.match(following)) or end[0].count("\n") > 1 or not following
-        if begins_block or not (is_indented or following[0].islower()):
-            yield end.start()
-
-
-def _is_full_stop(text: str, position: int, end: int) -> bool:
-    """Tell a full stop from that of an abbreviation, of an item, or of a number that was cut."""
-    preceding = text[max(0, position - NEARBY) : position]
-    next_char = text[end : end + NEARBY].lstrip()[:1]
-    if _LETTER.search(preceding) or _NUMBER.search(preceding) or next_char.islower():
-        return False
-    return end < len(text) or not preceding[-1:].isdigit()
-
-
-def _at_a_word(text: str) -> str:
-    if text[-1:].isspace() or text[-1:] in _BEFORE_SPACE:
-        return text.rstrip()
-    space = max(map(text.rfind, " \n\t"))
-    if space >= LEAST_PART * len(text):
-        return text[:space].rstrip()
-    clause = max(map(text.rfind, _CLAUSES))  # of a script without spaces
-    return text[: clause + 1] if clause >= LEAST_PART * len(text) else text
-
-
-def _without_headings(text: str) -> str:
-    lines = text.rstrip().splitlines()
-    while lines and (not lines[-1].strip() or _HEADING.fullmatch(lines[-1])):
-        lines.pop()
-    return "\n".join(lines)
+def limits_named_by(holders: Sequence[object]) -> Iterator[int]:
+    """Yield the limits of an answer that settings or models name, also -1, which limits nothing."""
+    for holder, name in product(holders, LIMIT_SETTINGS):
+        limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+        if isinstance(limit, int) and not isinstance(limit, bool):
+            yield limit

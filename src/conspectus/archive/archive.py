@@ -1,0 +1,518 @@
+"""The archive: originals, and the records of their compactions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, Self, TypeVar, cast
+from uuid import uuid4
+
+from conspectus._bounded_cache import BoundedCache
+from conspectus._langchain import is_store
+from conspectus.archive.address import check_seconds, opened
+from conspectus.archive.guard import Guarded
+from conspectus.archive.langgraph import LangGraphStore
+from conspectus.archive.passages import original_of
+from conspectus.archive.store import ArchiveStore
+from conspectus.archive.values import (
+    Archived,
+    Scope,
+    StoredItem,
+    decode_original,
+    encode_original,
+    export_row,
+    is_stored_form,
+    label_hash,
+    manifest,
+    packed,
+    parse_record,
+    read_or_describe,
+    read_original,
+    unpacked,
+)
+from conspectus.bridge import call_that_computes, call_that_may_hang
+from conspectus.core.records import FORMAT as RECORD_FORMAT
+from conspectus.core.records import Chain, Draft, Record
+from conspectus.errors import (
+    ArchiveError,
+    ArchiveOvertaken,
+    ArchiveUnconfirmed,
+    NotFoundError,
+    PolicyError,
+)
+from conspectus.messages import Message
+
+TIMEOUT = 30.0  # seconds that a store has for one batch, by default
+CACHED_CHAINS = 256
+CACHED_RECORDS = 10_000  # of all cached chains
+RECORD_OF_SUMMARY = "record"  # remarks by which a summary that comes back finds its record
+RECORDS_AFTER = "after"  # remarks on the records that followed another one
+MAX_BRANCHES = 8  # records that are named as followers of another one, the newest
+PROBE_TENANT = "conspectus probe"  # of values that are written to be removed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Archive:
+    """Originals by content hash, with the drafts and records of their compactions.
+
+    Any failure of the store becomes an `ArchiveError` that says what to do; values stored before
+    stay as they were. Methods block: on an event loop call them with `asyncio.to_thread`.
+
+    Args:
+        store: any LangGraph store, which `close` leaves open; or an `ArchiveStore`.
+        ttl: seconds after which values expire; records live from the latest commit of their chain.
+        timeout: seconds that the store has for one batch, else `ArchiveTimeout`. Default: 30.
+
+    Raises:
+        PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
+        ArchiveError: it is no such store.
+
+    Example:
+        >>> with Archive.open("memory:") as archive:
+        ...     archive.threads("ann")
+        ()
+    """
+
+    def __init__(
+        self, store: Any, *, ttl: float | None = None, timeout: float | None = TIMEOUT
+    ) -> None:
+        check_seconds(ttl, timeout)
+        if is_store(store):
+            # Guards each batch by itself, as one call here may take several.
+            guarded = Guarded(LangGraphStore(store, ttl, timeout))
+        elif isinstance(store, ArchiveStore):
+            if ttl not in (None, store.ttl):
+                raise PolicyError(
+                    f"{type(store).__name__} keeps its values for {store.ttl} seconds, not for "
+                    f"{ttl}; give it the ttl, and leave it out here."
+                )
+            guarded = Guarded(store, timeout if store.may_hang else None)
+        else:
+            raise ArchiveError(
+                f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
+                "address use Archive.open(...)."
+            )
+        self.backend: Any = guarded
+        self.ttl: float | None = guarded.ttl
+        self.timeout = timeout
+        # By scope and head, each with its newest record as it is stored.
+        self._chains: BoundedCache[tuple[Scope, str], tuple[bytes, Chain]] = BoundedCache(
+            CACHED_CHAINS, CACHED_RECORDS, lambda cached: len(cached[1])
+        )
+
+    @classmethod
+    def open(
+        cls, where: str | Path, *, ttl: float | None = None, timeout: float | None = TIMEOUT
+    ) -> Self:
+        """Open an archive, and make its tables if needed.
+
+        `where` is a path or `sqlite:///path`, `postgresql://...`, or `memory:`.
+
+        Raises:
+            InputError: the address is unknown or malformed; no part of a password is shown.
+            PolicyError: the ttl or the timeout is invalid.
+            ArchiveError: it cannot be opened, or an extra is missing; says what to do.
+        """
+        check_seconds(ttl, timeout)
+        archive = cls(opened(where, ttl), ttl=ttl, timeout=timeout)
+        if ttl is not None:
+            archive.backend.sweep()
+        return archive
+
+    def close(self) -> None:
+        """Close connections; a store that the caller gave stays open."""
+        self.backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def call_either_way(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method from a coroutine; on an event loop, in a thread if it may take long."""
+        call = partial(method, *args, **kwargs)
+        if self.backend.may_hang:
+            return cast("T", await call_that_may_hang(call))
+        return cast("T", await call_that_computes(call))
+
+    # Originals
+
+    def put(self, scope: Scope, entries: Sequence[Message]) -> list[str]:
+        """Write messages that are not there yet, all or none.
+
+        Returns the keys of those that cannot be read back equal.
+        """
+        missing = set(self.missing(scope, entries))
+        new = {entry.key: entry for entry in entries if entry.key in missing}
+        items = [original_of(entry, encode_original(entry)) for entry in new.values()]
+        if items:
+            self.backend.write(scope, {"messages": items})
+        stored = self.backend.read(scope, "messages", list(new))
+        unconfirmed = []
+        for item in items:
+            body = stored.get(item.key)
+            # Another worker may have put the same message at the same time, with its own date.
+            if body != item.body and (body is None or not is_stored_form(body, new[item.key])):
+                unconfirmed.append(item.key)
+        return unconfirmed
+
+    def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
+        """Return the keys of messages that cannot be read back equal; empty when all can."""
+        entry_of = {entry.key: entry for entry in entries}
+        stored = self.backend.read(scope, "messages", list(entry_of))
+        return tuple(
+            key
+            for key, entry in entry_of.items()
+            if key not in stored or not is_stored_form(stored[key], entry)
+        )
+
+    def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
+        """Return originals by key, without those that are gone; a damaged one says that it is."""
+        stored = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
+        return {key: read_or_describe(key, stored[key]) for key in keys if key in stored}
+
+    def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
+        """Return originals in the order of their keys.
+
+        Raises:
+            NotFoundError: names those that are gone.
+            ArchiveError: one is damaged.
+        """
+        distinct_keys = list(dict.fromkeys(keys))
+        stored = self.backend.read(scope, "messages", distinct_keys)
+        missing = [key for key in distinct_keys if key not in stored]
+        if missing:
+            raise NotFoundError(
+                f"The archive no longer holds {', '.join(missing[:5])} ({len(missing):,} in all): "
+                "expired, forgotten, or never put under this tenant, thread and session; go on "
+                "without, or look in a backup."
+            )
+        return [read_original(key, stored[key]) for key in keys]
+
+    # Drafts
+
+    def save_draft(self, scope: Scope, name: str, draft: Draft) -> None:
+        """Keep a finished summary under a name that others find it by, so that it is paid for once.
+
+        It may be lost if the machine fails before the record is committed.
+        """
+        item = StoredItem(name, packed(draft.to_json()))
+        self.backend.write(scope, {"drafts": [item]}, durable=False)
+
+    def find_draft(self, scope: Scope, name: str) -> Draft | None:
+        """Return the draft of this name; None if there is none that this version can use."""
+        try:
+            data = unpacked(self.backend.read(scope, "drafts", [name])[name])
+            return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
+        except (KeyError, TypeError, ValueError):
+            return None  # a draft only saves money
+
+    # Records
+
+    def commit(
+        self,
+        scope: Scope,
+        record: Record,
+        *,
+        expected_head: str | None = None,
+        confirm_head: bool = True,
+    ) -> None:
+        """Write a record and the head in one transaction, and read both back.
+
+        To commit a record once more changes nothing.
+
+        Args:
+            scope: the history.
+            record: the record that is in force from now on.
+            expected_head: the head when the record was planned, empty for none; None writes in any
+                case.
+            confirm_head: False if callers keep heads of their own, so that another branch may move
+                this one meanwhile.
+
+        Raises:
+            ArchiveOvertaken: another worker has moved the head since; nothing was written.
+            ArchiveUnconfirmed: the store does not return the record as the head.
+        """
+        earlier = () if record.parent is None else self.chain_at(scope, record.parent)
+        item = StoredItem(record.id, packed(record.to_json()))
+        head = self.backend.write(
+            scope,
+            {"records": [item], "remarks": self._links_to(scope, record)},
+            head=record.id,
+            expected_head=expected_head,
+            renewed=[ancestor.id for ancestor in earlier],
+        )
+        if expected_head is not None and head and head not in (expected_head, record.id):
+            raise ArchiveOvertaken(
+                "another worker has compacted this history at the same time, and its record is in "
+                "force; call again to go on from it"
+            )
+        stored = self.backend.read(scope, "records", [record.id]).get(record.id)
+        # Two workers may commit one record, each with its own bill.
+        is_stored = stored == item.body or parse_record(record.id, stored) is not None
+        if not is_stored or (confirm_head and head != record.id):
+            raise ArchiveUnconfirmed(
+                "The store took a record and does not give it back as the one in force; check its "
+                "disk, its quota and its time to live, and that no other process writes to this "
+                "thread."
+            )
+        if earlier or record.parent is None:
+            self._chains.drop((scope, record.parent or ""))
+            self._cache(scope, stored, (*earlier, record))
+        if self.ttl is not None:
+            self.backend.sweep()
+
+    def _links_to(self, scope: Scope, record: Record) -> list[StoredItem]:
+        """Return the remarks by which a record is found: from its parent, and by its summary."""
+        siblings = [
+            sibling for sibling in self._after(scope, record.parent) if sibling != record.id
+        ]
+        followers = [*siblings, record.id][-MAX_BRANCHES:]
+        links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent}": followers}
+        if record.summary:
+            links[f"{RECORD_OF_SUMMARY} {record.name}"] = record.id
+        return [StoredItem(label_hash(name), packed({"id": ids})) for name, ids in links.items()]
+
+    def chain(self, scope: Scope) -> Chain:
+        """Return the records from the first of a thread to its head; see `chain_at`."""
+        head = self.head(scope)
+        return self.chain_at(scope, head) if head else ()
+
+    def chain_at(self, scope: Scope, head: str) -> Chain:
+        """Return the chain up to a record.
+
+        Empty if a part of it is missing or damaged: what such a chain covers is not known. Only the
+        newest record is sure to have its summary, and the newest with notes to have those.
+        """
+        # The newest is always read from the store: while it is there, so are its ancestors.
+        newest_body = self._record_body(scope, head)
+        cached = self._chains.get((scope, head))
+        if cached and cached[0] == newest_body:
+            self._chains.put((scope, head), cached)
+            return cached[1]
+        later: list[Record] = []
+        record_id = head
+        body = newest_body
+        while True:
+            record = parse_record(record_id, body)
+            if record is None or any(record.id == other.id for other in later):
+                return ()
+            later.insert(0, record)
+            if record.parent is None:
+                return self._cache(scope, newest_body, tuple(later))
+            earlier = self._chains.get((scope, record.parent))
+            if earlier:
+                return self._cache(scope, newest_body, (*earlier[1], *later))
+            record_id = record.parent
+            body = self._record_body(scope, record_id)
+
+    def _record_body(self, scope: Scope, record_id: str) -> bytes:
+        stored: dict[str, bytes] = self.backend.read(scope, "records", [record_id])
+        return stored.get(record_id, b"")
+
+    def in_force(self, scope: Scope) -> Chain:
+        """Return the chain of a thread's head.
+
+        Raises:
+            ArchiveError: a part of it is missing or damaged.
+        """
+        chain = self.chain(scope)
+        if not chain and self.head(scope):
+            raise ArchiveError(
+                f"A record of thread {scope.thread!r} is missing or damaged, so that nothing can "
+                "be recalled; restore the archive from a backup."
+            )
+        return chain
+
+    def _cache(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
+        """Remember a chain as it was read, and return it; of all notes it keeps only the newest."""
+        positions = [at for at, record in enumerate(chain) if record.notes]
+        newest_notes = positions[-1] if positions else 0
+        lean = [
+            replace(record, notes={}, summary="") if record.summary else record
+            for record in chain[:newest_notes]
+        ]
+        chain = (*lean, *chain[newest_notes:])
+        self._chains.put((scope, chain[-1].id), (newest_body, chain))
+        return chain
+
+    def chain_named(self, scope: Scope, name: str) -> Chain:
+        """Return the chain whose head has this name, by which a summary that returns is known."""
+        remark = self.read_remarks(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
+        head = remark.get("id")
+        return self.chain_at(scope, head) if isinstance(head, str) else ()
+
+    def chains_after(self, scope: Scope, head: str | None) -> list[Chain]:
+        """Return the chains that go on from a record, the newest first.
+
+        None stands for the beginning of the history.
+        """
+        last_records: list[str] = []
+        to_visit = self._after(scope, head)
+        visited = {head}
+        while to_visit and len(last_records) < MAX_BRANCHES:
+            record_id = to_visit.pop()
+            visited.add(record_id)
+            later = [name for name in self._after(scope, record_id) if name not in visited]
+            if later:
+                to_visit += later
+            else:
+                last_records.append(record_id)
+        return [self.chain_at(scope, record_id) for record_id in last_records]
+
+    def _after(self, scope: Scope, head: str | None) -> list[str]:
+        """Return the ids of the records that followed another one, the newest last."""
+        name = str(head)
+        remark = self.read_remarks(scope, RECORDS_AFTER, [name]).get(name, {})
+        return [record_id for record_id in remark.get("id", []) if isinstance(record_id, str)]
+
+    def records(self, scope: Scope) -> Chain:
+        """Return every sound record, abandoned branches too, in no order."""
+        bodies = self.backend.read(scope, "records", None)
+        records = (parse_record(record_id, body) for record_id, body in bodies.items())
+        return tuple(record for record in records if record is not None)
+
+    def set_head(self, scope: Scope, record_id: str | None) -> None:
+        """Point the head to an existing record, or to none: the history was rewound."""
+        self.backend.write(scope, {}, head=record_id or "")
+
+    def head(self, scope: Scope) -> str | None:
+        """Return the id of the head; empty for no record, None without a head."""
+        return cast("str | None", self.backend.head(scope))
+
+    def copy(self, source: Scope, target: Scope, head: str) -> None:
+        """Copy the chain of a head, with its originals, into another scope."""
+        chain = self.chain_at(source, head)
+        keys = manifest(chain)
+        present = self.backend.read(target, "messages", keys)
+        originals = self.backend.read(source, "messages", keys)
+        items = []
+        for key, body in originals.items():
+            if key not in present:
+                items.append(original_of(decode_original(key, body).message, body))
+        self.backend.write(target, {"messages": items})
+        for record in chain:
+            # A chain may be without its older summaries and notes; the store has them.
+            stored = parse_record(record.id, self._record_body(source, record.id))
+            self.commit(target, stored or record, confirm_head=False)
+
+    # Remarks of the engine, and of a program around it
+
+    def read_remarks(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Any]:
+        """Return remarks of a kind by name, without missing ones.
+
+        `place` is a tenant, or the scope of a thread: its remarks are deleted with it.
+        """
+        name_of = {label_hash(f"{kind} {name}"): name for name in names}
+        stored = self.backend.read(_scope_of_remarks(place), "remarks", list(name_of))
+        remarks: dict[str, Any] = {}
+        for key, body in stored.items():
+            with suppress(ValueError):
+                remarks[name_of[key]] = unpacked(body)
+        return remarks
+
+    def write_remarks(
+        self, place: Scope | str, kind: str, remarks: Mapping[str, Any], *, durable: bool = False
+    ) -> None:
+        """Write remarks by name, all in one transaction; see `read_remarks`.
+
+        They survive the end of the process. The newest may be lost if the machine fails, up to the
+        next `durable` one.
+        """
+        items = [
+            StoredItem(label_hash(f"{kind} {name}"), packed(dict(remark)))
+            for name, remark in remarks.items()
+        ]
+        self.backend.write(_scope_of_remarks(place), {"remarks": items}, durable=durable)
+
+    def probe(self, size: int) -> None:
+        """Write a value of so many bytes, read it back, and remove it.
+
+        So it is known whether the store takes what is written: one on a full disk still reads.
+
+        Raises:
+            ArchiveError: it does not.
+        """
+        scope = Scope(PROBE_TENANT, "", str(uuid4()))
+        item = StoredItem("probe", os.urandom(size))
+        self.backend.write(scope, {"remarks": [item]})
+        stored = self.backend.read(scope, "remarks", [item.key])
+        self.backend.discard([scope])
+        if stored.get(item.key) != item.body:
+            raise ArchiveUnconfirmed(
+                "The store took a value and does not give it back; check its disk and its quota."
+            )
+
+    # For people
+
+    def scopes(self, tenant: str) -> tuple[Scope, ...]:
+        """Return a tenant's histories: threads and the sessions in each."""
+        # Remarks on a tenant have a scope without a thread.
+        return tuple(scope for scope in self.backend.scopes(tenant) if scope.thread)
+
+    def threads(self, tenant: str) -> tuple[str, ...]:
+        """Return the names of a tenant's threads, sorted."""
+        return tuple(sorted({scope.thread for scope in self.scopes(tenant)}))
+
+    def size(self, scope: Scope) -> int:
+        """Return the bytes of a history's originals as they are kept."""
+        return sum(map(len, self.backend.read(scope, "messages", None).values()))
+
+    def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
+        """Return plain JSON data for each original of a chain, by default of that in force.
+
+        Rows stand in the order of the conversation; expired originals have none. A damaged one has
+        no `message`, and `damaged` says what to do.
+
+        Raises:
+            ArchiveError: a record is damaged, so that the chain in force is not known.
+        """
+        keys = manifest(self.in_force(scope) if chain is None else chain)
+        stored = self.backend.read(scope, "messages", keys)
+        return [export_row(key, stored[key]) for key in keys if key in stored]
+
+    def check(self, scope: Scope | None = None) -> list[str]:
+        """Return what is wrong with the store, or with one history: a sentence each."""
+        if scope is None:
+            store_problem = self.backend.check()
+            return [store_problem] if store_problem else []
+        problems: list[str] = []
+        chain = self.chain(scope)
+        if not chain and self.head(scope):
+            problems.append("a record is missing or damaged")
+        keys = manifest(chain)
+        stored = self.backend.read(scope, "messages", keys)
+        for key in keys:
+            if key not in stored:
+                problems.append(f"the original {key[:8]} is gone")
+                continue
+            try:
+                read_original(key, stored[key])
+            except ArchiveError as error:
+                problems.append(str(error))
+        return problems
+
+    def forget(self, tenant: str, thread: str | None = None) -> int:
+        """Delete one thread with all its sessions, or a whole tenant; checkpoints stay.
+
+        Returns the number of deleted messages, records and drafts. After an error call again.
+        """
+        if thread is None:
+            scopes = self.backend.scopes(tenant)
+        else:
+            scopes = [scope for scope in self.scopes(tenant) if scope.thread == thread]
+        count: int = self.backend.forget(scopes)
+        self._chains.clear()
+        return count
+
+
+def _scope_of_remarks(place: Scope | str) -> Scope:
+    """Return where remarks are kept: in a history, or beside those of a tenant."""
+    return Scope(place, "", "remarks") if isinstance(place, str) else place
