@@ -51,7 +51,7 @@ _UNSPACED_RUN = re.compile(f"[{UNSPACED}][{UNSPACED}]*+")
 _ACCENT_SYMBOL_OR_UNSPACED = re.compile(f"[\u0300-\u036f{_SYMBOL}{UNSPACED}]")
 _ACCENT = re.compile("[\u0300-\u036f](?<![иИ].)[\u0300-\u036f]*+")  # й is a letter of its own
 _HAS_LIGATURE = re.compile("[ßæÆøØłŁđĐı]")
-_LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE"}) | str.maketrans("øØłŁđĐı", "oOlLdDi")
+_PLAIN_LETTERS = {"ß": "ss", "æ": "ae", "Æ": "AE"} | dict(zip("øØłŁđĐı", "oOlLdDi", strict=True))
 _LONG_WORD = re.compile(rf"(?<![^\W_])([^\W_]{{{MAX_WORD}}})[^\W_]+")
 
 _QUESTION = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
@@ -122,7 +122,8 @@ def plain(text: str) -> str:
 def _in_plain_letters(text: str) -> tuple[str, bool]:
     """Do as `plain`, and tell whether the result may have letters of a script without spaces."""
     if _HAS_LIGATURE.search(text):
-        text = text.translate(_LETTERS)
+        for letter, plain_letters in _PLAIN_LETTERS.items():
+            text = text.replace(letter, plain_letters)
     decomposed = unicodedata.normalize("NFKD", text)
     # No other letters become a symbol, or one without spaces, when they are composed.
     if not _ACCENT_SYMBOL_OR_UNSPACED.search(decomposed):
@@ -135,20 +136,34 @@ def _with_symbols_as_words(text: str) -> str:
     runs = SYMBOLS.findall(text)
     symbols = set("".join(runs))
     if len(symbols) > FEW_SYMBOLS:
-        return SYMBOLS.sub(_as_words, text)
+        words = ["".join(map(_SYMBOL_WORDS.__getitem__, run)) for run in runs]
+        return _joined_alternately(SYMBOLS.split(text), words)
     for symbol in symbols:
         text = text.replace(symbol, _SYMBOL_WORDS[symbol])
     return text
 
 
-def _as_words(symbols: re.Match[str]) -> str:
-    return "".join(map(_SYMBOL_WORDS.__getitem__, symbols[0]))
+def _with_pairs(text: str) -> str:
+    """Return a text in which each run of a script without spaces is the pairs of its characters."""
+    runs = _UNSPACED_RUN.findall(text)
+    pairs = [f" {run} " if len(run) == 1 else _pairs_of(run) for run in runs]
+    return _joined_alternately(_UNSPACED_RUN.split(text), pairs)
 
 
-def _as_pairs(run: re.Match[str]) -> str:
-    characters = run[0]
-    pairs = map(add, characters, characters[1:])
-    return f" {' '.join([*pairs, characters[-1]])} "
+def _pairs_of(run: str) -> str:
+    pairs = map(add, run, run[1:])
+    return f" {' '.join([*pairs, run[-1]])} "
+
+
+def _joined_alternately(parts: list[str], replaced: list[str]) -> str:
+    """Join what a pattern has split, with what takes the place of each match.
+
+    With many matches this takes a third of the time of a pattern's `sub` with a function.
+    """
+    joined = parts + replaced
+    joined[::2] = parts
+    joined[1::2] = replaced
+    return "".join(joined)
 
 
 def _may_have_long_word(text: str) -> bool:
@@ -180,7 +195,7 @@ def words(text: str) -> str:
         encodable = text.encode("utf-8", "replace").decode()
         text, may_be_unspaced = _in_plain_letters(encodable)
         if may_be_unspaced:
-            text = _UNSPACED_RUN.sub(_as_pairs, text)
+            text = _with_pairs(text)
     if _may_have_long_word(text):
         text = _LONG_WORD.sub(r"\1", text)
     if _HAS_CAMEL_CASE.search(text):  # most texts have none
