@@ -8,7 +8,7 @@ import pytest
 from conspectus import Compactor
 from conspectus.core.exchanges import match_calls, must_stay
 from conspectus.core.items import Item, Window
-from conspectus.core.plan import plan, plan_draft
+from conspectus.core.plan import PlanOptions, plan, plan_draft
 from conspectus.core.plans import Compact, Keep
 from conspectus.core.records import Cost, Record, RecordedClip
 from conspectus.engine.folding import Folded, fold
@@ -89,10 +89,30 @@ def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_mo
 def test_beside_long_instructions_the_request_is_shown_rather_than_a_long_summary():
     items = [item("system", 700, 0), *talk(11)[1:], Large("k11", "user", 900)]
     decision = compacting_plan(
-        items, Settings(trigger=("messages", 9)).policy(), Window(1_000), floor=64
+        items,
+        Settings(trigger=("messages", 9)).policy(),
+        Window(1_000),
+        options=PlanOptions(floor=64),
     )
     assert decision.summary_tokens == 64
     assert [clip.limit for clip in decision.clips] == [1_000 - 700 - 64]
+
+
+def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
+    """Where a large result is shown short, what stood before it comes back to the view."""
+    items = [
+        item("system", 50, 0),
+        *talk(6, 200)[1:],
+        item("assistant", 100, 6, calls=("c",)),
+        Large("k7", "tool", 20_000, answers=("c",)),
+        item("user", 50, 8),
+    ]
+    policy = Settings(trigger=("fraction", 0.8), keep=("messages", 2)).policy()
+    options = PlanOptions(never_larger=True)
+    decision = compacting_plan(items, policy, Window(4_347), options=options)
+    assert decision.clips
+    replaced = sum(items[place].tokens for place in decision.evicted)
+    assert 0 < decision.summary_tokens <= replaced
 
 
 def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
@@ -107,7 +127,7 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
     for window in (None, Window(15_000)):
         decision = plan(pinned(21), policy, window)
         assert decision == Keep("a compaction would free too little", 6_300)
-        assert compacting_plan(pinned(21), policy, window, force=True)
+        assert compacting_plan(pinned(21), policy, window, options=PlanOptions(force=True))
     decision = compacting_plan(pinned(24), policy)
     assert decision.tokens - decision.at_most >= 720
     assert decision.summary_tokens >= 300
@@ -129,7 +149,9 @@ def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, t
     policy = replace(
         Settings(trigger=("messages", 50), keep=("messages", 20)).policy(), keep_is_set=True
     )
-    decision = compacting_plan(talk(50, tokens), policy, window and Window(window), floor=170)
+    decision = compacting_plan(
+        talk(50, tokens), policy, window and Window(window), options=PlanOptions(floor=170)
+    )
     assert (len(decision.evicted), decision.summary_tokens) == (30, share)
 
 
@@ -404,3 +426,8 @@ def test_a_record_that_shows_short_what_is_not_there_is_dropped():
     only = record(None, clips=(RecordedClip(key("b"), "b-short", 50),))
     assert fold([only], entries_of("a", "b")).chain == (only,)
     assert fold([only], entries_of("a", "c")).chain == ()
+
+
+def test_large_sizes_are_told_to_the_token():
+    settings = Settings(trigger=("tokens", 1_000_000), keep=("tokens", 1_234_567))
+    assert "keep 1,234,567 tokens" in next(settings.policy().caveats(None))

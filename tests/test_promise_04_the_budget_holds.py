@@ -70,7 +70,7 @@ def test_a_clip_that_comes_out_larger_than_planned_does_not_take_effect(monkeypa
     messages = [user("x " * 50_000)]
     result = compacted(messages, new_compactor(window=700))
     assert (result.outcome, result.failed, result.messages) == ("stuck", "summary", messages)
-    assert "with messages truncated" in result.reason
+    assert "with messages clipped" in result.reason
 
 
 RULES = {"role": "system", "content": "rule " * 5_000}

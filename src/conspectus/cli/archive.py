@@ -134,7 +134,7 @@ def show(
             "date": date,
             "cause": record.cause,
             "left": len(record.covers),
-            "truncated": len(record.clips),
+            "clipped": len(record.clips),
             "tokens before": record.tokens_before,
             "after": record.tokens_after,
             "by": record.by,

@@ -222,7 +222,7 @@ def _print_sizes(data: Mapping[str, Any], line: Callable[..., None]) -> None:
         line(f"budget {data['budget']:>30,} tokens")
     if data["evicted"] or data["clipped"] or dropped:
         evicted = output.many(data["evicted"], "message")
-        line(f"{evicted} evicted now, {data['clipped']:,} truncated")
+        line(f"{evicted} evicted now, {data['clipped']:,} clipped")
 
 
 def _print_archive(data: Mapping[str, Any], line: Callable[..., None]) -> None:

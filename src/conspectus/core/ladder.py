@@ -16,7 +16,7 @@ from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window
 
-FREE = 0.4
+FREE_AFTERWARDS = 0.4
 """A compaction leaves this share of the budget free, or of the size at which the trigger fires, so
 that the next one is far away."""
 
@@ -26,12 +26,15 @@ notes on histories with long instructions are worth more than a later compaction
 
 CLIP_TO = 200  # Tokens of a stale result that is clipped
 
-GIANT = 4  # A message of more than one part in so many of the budget is a giant
-LARGE = 8  # One of more than one part in so many is large
-SHORT = 16  # The least that is shown of a message so that more may stay: one part in so many
+GIANT = 1 / 4  # A message of more than this share of the budget is a giant
+LARGE = 1 / 8  # One of more than this share is large
+SHORT = 1 / 16  # The least share that is shown of a message so that more may stay
 
-Room = Literal["with_free_share", "with_room_to_grow", "whole_budget"]
-Cut = Literal["where_keep_asks", "first_that_fits", "last"]
+KEEPS_STANDING = 0
+"""Tokens of the summary where none is made, and the one in view stays."""
+
+BudgetRule = Literal["with_free_share", "with_room_to_grow", "whole_budget"]
+CutRule = Literal["where_keep_asks", "first_that_fits", "last"]
 Clippable = Literal["nothing", "giants", "large", "all"]
 
 
@@ -39,14 +42,14 @@ Clippable = Literal["nothing", "giants", "large", "all"]
 class Rung:
     """One way to fit."""
 
-    room: Room
-    # The summary gets at least this part of its largest size; at 0 its least useful size.
+    budget: BudgetRule
+    # The summary gets at least this part of its full size; at 0 its least useful size.
     summary: float
-    cut: Cut
+    cut: CutRule
     clips: Clippable = "giants"  # what may be shown short
     # messages that no cut can remove, and that the user wrote or pinned, are shown whole
     spares_users: bool = False
-    least_summary_only: bool = False  # the rest of the room is for what is shown short
+    least_summary_only: bool = False  # the rest of the budget is for what is shown short
 
 
 LADDER = (
@@ -100,32 +103,56 @@ class Division(NamedTuple):
     staying: Sequence[int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryBounds:
+    """The tokens that a summary message may take, its frame included.
+
+    Attributes:
+        longest: the most that is asked for.
+        full: the size of which a rung asks a part; 0 for `longest`.
+        floor: the least that is useful.
+        says_something: the least beside whose frame it says anything.
+        cap: the most that a caller has allowed; None if that is not set.
+        unhalved_up_to: the most that it may take although that is more than half of what it
+            replaces.
+        share_beside: the largest share of the budget beside what stays.
+        never_larger: whether it must be smaller than what it replaces, in any case.
+    """
+
+    longest: int = 0
+    full: int = 0
+    floor: int = 1
+    says_something: int = 0
+    cap: int | None = None
+    unhalved_up_to: int = LARGEST_SUMMARY
+    share_beside: float = 1
+    never_larger: bool = False
+
+    @property
+    def least(self) -> int:
+        """The least that is useful, where the most is not less."""
+        return max(1, min(self.floor, self.longest))
+
+
 @dataclass(frozen=True, eq=False)
 class Ladder:
     """The arithmetic of one history, and the rungs that make it fit. All sizes are tokens."""
 
     items: Sequence[Item]  # the history, a summary in force included
     limit: int | None  # for all messages; None for no limit
+    summary: SummaryBounds = SummaryBounds()
     _: KW_ONLY
-    longest: int = 0  # the largest summary message that is asked for
-    floor: int = 1  # the least useful one
-    asked: int = 0  # the summary of which a rung asks a part; 0 for `longest`
-    cap: int | None = None  # the largest that a caller has allowed
-    gain: int = 0  # that a plan must free
-    free: int = LARGEST_SUMMARY  # a summary up to this size may exceed half of what it replaces
+    gain: int = 0  # tokens that a plan must free
     clip_users: bool = True  # messages in the user's role may be clipped
-    base: int = 0  # that any list of messages takes beside them
-    fires_at: int | None = None  # at which the trigger fires; None if it counts no tokens
-    expected: int = 0  # that will come until the plan takes effect
-    notes_share: float = 1  # the most of the room beside what stays that the summary takes
-    never_larger: bool = False  # the summary must be smaller than what it replaces, in any case
-    least_frame: int = 0  # a summary message of less says nothing
+    base: int = 0  # tokens that any list of messages takes beside them
+    fires_at: int | None = None  # tokens at which the trigger fires; None if it counts none
+    growth: int = 0  # tokens that will have come until the plan takes effect
 
     # What the history is made of
 
     @cached_property
     def budget(self) -> int:
-        """The room for all messages."""
+        """The tokens for all messages."""
         return BOUNDLESS if self.limit is None else self.limit
 
     @cached_property
@@ -137,11 +164,6 @@ class Ladder:
     def standing_summary(self) -> int:
         """The size of the summaries in view, which the next one replaces."""
         return sum(item.tokens for item in self.items if item.summary)
-
-    @cached_property
-    def least_summary(self) -> int:
-        """The least useful size of the summary, where its largest is not less."""
-        return max(1, min(self.floor, self.longest))
 
     @cached_property
     def exchanges(self) -> Exchanges:
@@ -200,7 +222,7 @@ class Ladder:
         """The size of what stays at each cut, shown whole."""
         return self.sizes_at_cuts()
 
-    # How much room there is
+    # How much a history may take
 
     @cached_property
     def next_compaction_at(self) -> int:
@@ -208,13 +230,13 @@ class Ladder:
         return min(self.budget, self.fires_at or self.budget)
 
     @cached_property
-    def rooms(self) -> dict[Room, int]:
-        """The size of the history after a compaction, by the room that a rung asks for."""
+    def budgets(self) -> dict[BudgetRule, int]:
+        """The most that the history may take after a compaction, by the rule of a rung."""
         basis = self.next_compaction_at
-        aim = int(basis * (1 - FREE)) - self.expected
+        aim = int(basis * (1 - FREE_AFTERWARDS)) - self.growth
         if self.fixed_tokens < basis:
             beside = int((basis - self.fixed_tokens) * BESIDE)
-            aim = max(aim, self.fixed_tokens + beside - self.expected)
+            aim = max(aim, self.fixed_tokens + beside - self.growth)
         return {
             "with_free_share": min(self.budget, aim),
             "with_room_to_grow": int(self.budget / REARM),
@@ -278,7 +300,7 @@ class Ladder:
             clip: whether messages may be clipped.
         """
         later = [cut for cut in self.legal_cuts if cut >= keeps_from] or self.legal_cuts[-1:]
-        cuts: dict[Cut, list[int]] = {
+        cuts: dict[CutRule, list[int]] = {
             "where_keep_asks": [keeps_from] if keeps_from >= self.first_cut else [],
             "first_that_fits": later,
             "last": later[-1:],
@@ -286,29 +308,35 @@ class Ladder:
         for rung in rungs:
             if rung.clips == "all" and not clip:
                 return None
-            for plan in self._plans_of(rung, cuts[rung.cut], clip=clip):
-                if isinstance(plan, Compact) and clip and rung.room == "with_free_share":
-                    return self._reaching_back(plan, keeps_from)
+            plan = next(self._plans_of(rung, cuts[rung.cut], clip=clip), None)
+            if isinstance(plan, Compact) and clip and rung.budget == "with_free_share":
+                return self._reaching_back(plan, keeps_from)
+            if plan is not None:
                 return plan
         return None
 
     def _plans_of(self, rung: Rung, cuts: Sequence[int], *, clip: bool) -> Iterator[Compact | Keep]:
         """Yield the plans of one rung that fit."""
-        room = self.rooms[rung.room]
+        budget = self.budgets[rung.budget]
         level = self._clip_level(rung.clips) if clip else BOUNDLESS
         spared = self._spared_by(rung)
         sizes = self.sizes_at_cuts(level, spared)
         for cut in cuts:
-            share = self._summary_share(cut, sizes[cut], room, rung.summary)
-            if share is None:
+            summary_tokens = self._summary_tokens_at(cut, sizes[cut], budget, rung.summary)
+            if summary_tokens is None:
                 continue
             if rung.least_summary_only:
-                share = min(share, self.least_summary)
-            plan = self._fit(self.divide(cut), share, room, level, spared)
-            if isinstance(plan, Compact) and room < BOUNDLESS // 2:
-                plan = replace(plan, room=room)
+                summary_tokens = min(summary_tokens, self.summary.least)
+            plan = self._fit(self.divide(cut), summary_tokens, budget, level, spared)
+            if isinstance(plan, Compact) and self._is_limited(rung):
+                plan = replace(plan, planned_within=budget)
             if plan is not None:
                 yield plan
+
+    def _is_limited(self, rung: Rung) -> bool:
+        """Tell whether the budget of a rung follows from a window or a trigger."""
+        of_trigger = rung.budget == "with_free_share" and self.fires_at is not None
+        return self.limit is not None or of_trigger
 
     def _spared_by(self, rung: Rung) -> frozenset[int]:
         """Return the places of what a rung shows whole."""
@@ -318,95 +346,110 @@ class Ladder:
         """Return the size to which messages may be clipped."""
         levels: dict[Clippable, int] = {
             "nothing": BOUNDLESS,
-            "giants": self.budget // GIANT,
-            "large": self.budget // LARGE,
+            "giants": int(self.budget * GIANT),
+            "large": int(self.budget * LARGE),
             "all": 1,
         }
         return levels[clips]
 
-    def _summary_share(self, cut: int, staying: int, room: int, part: float) -> int | None:
-        """Return the size of the summary at a cut; 0 for the one in force; None for too little.
+    def _summary_tokens_at(self, cut: int, staying: int, budget: int, part: float) -> int | None:
+        """Return the size of the summary at a cut; None if it would get less than a rung asks for.
 
-        `staying` is the size of what stays, clipped as it may be.
+        `KEEPS_STANDING` if nothing leaves and the summary in view may stay.
+
+        Args:
+            cut: where the history is divided.
+            staying: the size of what stays, clipped as it may be.
+            budget: for all messages.
+            part: of the full size of a summary that it gets at least.
         """
-        left = room - staying
+        sizes = self.summary
+        left = budget - staying
         if cut >= self.first_cut:
             largest = self._largest_summary(cut, staying)
         elif self.standing_summary <= left:
-            return 0
+            return KEEPS_STANDING
         elif self.tokens <= self.budget:
             return None  # notes are not made shorter where nothing comes to them
         else:
-            largest = self.longest
-        share = min(largest, left)
-        if self.never_larger and share < self.least_frame:
+            largest = sizes.longest
+        summary_tokens = min(largest, left)
+        if sizes.never_larger and summary_tokens < sizes.says_something:
             return None
-        asked = max(self.least_summary, int((self.asked or self.longest) * part))
-        return share if share >= min(largest, asked) else None
+        asked = max(sizes.least, int((sizes.full or sizes.longest) * part))
+        return summary_tokens if summary_tokens >= min(largest, asked) else None
 
     def _largest_summary(self, cut: int, staying: int) -> int:
         """Return the largest summary of what leaves at a cut."""
-        replaced = self.tokens - self.kept_at[cut]
+        sizes = self.summary
+        largest = self.tokens - self.kept_at[cut]  # no larger than what it replaces
         if self.gain:
-            replaced = self._half_of(replaced)
-        if not self.never_larger:
-            replaced = max(self.least_summary, replaced)
-        largest = min(self.longest, replaced)
+            largest = self._halved_if_large(largest)
+        if not sizes.never_larger:
+            largest = max(sizes.least, largest)
+        largest = min(sizes.longest, largest)
         if staying < self.next_compaction_at < BOUNDLESS:
-            beside = int((self.next_compaction_at - staying) * self.notes_share)
-            largest = min(largest, max(self.least_summary, beside))
+            beside = int((self.next_compaction_at - staying) * sizes.share_beside)
+            largest = min(largest, max(sizes.least, beside))
         return largest
 
-    def _half_of(self, replaced: int) -> int:
-        """Return half of what leaves, if it is much: the rest is free until the next compaction."""
-        return max(replaced // 2, min(self.free, replaced - self.gain))
+    def _halved_if_large(self, replaced: int) -> int:
+        """Return half of what leaves; if that is little, all of it but the gain."""
+        return max(replaced // 2, min(self.summary.unhalved_up_to, replaced - self.gain))
 
     def _fit(
-        self, divided: Division, share: int, room: int, level: int, spared: Set[int]
+        self,
+        divided: Division,
+        summary_tokens: int,
+        budget: int,
+        level: int,
+        spared: Set[int],
     ) -> Compact | Keep | None:
-        """Return the plan for a division with a summary of `share` tokens; None if it cannot fit.
+        """Return the plan for a division and the size of its summary; None if it cannot fit.
 
         Nothing is clipped below `level`. Where too little would be freed, the summary gets less.
         """
         leaving, staying = divided
-        clips = self._clips(staying, self._room_beside(room, share), level, spared)
-        if clips is None or not (leaving or clips or share):
+        clips = self._clips(staying, self._budget_beside(budget, summary_tokens), level, spared)
+        if clips is None or not (leaving or clips or summary_tokens):
             return None
-        plan = self.plan_for(leaving, staying, clips, share)
+        plan = self.plan_for(leaving, staying, clips, summary_tokens)
         lacking = self.gain - (plan.tokens - plan.at_most)
         if not self.gain or lacking <= 0:
             return plan
-        if share - lacking < self.least_summary:
+        if summary_tokens - lacking < self.summary.least:
             return Keep("a compaction would free too little", self.tokens)
-        return replace(plan, summary_tokens=share - lacking, at_most=plan.at_most - lacking)
+        return replace(
+            plan, summary_tokens=summary_tokens - lacking, at_most=plan.at_most - lacking
+        )
 
-    def _room_beside(self, room: int, share: int) -> int:
-        """Return the room for messages beside a summary of `share` tokens, or the one in force."""
-        return room - self.base - (share or self.standing_summary)
+    def _budget_beside(self, budget: int, summary_tokens: int) -> int:
+        """Return the tokens for messages beside a summary, or beside the one in view."""
+        return budget - self.base - (summary_tokens or self.standing_summary)
 
     def _clips(
-        self, staying: Sequence[int], room: int, least: int, spared: Set[int]
+        self, staying: Sequence[int], budget: int, least: int, spared: Set[int]
     ) -> tuple[Clip, ...] | None:
         """Clip the largest items to one level, as high as fits and at least `least`.
 
         Those of the user and pinned ones are clipped only if the others are not enough, and
         `spared` ones never. None if that is not enough.
         """
-        if sum(self.items[at].tokens for at in staying) <= room:
+        if sum(self.items[at].tokens for at in staying) <= budget:
             return ()
         for untouched in (self.clipped_last | spared, spared):
-            clips = self._clips_to_one_level(staying, room, least, untouched)
+            clips = self._clips_to_one_level(staying, budget, least, untouched)
             if clips is not None:
                 return clips
         return None
 
     def _clips_to_one_level(
-        self, staying: Sequence[int], room: int, least: int, untouched: Set[int]
+        self, staying: Sequence[int], budget: int, least: int, untouched: Set[int]
     ) -> tuple[Clip, ...] | None:
         """Clip all but what is untouched to the highest level that fits; None if none does."""
 
         def fits(level: int) -> bool:
-            return sum(self.size_at(at, level, untouched) for at in staying) <= room
+            return sum(self.size_at(at, level, untouched) for at in staying) <= budget
 
         if not fits(least):
             return None
@@ -421,31 +464,43 @@ class Ladder:
         A cut falls behind the exchange that no longer fits whole, often one large tool result, and
         all before it would leave with it. Words of users stay whole.
         """
-        left = self.rooms["with_free_share"] - plan.at_most
-        least = max(CLIP_TO, self.budget // SHORT)
-        newest_first = sorted(set(plan.evicted) - self.exchanges.orphans, reverse=True)
-        # A shorter summary than the one in force is only made if something leaves.
-        needs_one = self.standing_summary > plan.summary_tokens
-        earliest = max(keeps_from, self.first_leaving + needs_one)
-        staying_more = 0
-        taken = 0
-        for count, at in enumerate(newest_first, 1):
-            taken += self.size_at(at, least, self.clipped_last)
-            if taken > left or at < earliest:
-                break
-            if self.exchanges.cuts[at]:
-                staying_more = count
-        if not staying_more:
+        left = self.budgets["with_free_share"] - plan.at_most
+        level = max(CLIP_TO, int(self.budget * SHORT))
+        brought_back = self._that_may_stay_too(plan, keeps_from, left, level)
+        if not brought_back:
             return plan
-        brought_back = newest_first[:staying_more][::-1]
-        clips = self._clips(brought_back, left, least, self.clipped_last)
+        clips = self._clips(brought_back, left, level, self.clipped_last)
         if clips is None:
             return plan
         leaving, staying = self.divide(brought_back[0])
-        share = plan.summary_tokens if leaving else 0
-        wider = self.plan_for(leaving, staying, (*plan.clips, *clips), share)
+        summary_tokens = plan.summary_tokens if leaving else KEEPS_STANDING
+        if leaving and self.summary.never_larger:
+            replaced = self.standing_summary + sum(self.items[at].tokens for at in leaving)
+            summary_tokens = min(summary_tokens, replaced)
+            if summary_tokens < self.summary.says_something:
+                return plan
+        wider = self.plan_for(leaving, staying, (*plan.clips, *clips), summary_tokens)
         frees_enough = wider.tokens - wider.at_most >= self.gain
-        return replace(wider, room=plan.room) if frees_enough else plan
+        return replace(wider, planned_within=plan.planned_within) if frees_enough else plan
+
+    def _that_may_stay_too(
+        self, plan: Compact, keeps_from: int, left: int, level: int
+    ) -> Sequence[int]:
+        """Return the newest of what leaves, up to a legal cut, that fits if it is clipped."""
+        newest_first = sorted(set(plan.evicted) - self.exchanges.orphans, reverse=True)
+        earliest = max(keeps_from, self.first_leaving)
+        if self.standing_summary > plan.summary_tokens:
+            # A shorter summary than the one in force is only made if something leaves.
+            earliest = max(keeps_from, self.first_leaving + 1)
+        number = 0
+        taken = 0
+        for count, at in enumerate(newest_first, 1):
+            taken += self.size_at(at, level, self.clipped_last)
+            if taken > left or at < earliest:
+                break
+            if self.exchanges.cuts[at]:
+                number = count
+        return newest_first[:number][::-1]
 
     # Plans
 
@@ -454,16 +509,24 @@ class Ladder:
         leaving: Sequence[int],
         staying: Sequence[int],
         clips: tuple[Clip, ...],
-        share: int,
+        summary_tokens: int,
     ) -> Compact:
-        """Return the plan with these clips and a summary of `share` tokens; 0 keeps the old one."""
+        """Return the plan with these clips and a summary of this size, or with the one in view."""
         freed = sum(self.items[clip.index].tokens - clip.limit for clip in clips)
         kept = self.base + sum(self.items[at].tokens for at in staying)
-        after = kept - freed + (share or self.standing_summary)
-        return Compact("", (*leaving,), clips, share, self.tokens, after, self.limit, self.cap)
+        return Compact(
+            cause="",
+            evicted=tuple(leaving),
+            clips=clips,
+            summary_tokens=summary_tokens,
+            tokens=self.tokens,
+            at_most=kept - freed + (summary_tokens or self.standing_summary),
+            budget=self.limit,
+            summary_cap=self.summary.cap,
+        )
 
     def smallest(self, *, clip: bool) -> Compact:
-        """Return the plan by which all leaves that may, and all is clipped that may be.
+        """Return the plan that evicts everything evictable, and clips whatever may be clipped.
 
         Of the user's newest message and of pinned ones an eighth of the budget is shown: a model
         that does not see what it is asked answers something else.
@@ -474,11 +537,12 @@ class Ladder:
             size = self.size_at(at, self._least_shown(at))
             if size < self.items[at].tokens:
                 clips.append(Clip(at, size))
-        needs_summary = bool(leaving) or self.standing_summary > self.least_summary
-        share = self.least_summary if needs_summary else 0
-        return self.plan_for(leaving, staying, tuple(clips), share)
+        least = self.summary.least
+        needs_summary = bool(leaving) or self.standing_summary > least
+        summary_tokens = least if needs_summary else KEEPS_STANDING
+        return self.plan_for(leaving, staying, tuple(clips), summary_tokens)
 
     def _least_shown(self, at: int) -> int:
         """Return the size to which a message is clipped where nothing fits."""
         is_request = at in self.clipped_last and at in self.fixed
-        return max(1, self.budget // LARGE) if is_request else 1
+        return max(1, int(self.budget * LARGE)) if is_request else 1

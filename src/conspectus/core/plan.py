@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from conspectus.core.exchanges import leading_system_items, match_calls, must_stay
 from conspectus.core.items import Item, Size, Window
 from conspectus.core.ladder import (
     BOUNDLESS,
     CLIP_TO,
-    FREE,
+    FREE_AFTERWARDS,
+    KEEPS_STANDING,
     LADDER,
     LADDER_BY_KEEP,
     OLDEST_FIRST,
     Ladder,
+    SummaryBounds,
 )
 from conspectus.core.plans import Clip, Compact, Keep, Plan, Stuck
 from conspectus.core.policy import (
@@ -35,16 +37,16 @@ from conspectus.core.policy import (
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
 
-GAIN = 10
-"""One part in this many of a history is freed by a compaction that neither the window nor force
+GAIN_DIVISOR = 10
+"""One part in so many of a history is freed by a compaction that neither the window nor force
 asks for: less would cost a summary without delaying the next one. In LangMem's order, it is the
 least that a plan saves which stays above the limit."""
 
-FREE_BY_MESSAGES = 16
-"""With triggers in messages alone, a summary of up to one part in so many of the window may exceed
-half of what it replaces."""
+UNHALVED_BY_MESSAGES = 1 / 16
+"""With triggers in messages alone, a summary of up to this share of the window may exceed half of
+what it replaces."""
 
-MOST_FREE = 4 * LARGEST_SUMMARY  # the most tokens of such a summary
+MOST_UNHALVED = 4 * LARGEST_SUMMARY  # the most tokens of such a summary
 
 NOTES_BESIDE_KEEP = 0.2
 """Where a caller has set `keep`, the summary takes this share of the room beside what stays, so
@@ -56,8 +58,8 @@ set `keep`: notes that are half as long cost more answers than a later compactio
 
 LEAST_TEXT = 24  # Tokens of a summary below which it says nothing
 
-RELIEF = 2
-"""Clips alone are enough when they bring a history to one part in this many of its trigger."""
+RELIEF = 1 / 2
+"""Clips alone are enough when they bring a history to this share of its trigger."""
 
 STUCK = (
     "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
@@ -80,92 +82,112 @@ TOO_LARGE = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastSizes:
+    """What earlier compactions of a history came to; None for each that there was not.
+
+    Attributes:
+        reached: the size after the latest one, or at which the latest one failed.
+        failed_at: tokens of the history when its latest summary failed over the window. It must
+            grow before another one is made.
+        stuck_at: tokens after the latest one, if they did not fit. The history must grow before
+            another one only makes it smaller.
+    """
+
+    reached: Size | None = None
+    failed_at: int | None = None
+    stuck_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What a plan may do, and what it must leave room for.
+
+    Attributes:
+        force: compact although nothing asks for it.
+        clip: whether messages may be clipped, which needs a place for their originals.
+        clip_users: whether those of the user may be, too; else only results and the agent's own.
+        floor: the smallest useful summary message, in tokens, its frame included.
+        never_larger: whether the summary must be smaller than what it replaces, in any case.
+        growth: the share of the trigger's size that will have come until the plan takes effect.
+    """
+
+    force: bool = False
+    clip: bool = True
+    clip_users: bool = True
+    floor: int = SMALLEST_SUMMARY
+    never_larger: bool = False
+    growth: float = 0
+
+
 def plan(
     items: Sequence[Item],
     policy: Policy,
     window: Window | None = None,
     *,
     trigger_size: Size | None = None,
-    last: Size | None = None,
-    failed: int | None = None,
-    stuck_at: int | None = None,
-    cut: int | None = None,
+    first_kept: int | None = None,
     base: int = 0,
-    force: bool = False,
-    clip: bool = True,
-    clip_users: bool = True,
-    floor: int = SMALLEST_SUMMARY,
-    never_larger: bool = False,
-    coming: float = 0,
+    past: PastSizes = PastSizes(),
+    options: PlanOptions = PlanOptions(),
 ) -> Plan:
     """Decide what to do with one history; deterministic.
 
     Args:
         items: the history as the model would see it now, a standing summary included.
         policy: when to compact and what to keep.
-        window: the room for a request; None if unknown, and then no budget holds.
+        window: the window for a request; None if unknown, and then no budget holds.
         trigger_size: the size by the caller's own count; None for the sum of the items.
-        last: the size that the latest compaction reached, or at which the latest one failed.
-        failed: tokens of the history when its latest summary failed over the window; None if none
-            did. It must grow before another is made.
-        stuck_at: tokens that the latest compaction reached, if they did not fit. The history must
-            grow before another one only makes it smaller.
-        cut: the first message that `keep` keeps, if the caller counts; None for the items' sizes.
+        first_kept: the place of the first message that `keep` keeps, if the caller counts; None to
+            go by the items' sizes.
         base: tokens that a caller's counter adds to any list.
-        force: compact although nothing asks for it.
-        clip: whether messages may be clipped, which needs a place for their originals.
-        clip_users: whether those of the user may be, too; else only results and the agent's own.
-        floor: the smallest useful summary message, in tokens, its frame included.
-        never_larger: whether the summary must be smaller than what it replaces, in any case.
-        coming: the share of the trigger's size that will have come until the plan takes effect.
+        past: what earlier compactions came to.
+        options: what the plan may do.
     """
     tokens = base + sum(item.tokens for item in items)
     limit = None if window is None else window.limit
     size = trigger_size or Size(tokens, len(items))
-    fired = policy.fired(size, limit, last)
+    fired = policy.fired(size, limit, past.reached)
     over = window is not None and tokens > window.budget
-    if not (force or fired or over):
+    if not (options.force or fired or over):
         return Keep(BELOW, tokens, due=False)
-    place = _first_kept(items, policy, limit) if cut is None else cut
-    place = max(0, min(place, len(items) - 1))
+    if first_kept is None:
+        first_kept = _first_kept(items, policy, limit)
+    first_kept = max(0, min(first_kept, len(items) - 1))
     # The caller may count in its own way.
     scale = tokens / size.tokens if size.tokens else 1.0
     ladder = _ladder(
         items,
         policy,
         window,
-        scale,
-        kept=len(items) - place,
-        coming=coming,
+        options,
+        scale=scale,
+        kept=len(items) - first_kept,
         base=base,
-        floor=floor,
-        gain=0 if force or over else _least_gain(tokens, fired, floor),
-        clip_users=clip_users,
-        never_larger=never_larger,
+        gain=0 if options.force or over else _least_gain(tokens, fired, options.floor),
     )
-    keeps_from = _cut_that_keeps(ladder, place)
-    decided: Plan | None = None
-    if clip and not force:
-        waits_for = _waits_for(ladder, fired, limit, scale)
-        decided = _clip_stale(ladder, policy, keeps_from, waits_for)
-    if decided is None and over and not force and failed and not has_grown(tokens, failed):
+    keeps_from = _cut_that_keeps(ladder, first_kept)
+    stale: Compact | None = None
+    if options.clip and not options.force:
+        stale = _clip_stale(
+            ladder, policy, keeps_from, _trigger_tokens(ladder, fired, limit, scale)
+        )
+    if stale is None and over and not options.force and _must_grow(tokens, past.failed_at):
         reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
         return Stuck(reason, tokens, tokens, ladder.budget)
-    if decided is None:
-        decided = _climb(ladder, policy, keeps_from, clip)
+    decided = stale or _climb(ladder, policy, keeps_from, options.clip)
     if isinstance(decided, Stuck):
         decided = _naming_reserved(decided, window)
-        if force or not _must_grow(tokens, stuck_at):
-            decided = _made_smaller(ladder, decided, clip=clip)
+        if options.force or not _must_grow(tokens, past.stuck_at):
+            decided = _made_smaller(ladder, decided, clip=options.clip)
     if not isinstance(decided, Compact):
         return decided
     cause = f"trigger: {fired}"
-    if force:
+    if options.force:
         cause = "forced"
     elif over and not fired:
         cause = "window"
-    tight = too_tight(ladder, policy, keeps_from, decided)
-    return replace(decided, cause=cause, tight=tight)
+    return replace(decided, cause=cause, tight=_why_tight(ladder, policy, keeps_from, decided))
 
 
 def _first_kept(items: Sequence[Item], policy: Policy, limit: int | None) -> int:
@@ -181,14 +203,14 @@ def _cut_that_keeps(ladder: Ladder, place: int) -> int:
     return max(cut for cut in ladder.legal_cuts if cut <= place)
 
 
-def _must_grow(tokens: int, stuck_at: int | None) -> bool:
-    """Tell whether a stuck history has hardly grown since it was made smaller, to `stuck_at`."""
-    return stuck_at is not None and not has_grown(tokens, stuck_at)
+def _must_grow(tokens: int, before: int | None) -> bool:
+    """Tell whether a history was tried at some size, and has hardly grown since."""
+    return before is not None and not has_grown(tokens, before)
 
 
 def _least_gain(tokens: int, fired: TriggerCondition | None, floor: int) -> int:
     """Return the tokens that a compaction must free which only a trigger asks for."""
-    gain = math.ceil(tokens / GAIN)
+    gain = math.ceil(tokens / GAIN_DIVISOR)
     if gain < floor:  # sizes of small histories mean little
         return 0
     if fired and fired.tokens is None and fired.fraction is None:
@@ -196,7 +218,7 @@ def _least_gain(tokens: int, fired: TriggerCondition | None, floor: int) -> int:
     return gain
 
 
-def _waits_for(
+def _trigger_tokens(
     ladder: Ladder, fired: TriggerCondition | None, limit: int | None, scale: float
 ) -> int | None:
     """Return the size at which a compaction is asked for; None if messages alone are counted."""
@@ -218,15 +240,12 @@ def _ladder(
     items: Sequence[Item],
     policy: Policy,
     window: Window | None,
-    scale: float,
+    options: PlanOptions,
     *,
+    scale: float,
     kept: int,
-    coming: float,
     base: int,
-    floor: int,
     gain: int,
-    clip_users: bool,
-    never_larger: bool,
 ) -> Ladder:
     """Return the ladder of a policy that keeps so many messages.
 
@@ -234,66 +253,82 @@ def _ladder(
     """
     budget = None if window is None else window.budget
     limit = None if window is None else window.limit
-    instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
-    longest, cap = policy.summary_limit(budget, instructions)
-    free = LARGEST_SUMMARY
-    if budget is not None and policy.counts_messages_alone:
-        free = max(free, min(budget // FREE_BY_MESSAGES, MOST_FREE))
-    fires_at = policy.fires_at(limit, int(kept / (1 - FREE)))
+    fires_at = policy.fires_at(limit, int(kept / (1 - FREE_AFTERWARDS)))
     if fires_at is not None:
         fires_at = max(1, int(fires_at * scale))
-    expected = 0
-    if coming:
+    growth = 0
+    if options.growth:
         sizes = [size for size in (budget, fires_at) if size is not None]
-        expected = int(coming * min(sizes, default=0))
-    notes_may_be_long = not policy.keep_is_set or never_larger
+        growth = int(options.growth * min(sizes, default=0))
+    notes_may_be_long = not policy.keep_is_set or options.never_larger
     if notes_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
         fires_at = None  # two fifths of the window are free, of which notes are worth the more
-    # What the embedded summariser writes costs no call, so that its notes may be long.
-    short_notes = policy.keep_is_set and cap is None and not never_larger
+    instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
     return Ladder(
         items,
         budget,
-        longest=longest,
-        floor=floor,
-        cap=cap,
+        _summary_bounds(policy, budget, instructions, options),
         gain=gain,
-        free=free,
-        clip_users=clip_users,
+        clip_users=options.clip_users,
         base=base,
         fires_at=fires_at,
-        expected=expected,
-        notes_share=NOTES_BESIDE_KEEP if short_notes else 1,
-        never_larger=never_larger,
-        least_frame=policy.summary_frame + LEAST_TEXT,
+        growth=growth,
     )
 
 
-def too_tight(ladder: Ladder, policy: Policy, keeps_from: int, decided: Compact) -> str:
-    """Say which setting leaves less than two fifths free, or gave way for them; empty if none."""
+def _summary_bounds(
+    policy: Policy, budget: int | None, instructions: int, options: PlanOptions
+) -> SummaryBounds:
+    """Return what a summary may take in a budget, beside the tokens of instructions."""
+    limits = policy.summary_limits(budget, instructions)
+    unhalved_up_to = LARGEST_SUMMARY
+    if budget is not None and policy.counts_messages_alone:
+        share = min(int(budget * UNHALVED_BY_MESSAGES), MOST_UNHALVED)
+        unhalved_up_to = max(unhalved_up_to, share)
+    # What the embedded summariser writes costs no call, so that its notes may be long.
+    short_notes = policy.keep_is_set and limits.cap is None and not options.never_larger
+    return SummaryBounds(
+        longest=limits.longest,
+        floor=options.floor,
+        says_something=policy.summary_frame + LEAST_TEXT,
+        cap=limits.cap,
+        unhalved_up_to=unhalved_up_to,
+        share_beside=NOTES_BESIDE_KEEP if short_notes else 1,
+        never_larger=options.never_larger,
+    )
+
+
+def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, decided: Compact) -> str:
+    """Say why less than two fifths are free, or which setting gave way for them; else nothing."""
     basis = ladder.next_compaction_at
     if basis >= BOUNDLESS or basis <= 0 or decided.stuck is not None:
         return ""
-    enough = int(basis * (1 - FREE))
+    enough = int(basis * (1 - FREE_AFTERWARDS))
     if decided.at_most > enough:
-        what = "what must stay (instructions, the newest request, open calls, what is pinned)"
-        holds = f"{what} holds {ladder.fixed_tokens:,} of {basis:,} tokens"
-        return TIGHT.format(holds, "shorten or pin less")
+        return _must_stay_too_large(ladder)
     kept = ladder.kept_at[keeps_from]
-    gave_way = keeps_from >= ladder.first_cut and kept + ladder.least_summary > enough
-    if policy.keep_is_set and gave_way:
-        kind, amount = policy.keep
-        holds = f'keep=("{kind}", {amount:g}) holds {kept:,} of {basis:,} tokens'
-        return TIGHT.format(f"{holds}, so that less is kept", "lower keep")
-    return ""
+    gave_way = keeps_from >= ladder.first_cut and kept + ladder.summary.least > enough
+    return _keep_gave_way(policy, kept, basis) if policy.keep_is_set and gave_way else ""
+
+
+def _must_stay_too_large(ladder: Ladder) -> str:
+    what = "what must stay (instructions, the newest request, open calls, what is pinned)"
+    holds = f"{what} holds {ladder.fixed_tokens:,} of {ladder.next_compaction_at:,} tokens"
+    return TIGHT.format(holds, "shorten or pin less")
+
+
+def _keep_gave_way(policy: Policy, kept: int, basis: int) -> str:
+    kind, amount = policy.keep
+    holds = f'keep=("{kind}", {amount}) holds {kept:,} of {basis:,} tokens'
+    return TIGHT.format(f"{holds}, so that less is kept", "lower keep")
 
 
 def _clip_stale(
-    ladder: Ladder, policy: Policy, keeps_from: int, waits_for: int | None
+    ladder: Ladder, policy: Policy, keeps_from: int, trigger_tokens: int | None
 ) -> Compact | None:
     """Clip large old tool results and arguments: often that is enough."""
     settings = policy.stale
-    if settings is None or waits_for is None:
+    if settings is None or trigger_tokens is None:
         return None
     clips: list[Clip] = []
     for at in settings.stale(ladder.items):
@@ -303,11 +338,11 @@ def _clip_stale(
         if at < keeps_from and not stays and short < item.tokens // 2:
             clips.append(Clip(at, short))
     messages = [at for at, item in enumerate(ladder.items) if not item.summary]
-    plan = ladder.plan_for((), messages, tuple(clips), 0)
-    enough = waits_for // RELIEF
+    plan = ladder.plan_for((), messages, tuple(clips), KEEPS_STANDING)
+    enough = int(trigger_tokens * RELIEF)
     if settings.least is not None:
-        enough = int(waits_for / REARM)  # else the same trigger would count again at once
-    is_enough = plan.at_most <= min(enough, int(ladder.budget * (1 - FREE)))
+        enough = int(trigger_tokens / REARM)  # else the same trigger would count again at once
+    is_enough = plan.at_most <= min(enough, int(ladder.budget * (1 - FREE_AFTERWARDS)))
     return plan if clips and is_enough and _frees_enough(plan, settings.least) else None
 
 
@@ -319,12 +354,12 @@ def _frees_enough(plan: Compact, least: int | None) -> bool:
 def _climb(ladder: Ladder, policy: Policy, keeps_from: int, clip: bool) -> Plan:
     """Return the plan of the first rung that fits."""
     tokens = ladder.tokens
-    enough = ladder.rooms["with_room_to_grow" if policy.keep_is_set else "with_free_share"]
+    enough = ladder.budgets["with_room_to_grow" if policy.keep_is_set else "with_free_share"]
     if keeps_from < ladder.first_cut and tokens <= enough:
         return Keep("everything is within keep, so lower keep to let more leave", tokens)
     replaced = tokens - ladder.kept_at[keeps_from]
-    says_nothing = ladder.never_larger and replaced < ladder.least_frame
-    if says_nothing and tokens <= ladder.rooms["with_free_share"]:
+    says_nothing = ladder.summary.never_larger and replaced < ladder.summary.says_something
+    if says_nothing and tokens <= ladder.budgets["with_free_share"]:
         return Keep("a summary would not make it smaller", tokens)
     rungs = LADDER_BY_KEEP if policy.keep_is_set else LADDER
     plan = ladder.climb(rungs, keeps_from, clip=clip)
@@ -340,15 +375,15 @@ def _stuck(ladder: Ladder, clip: bool) -> Stuck:
     leaving, staying = ladder.divide(ladder.legal_cuts[-1])
     needed = ladder.base + sum(ladder.size_at(at, 1 if clip else BOUNDLESS) for at in staying)
     if leaving or ladder.standing_summary:
-        needed += ladder.least_summary
+        needed += ladder.summary.least
     reason = STUCK.format(needed=needed, budget=ladder.budget)
     if not (clip and ladder.clip_users):
-        reason += "; with an archive, large messages can be truncated"
+        reason += "; with an archive, large messages can be clipped"
     return Stuck(reason, ladder.tokens, needed, ladder.budget)
 
 
 def _made_smaller(ladder: Ladder, stuck: Stuck, *, clip: bool) -> Compact | Stuck:
-    """Return the plan by which what may leave leaves, although the rest does not fit."""
+    """Return the plan that evicts everything evictable, although what stays does not fit."""
     plan = ladder.smallest(clip=clip)
     return replace(plan, stuck=stuck) if plan.at_most < plan.tokens else stuck
 
@@ -358,9 +393,9 @@ def _made_smaller(ladder: Ladder, stuck: Stuck, *, clip: bool) -> Compact | Stuc
 
 def oldest_first(
     items: Sequence[Item],
-    most: int,
-    reach: int,
-    share: int,
+    budget: int,
+    gathered: int,
+    summary_tokens: int,
     *,
     frame: int,
     floor: int,
@@ -376,45 +411,46 @@ def oldest_first(
 
     Args:
         items: leading system messages, a standing summary if any, and the rest.
-        most: tokens of the result.
-        reach: tokens that must have gathered.
-        share: tokens of the text of the summary.
+        budget: tokens of the result.
+        gathered: tokens that must have gathered.
+        summary_tokens: tokens of the text of the summary.
         frame: tokens of an empty summary message.
-        floor: the least useful tokens of one, to which `share` gives way.
+        floor: the least useful tokens of one, to which `summary_tokens` give way.
         slack: tokens by which a whole message may exceed its parts.
         clip: whether messages may be clipped, which needs an archive.
     """
-    longest = share + frame + slack
-    asked = max(1, share, frame)
-    ladder = Ladder(items, most, longest=longest, floor=min(floor, asked), asked=asked)
+    longest = summary_tokens + frame + slack
+    full = max(1, summary_tokens, frame)
+    sizes = SummaryBounds(longest=longest, floor=min(floor, full), full=full)
+    ladder = Ladder(items, budget, sizes)
     tokens = ladder.tokens
-    over = tokens > most
+    over = tokens > budget
     messages = tokens - ladder.standing_summary
     instructions = items[0].tokens if items and items[0].role == "system" else 0
-    cuts = [cut for cut in range(1, len(items) + 1) if messages - ladder.kept_at[cut] >= reach]
-    has_gathered = messages - instructions >= reach
+    cuts = [cut for cut in range(1, len(items) + 1) if messages - ladder.kept_at[cut] >= gathered]
+    has_gathered = messages - instructions >= gathered
     if not cuts and not (has_gathered and over):
         return Keep("less has gathered than is asked for", tokens)
-    cut = next((cut for cut in cuts if ladder.kept_at[cut] <= most - share), None)
+    cut = next((cut for cut in cuts if ladder.kept_at[cut] <= budget - summary_tokens), None)
     if cut is None and not over:
         return Keep("what would stay leaves no room for a summary", tokens)
-    first_cut = len(items) if cut is None else cut
-    plan = ladder.climb(OLDEST_FIRST, first_cut, clip=clip and over)
+    starts_at = len(items) if cut is None else cut
+    plan = ladder.climb(OLDEST_FIRST, starts_at, clip=clip and over)
     if not isinstance(plan, Compact):
-        smaller = _all_that_may_leaves(ladder, asked)
+        smaller = _evicting_all_that_may_leave(ladder, full)
         needed = tokens if smaller is None else smaller.at_most
-        if smaller is None or tokens - needed < tokens // GAIN:
+        if smaller is None or tokens - needed < tokens // GAIN_DIVISOR:
             if not over:
                 return Keep("a summary would not make it smaller", tokens)
-            return Stuck(TOO_LARGE.format(needed=needed, budget=most), tokens, needed, most)
+            return Stuck(TOO_LARGE.format(needed=needed, budget=budget), tokens, needed, budget)
         plan = smaller
-    # A share below what any summary takes is no length that anybody asks for.
-    cap = longest if share >= SMALLEST_SUMMARY else None
-    return replace(plan, cause=f"gathered: {reach:,} tokens", summary_cap=cap)
+    # A size below what any summary takes is no length that anybody asks for.
+    cap = longest if summary_tokens >= SMALLEST_SUMMARY else None
+    return replace(plan, cause=f"gathered: {gathered:,} tokens", summary_cap=cap)
 
 
-def _all_that_may_leaves(ladder: Ladder, summary: int) -> Compact | None:
-    """Return the plan by which all leaves that may, for a summary of so many tokens."""
+def _evicting_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None:
+    """Return the plan that evicts everything evictable, for a summary of so many tokens."""
     leaving, staying = ladder.divide(ladder.legal_cuts[-1])
     return ladder.plan_for(leaving, staying, (), summary) if leaving else None
 
@@ -466,7 +502,7 @@ def plan_draft(
     staying = [at for at, item in enumerate(items) if at not in leaving and not item.summary]
     ladder = Ladder(items, None if window is None else window.budget, base=base)
     plan = ladder.plan_for(sorted(leaving), staying, (), summary)
-    if plan.at_most > ladder.rooms["with_room_to_grow"]:
+    if plan.at_most > ladder.budgets["with_room_to_grow"]:
         return None
     return replace(
         plan, cause=decided.cause, tokens=decided.tokens, summary_cap=decided.summary_cap

@@ -31,7 +31,7 @@ class Compact:
     cause: str
     # indexes of the items that leave the view once archived and read; none if clips are enough
     evicted: tuple[int, ...]
-    clips: tuple[Clip, ...]  # items that stay, truncated further
+    clips: tuple[Clip, ...]  # items that stay, clipped further
     summary_tokens: int  # the most tokens asked of the new summary message
     tokens: int  # size before
     at_most: int  # size after, with the longest summary
@@ -42,7 +42,7 @@ class Compact:
     stuck: Stuck | None = None  # why even this, the smallest view that is legal, does not fit
     # tokens within which the result was planned: two fifths of the window are free beside them,
     # or less where what must stay forbids that; None for no such size
-    room: int | None = None
+    planned_within: int | None = None
     # which setting leaves too little free, with its numbers; empty for none
     tight: str = ""
 

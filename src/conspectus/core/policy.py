@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from conspectus.core.items import Item, Size
 from conspectus.core.records import from_plain
@@ -25,11 +25,11 @@ REARM = 1.1
 """Factor by which a history must grow after a failed summary, or a compaction that stayed above its
 trigger, before the same trigger counts again: no step repeats without progress."""
 
-SUMMARY_SHARE = 3
+SUMMARY_DIVISOR = 3
 """A summary message takes at most one part in so many of the window, or of the trigger's size,
 unless its size is set."""
 
-FREE_SHARE = 0.6
+SHARE_BESIDE_INSTRUCTIONS = 0.6
 """It takes no more than this share of the room beside leading system messages."""
 
 LEAST_ASKED = 256  # Tokens of a summary message that are asked for at least, unless its size is set
@@ -217,6 +217,13 @@ def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
     return int(amount) if kind == "tokens" else max(1, int((limit or 0) * amount))
 
 
+class SummaryLimits(NamedTuple):
+    """The most tokens of a summary message, its frame included."""
+
+    longest: int  # that is asked for
+    cap: int | None = None  # that a caller has set; None if nothing is set
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """When to compact, how much to keep, how large a summary may be."""
@@ -249,7 +256,7 @@ class Policy:
         for clause in self.trigger:
             if self._keeps_more_than(clause, window):
                 yield (
-                    f"keep {amount:g} {kind} can never get below the trigger ({clause}): every "
+                    f"keep {amount:,} {kind} can never get below the trigger ({clause}): every "
                     "compaction would be followed by another one. Lower keep or raise trigger."
                 )
             if window is not None and (clause.tokens or 0) > window:
@@ -305,34 +312,35 @@ class Policy:
                 return clause
         return None
 
-    def summary_limit(self, budget: int | None, leading: int) -> tuple[int, int | None]:
-        """Return the most tokens asked of the summary message, and those that the caller has set.
+    def summary_limits(self, budget: int | None, instruction_tokens: int) -> SummaryLimits:
+        """Return the most tokens of a summary message.
 
-        Its frame is included. `budget` is the room for all messages, or None; `leading` are tokens
-        of leading system messages in it.
+        Args:
+            budget: for all messages; None if unknown.
+            instruction_tokens: of leading system messages in it.
         """
         if self.max_summary_tokens is not None:
             cap = self.max_summary_tokens + self.summary_frame
-            return cap, cap
+            return SummaryLimits(cap, cap)
         known = [size for size in (budget, self.least_trigger) if size is not None]
-        room = min(known, default=SUMMARY_SHARE * LARGEST_SUMMARY)
-        share = min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE))
-        largest = max(LEAST_ASKED, share)
-        return largest if budget is not None else min(largest, LARGEST_SUMMARY), None
+        basis = min(known, default=SUMMARY_DIVISOR * LARGEST_SUMMARY)
+        beside_instructions = int((basis - instruction_tokens) * SHARE_BESIDE_INSTRUCTIONS)
+        largest = max(LEAST_ASKED, min(basis // SUMMARY_DIVISOR, beside_instructions))
+        return SummaryLimits(largest if budget is not None else min(largest, LARGEST_SUMMARY))
 
 
 @dataclass(frozen=True, slots=True)
 class StaleResults:
     """What is clipped before anything is summarised, and the gain that makes it worthwhile."""
 
-    over: int = 1000  # tokens above which a result is shortened: more than 200, to which it is
+    over: int = 1000  # tokens above which a result is clipped: more than 200, to which it is
     newest: int = 0  # newest results that stay whole even where `keep` does not keep them
-    # tokens that must be freed, or nothing is shortened; None for enough to bring the history to
+    # tokens that must be freed, or nothing is clipped; None for enough to bring the history to
     # half of its trigger
     least: int | None = None
-    tools: tuple[str, ...] | None = None  # the only tools whose results are shortened; None for all
-    exclude: tuple[str, ...] = ()  # tools whose results are never shortened
-    # whether what the agent wrote, such as large arguments, is shortened, too
+    tools: tuple[str, ...] | None = None  # the only tools whose results are clipped; None for all
+    exclude: tuple[str, ...] = ()  # tools whose results are never clipped
+    # whether what the agent wrote, such as large arguments, is clipped, too
     arguments: bool = True
 
     @classmethod
@@ -378,14 +386,14 @@ class StaleResults:
         return cls(over=max(201, longest // 4), tools=()) if settings.get("trigger") else None
 
     def stale(self, items: Sequence[Item]) -> list[int]:
-        """Return the places of the messages to show short."""
+        """Return the places of the messages to clip."""
         newest = self._newest_results(items)
         places: list[int] = []
         for at, item in enumerate(items):
             is_large = item.tokens > self.over
             if item.role == "tool":
                 is_stale = (is_large and at not in newest) or item.expendable
-                if is_stale and self._may_shorten(item):
+                if is_stale and self._may_clip(item):
                     places.append(at)
             elif item.role == "assistant" and self.arguments and is_large:
                 places.append(at)
@@ -396,8 +404,8 @@ class StaleResults:
         results = [at for at, item in enumerate(items) if item.role == "tool"]
         return set(results[max(0, len(results) - self.newest) :])
 
-    def _may_shorten(self, item: Item) -> bool:
-        """Tell whether results of these tools are shortened."""
+    def _may_clip(self, item: Item) -> bool:
+        """Tell whether a result may be clipped, by its tools."""
         is_named = self.tools is None or set(self.tools).issuperset(item.tools or ("",))
         return is_named and set(self.exclude).isdisjoint(item.tools)
 

@@ -122,7 +122,7 @@ class Record:
             equal ids.
         parent: the record before it; None for the first of a thread.
         covers: keys of the originals that left the view, in order: the manifest.
-        clips: messages truncated from now on.
+        clips: messages clipped from now on.
         summary: body of the summary of all that the chain covers; empty for clips alone.
         notes: all notes so far, as plain data; empty for clips alone.
         cause: the trigger or other reason for it.
@@ -182,7 +182,7 @@ class Record:
 
     def __repr__(self) -> str:
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
-        parts = f"{len(self.covers):,} messages evicted, {len(self.clips):,} truncated"
+        parts = f"{len(self.covers):,} messages evicted, {len(self.clips):,} clipped"
         return f"<Record {self.id}: {sizes}, {parts}{f', by {self.by}' if self.by else ''}>"
 
     @property

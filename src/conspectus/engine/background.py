@@ -303,7 +303,7 @@ async def _write_draft(
         if plan.stuck is not None:
             return 0, plan.stuck.reason
         if not plan.evicted:
-            return 0, "messages are only truncated"
+            return 0, "messages are only clipped"
         if await has_prepared_in_vain(view):
             return 0, IN_VAIN
         leaving = await gather_leaving(Decision(view, plan))

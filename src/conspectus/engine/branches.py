@@ -75,7 +75,7 @@ def _remember_stems(view: View) -> None:
 
 
 async def _with_newest_clips(view: View) -> View:
-    """Show messages as the newest record truncates them, where they came back by an older one.
+    """Show messages as the newest record clips them, where they came back by an older one.
 
     The older clip is longer, and the originals are in the archive.
     """

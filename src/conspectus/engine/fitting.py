@@ -18,7 +18,7 @@ SHORTENINGS = 4
 """How often a summary is made shorter whose record's id makes the view too large."""
 
 TOO_LARGE = (
-    "with messages truncated the history takes {:,} tokens of {:,}; use a model with a larger "
+    "with messages clipped the history takes {:,} tokens of {:,}; use a model with a larger "
     "window, or a token_counter that counts a message always alike"
 )
 

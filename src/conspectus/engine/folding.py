@@ -34,7 +34,7 @@ class Remaining(NamedTuple):
 
     position: int
     key: str
-    clip: RecordedClip | None  # how it is truncated
+    clip: RecordedClip | None  # how it is clipped
     came_clipped: bool  # it came back clipped, so its text is not the original's
 
 
@@ -118,7 +118,7 @@ def _left_in_view(
 
 
 def newest_clips(chain: Chain) -> dict[str, RecordedClip]:
-    """Return how each message is truncated now, by the key of its original."""
+    """Return how each message is clipped now, by the key of its original."""
     return {clip.key: clip for record in chain for clip in record.clips}
 
 
@@ -347,7 +347,7 @@ def _fitting(chain: Chain, entries: Sequence[Message], keys: Sequence[str]) -> C
 
 
 def _clips_stand(record: Record, positions: Mapping[str, int]) -> bool:
-    """Tell whether all that a record truncates is there."""
+    """Tell whether all that a record clips is there."""
     return all(clip.key in positions for clip in record.clips)
 
 

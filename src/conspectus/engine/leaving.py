@@ -317,7 +317,7 @@ def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) 
     # Clips may be larger than planned: the summary then gets what is left.
     hard_limit = max(1, hard_limit)
     target = min(plan.summary_tokens, hard_limit)
-    paying_limit = hard_limit if plan.room is None else plan.room - beside
+    paying_limit = hard_limit if plan.planned_within is None else plan.planned_within - beside
     return SummarySizes(
         replaced=replaced,
         beside=beside,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.items import Size
-from conspectus.core.plan import BELOW, STUCK, divided, plan
+from conspectus.core.plan import BELOW, STUCK, PastSizes, PlanOptions, divided, plan
 from conspectus.core.plans import Clip, Compact, Keep, Plan, Stuck
 from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
 from conspectus.core.records import Chain, Cost, Draft
@@ -130,17 +130,21 @@ def plan_for(view: View, tighter: int = 0, *, force: bool = False, ahead: bool =
         engine.policy,
         window,
         trigger_size=trigger_size,
-        last=reached,
-        failed=failed.size.tokens if failed is not None and failed.over else None,
-        stuck_at=None if tighter else stuck_at(view),
-        cut=_first_kept(view),
+        first_kept=_first_kept(view),
         base=base_of(view),
-        force=force,
-        clip=engine.clip_pointer is not None,
-        clip_users=history.store.keeps_originals,
-        floor=engine.frame + _least_text(engine),
-        never_larger=[*engine.summarizers] == [EMBEDDED],
-        coming=1 - PREPARE_FROM if ahead else 0,
+        past=PastSizes(
+            reached=reached,
+            failed_at=failed.size.tokens if failed is not None and failed.over else None,
+            stuck_at=None if tighter else stuck_at(view),
+        ),
+        options=PlanOptions(
+            force=force,
+            clip=engine.clip_pointer is not None,
+            clip_users=history.store.keeps_originals,
+            floor=engine.frame + _least_text(engine),
+            never_larger=[*engine.summarizers] == [EMBEDDED],
+            growth=1 - PREPARE_FROM if ahead else 0,
+        ),
     )
     if failed is None or not isinstance(decided, Keep) or decided.due:
         return decided

@@ -35,13 +35,13 @@ class CompactionResult:
         budget: most tokens of `messages`; without a window the least trigger of tokens, or None.
         evicted: messages that left the view now.
         kept: messages of the caller in view, clipped ones included.
-        clipped: messages truncated.
+        clipped: messages clipped.
         dropped: messages left out on arrival because the record in force covers them.
         cost: cost of the summary; a draft that was found costs nothing.
         needed: fewest tokens of the part that must stay, if stuck.
         failed: the obstacle of a compaction that failed; None for none.
         failures: failed tries on the way, one sentence each.
-        redacted: secrets that were taken out of what left or was truncated, by kind.
+        redacted: secrets that were taken out of what left or was clipped, by kind.
         cut: tokens known to miss at the end of the new summary, as for `Record`; 0 if it is whole.
         alternates: no model has answered two messages of the user in a row in this history.
         preparing: the trigger was reached, the history fits, and its notes are being prepared in
@@ -78,7 +78,7 @@ class CompactionResult:
         record = "" if self.record is None else f", record {self.record.id}"
         lost = ", not archived" if self.evicted and not self.archived else ""
         counts = f"{self.evicted:,} messages evicted{lost}, {self.kept:,} in view"
-        counts += f" ({self.clipped:,} of them truncated)" if self.clipped else ""
+        counts += f" ({self.clipped:,} of them clipped)" if self.clipped else ""
         reason = shorten(self.reason, 80, placeholder=" …")
         return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {reason}>"
 

@@ -267,14 +267,14 @@ def _clip_by(recorded: RecordedClip, original: Message, engine: Engine) -> Sourc
 
 
 def is_outdated_clip(item: ViewItem) -> bool:
-    """Tell whether a message came back as an older record has truncated it, and not the newest."""
+    """Tell whether a message came back as an older record has clipped it, and not the newest."""
     if item.entry is None or item.clip is None or not item.came_clipped:
         return False
     return bool(item.clip.text_hash) and clip_hash(item.entry) != item.clip.text_hash
 
 
 def clipped_again(item: ViewItem, original: Message, engine: Engine) -> ViewItem:
-    """Show a message that came back as an older record has truncated it as the newest does."""
+    """Show a message that came back as an older record has clipped it as the newest does."""
     short = None if item.clip is None else _clip_by(item.clip, original, engine)
     if short is None:
         return item

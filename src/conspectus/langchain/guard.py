@@ -89,7 +89,7 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
     that does not fit its window is compacted at once. One that the provider refused as too long is
     sent again, smaller each time, at most five times. The size that was taken is remembered for
     that model. What was summarised here is in the state, and is not paid for again. Without an
-    archive large results of tools are truncated for one request only, and stay whole in the
+    archive large results of tools are clipped for one request only, and stay whole in the
     state.
 
     Raises:

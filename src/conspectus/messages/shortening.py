@@ -1,4 +1,4 @@
-"""A truncated message: its beginning, its end, a pointer to the original.
+"""A clipped message: its beginning, its end, a pointer to the original.
 
 The table of `blocks` names the parts of a block that may be shortened; the rest stays as it is.
 """

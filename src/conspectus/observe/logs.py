@@ -100,7 +100,7 @@ def _compacted(event: Event) -> str:
         where = "archived" if extra.get("archived") else "out of view, not archived"
         parts.append(f"{event.messages:,} messages {where}")
     if extra.get("clipped"):
-        parts.append(f"{extra['clipped']:,} truncated")
+        parts.append(f"{extra['clipped']:,} clipped")
     parts.append(f"{_writer(event)}in {extra.get('waited', event.seconds):.1f} s")
     if event.cost.calls:
         parts.append(_money(event))

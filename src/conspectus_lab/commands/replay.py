@@ -118,4 +118,4 @@ def _say(title: str, done: Compaction) -> None:
     text = f"{title}, request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"
     if done.left:
         text += f"; {output.many(len(done.left), 'message')} evicted"
-    output.say(f"{text}; {done.shortened:,} truncated" if done.shortened else text, err=True)
+    output.say(f"{text}; {done.shortened:,} clipped" if done.shortened else text, err=True)
