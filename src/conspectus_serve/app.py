@@ -344,6 +344,9 @@ class Endpoint:
     ) -> UpstreamAnswer | None:
         """Fit a request and send it, smaller if it is refused; None with an answer of our own."""
         client_request = exchange.request
+        conversation = read.conversation
+        if conversation is not None and conversation.withdrawal is not None:
+            await self._finish(asyncio.to_thread(self._fitter.keep_withdrawn, conversation))
         if read.needs_fitting:
             exchange.is_fitting = True
             exchange.sending = await self._finish(self._fitter.fit(client_request, read))

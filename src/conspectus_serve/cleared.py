@@ -77,6 +77,11 @@ def is_notice(text: str) -> bool:
     return len(text) <= LONGEST_NOTICE and _NOTICE.fullmatch(text) is not None
 
 
+def has_notice(entry: Message) -> bool:
+    """Return whether a notice stands in the place of one of a message's results."""
+    return bool(entry.answers) and any(map(is_notice, _result_texts(entry)))
+
+
 def _results_are_left(sent: Message, whole: Message) -> bool:
     sent_results = _result_texts(sent)
     whole_results = _result_texts(whole)

@@ -23,6 +23,7 @@ from conspectus_serve.originals import Dropped
 from conspectus_serve.protocols import Route
 from conspectus_serve.threads import ThreadMatch
 from conspectus_serve.upstream import RawHeaders, own_headers
+from conspectus_serve.withdrawn import Withdrawal
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Conversation:
     shortened: Sequence[Any]  # whole only where the record in force needs it
     fingerprints: list[Fingerprint]  # of `originals`
     dropped: Dropped
+    withdrawal: Withdrawal | None  # what is to be archived, as the client has cleared or dropped it
 
     measured: MeasuredHistory
     is_due: bool  # it does not fit, or a compaction is in force

@@ -22,7 +22,7 @@ from conspectus.errors import MessageError
 from conspectus.messages import Message, read_message
 from conspectus.messages.blocks import blocks_of, first_id, kind_of, without_cache_marks
 from conspectus.tokens import TokenMeter
-from conspectus_serve.cleared import THOUGHTS
+from conspectus_serve.cleared import THOUGHTS, has_notice
 
 _to_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
@@ -59,6 +59,7 @@ class Fingerprint:
     by_model: bool
     has_unique_ids: bool  # its ids are random: no other message, nor conversation, has its name
     is_unchanged: bool  # the engine reads it as it came, not in another form
+    has_notice: bool  # in the place of a result that its client has cleared
     tokens: int
     id_uses: tuple[str, ...] = ()  # ids of its calls and of those that it answers, told apart
     part_names: tuple[str, ...] = ()  # names that it has when the client leaves one call, or result
@@ -336,6 +337,7 @@ def _fingerprint_of(message: Any, protocol: str, meter: TokenMeter) -> Fingerpri
         by_model=entry.role == "assistant",
         has_unique_ids=has_unique_ids,
         is_unchanged=understood is message,
+        has_notice=has_notice(whole),
         tokens=meter.entry(whole),
         id_uses=tuple(id_uses),
         part_names=tuple(_hash_of([*named, part_id]) for part_id in ids) if has_parts else (),

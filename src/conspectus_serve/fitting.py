@@ -266,6 +266,9 @@ class RequestFitter:
             source = scope_of(request.tenant, match.left_thread)
             head = self._archive.head(source) or ""
         restored = self._originals.restore(source, head, fingerprinted, joined.fingerprints)
+        withdrawal = None
+        if not request.route.counts:
+            withdrawal = self._originals.withdrawal(scope, match.head, restored, joined)
         copied_from = None
         if match.left_thread:
             chain = fold(self._archive.chain(source), read_messages(restored.messages)).chain
@@ -284,6 +287,7 @@ class RequestFitter:
             shortened=restored.shortened,
             fingerprints=restored.fingerprints,
             dropped=joined.dropped,
+            withdrawal=withdrawal,
             measured=measured,
             is_due=(
                 bool(match.head)
@@ -509,6 +513,20 @@ class RequestFitter:
 
     # Keep
 
+    def keep_withdrawn(self, conversation: Conversation) -> None:
+        """Archive what the client has cleared or dropped.
+
+        A failure is logged, and the thread's next request tries it again.
+        """
+        withdrawal = conversation.withdrawal
+        assert withdrawal is not None
+        engine_key = conversation.measured.engine_key
+        archive_originals = partial(
+            self._work.archive_originals, engine_key, withdrawal.scope, withdrawal.history
+        )
+        with self._logging_failure("what a client has cleared could not be archived"):
+            self._originals.keep_withdrawn(withdrawal, archive_originals)
+
     def _note_compaction(
         self, request: ClientRequest, conversation: Conversation, dropped: Dropped, head: str
     ) -> None:
@@ -592,11 +610,12 @@ class RequestFitter:
 
     @contextmanager
     def _logging_failure(self, what_failed: str) -> Iterator[None]:
-        """Log a failure of the archive: the answer of the upstream stands all the same."""
+        """Log a failure to keep something: the request goes on, and its answer stands."""
         try:
             yield
-        except ArchiveError as error:
-            self.health.note_failure()
+        except ConspectusError as error:
+            if isinstance(error, ArchiveError):
+                self.health.note_failure()
             logger.warning("%s: %s", what_failed, error)
 
     # Write

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from conspectus.archive import Archive, Scope
-from conspectus.archive.values import manifest
 from conspectus.bridge import run
 from conspectus.core.records import Chain
 from conspectus.engine.history import LOCAL
@@ -216,7 +215,7 @@ class Operation:
         saved = sum(max(0, record.tokens_before - record.tokens_after) for record in chain)
         return {
             "scope": scope,
-            "messages": len(manifest(chain)),
+            "messages": len(self._archive.keys_in_reach(scope, chain)),
             "saved": saved,
             "compactions": len(chain),
             "bytes": self._archive.size(scope),

@@ -7,7 +7,7 @@ whole, and a record goes on fitting its history.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import attrgetter, is_
@@ -19,11 +19,17 @@ from conspectus.engine.begun_later import LEAST_SHARED, MOST_KEPT, joint_of, run
 from conspectus.messages import read_messages
 from conspectus_serve.cleared import is_left_of
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory, without_number
+from conspectus_serve.withdrawn import (
+    Withdrawal,
+    WithdrawnMessage,
+    WithdrawnMessages,
+    withdrawn_message,
+)
 
 REMEMBERED_THREADS = 256  # of each its newest request is remembered
 REMEMBERED_CHARACTERS = 32_000_000  # of all of them together
 CHARACTERS_BESIDE = 1_000  # that a message takes in memory beside its own
-SMALL_MESSAGE = 200  # characters of a message that no client would clear
+SMALL_MESSAGE = 200  # characters of talk that no client would cut
 REMEMBERED_CHAINS = 64  # whose covered messages are remembered
 
 
@@ -57,6 +63,7 @@ class Joined:
     begins to drop messages, which its next request shows."""
 
     continues: bool = False  # the history goes on from what is remembered
+    begins_anew: bool = False  # it has nothing in common with what is remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ class Restored:
     what the client has sent."""
 
     fingerprints: list[Fingerprint]  # of `messages`
+    cleared: Sequence[int] = ()
+    """Indexes of originals that no record covers, of which the client sends less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +95,8 @@ class RememberedHistory:
         return in_messages + CHARACTERS_BESIDE * len(self.fingerprints)
 
 
-class CoveredMessage(NamedTuple):
-    """A message that a record covers or shortens."""
+class ArchivedMessage(NamedTuple):
+    """A message of which the archive has the original."""
 
     key: str  # by which the archive finds it
     characters: int
@@ -98,8 +107,9 @@ class CoveredMessage(NamedTuple):
 class CoveredMessages:
     """The messages that the records of a chain cover, by the names of their fingerprints."""
 
-    messages: Mapping[str, CoveredMessage]
+    messages: dict[str, ArchivedMessage]
     whole_of_part: Mapping[str, str]  # names of messages by those of their parts
+    keys: frozenset[str] = frozenset()  # of all originals that the records cover
 
 
 class _Original(NamedTuple):
@@ -116,6 +126,7 @@ class OriginalMessages:
             REMEMBERED_THREADS, REMEMBERED_CHARACTERS, attrgetter("characters")
         )
         self._covered = BoundedCache[tuple[Scope, str], CoveredMessages](REMEMBERED_CHAINS)
+        self._withdrawn = WithdrawnMessages(archive)
 
     def restore(
         self,
@@ -139,17 +150,26 @@ class OriginalMessages:
         sent = history.messages
         remembered = self._remembered.get(scope) or RememberedHistory([], [])
         covered = self._covered_until(scope, head)
+        withdrawn = self._withdrawn.of(scope)
         is_unchanged = all(map(is_, remembered.fingerprints, fingerprints))
-        if not covered.messages and is_unchanged:
+        new_fingerprints = fingerprints[len(remembered.fingerprints) :]
+        has_new_notice = any(fingerprint.has_notice for fingerprint in new_fingerprints)
+        is_known = not covered.messages and not withdrawn and not has_new_notice
+        if is_unchanged and is_known:
             return Restored(sent, sent, fingerprints)
 
         names = _names_of_wholes(fingerprints, covered.whole_of_part)
         originals = _remembered_originals(remembered, names)
-        originals |= self._archived_originals(scope, covered, names, fingerprints, originals)
+        archived = _by_name(withdrawn) | covered.messages
+        if _has_unknown_notice(fingerprints, names, originals, archived):
+            # Another process may have archived what stood there.
+            archived = _by_name(self._withdrawn.of(scope, reads=True)) | covered.messages
+        originals |= self._archived_originals(scope, archived, names, fingerprints, originals)
 
         messages = list(sent)
         shortened = list(sent)
         whole_fingerprints = list(fingerprints)
+        cleared = []
         for index, original in originals.items():
             is_covered = names[index] in covered.messages
             if _stands_for(sent[index], fingerprints[index], original, is_covered):
@@ -157,31 +177,34 @@ class OriginalMessages:
                 whole_fingerprints[index] = original.fingerprint
                 if is_covered:
                     shortened[index] = original.message
-        return Restored(messages, shortened, whole_fingerprints)
+                else:
+                    cleared.append(index)
+        return Restored(messages, shortened, whole_fingerprints, cleared)
 
     def _archived_originals(
         self,
         scope: Scope,
-        covered: CoveredMessages,
+        archived: Mapping[str, ArchivedMessage],
         names: Sequence[str],
         fingerprints: Sequence[Fingerprint],
         remembered: Mapping[int, _Original],
     ) -> dict[int, _Original]:
-        """Return originals that are covered and not remembered, by their index in the history."""
-        missing: dict[int, CoveredMessage] = {}
+        """Return originals that are archived and not remembered, by their index in the history."""
+        missing: dict[int, ArchivedMessage] = {}
         for index, name in enumerate(names):
-            if index in remembered or name not in covered.messages:
+            if index in remembered or name not in archived:
                 continue
             sent = fingerprints[index]
-            if sent.is_talk or sent.characters < covered.messages[name].characters:
-                missing[index] = covered.messages[name]
+            is_less = sent.has_notice or sent.characters < archived[name].characters
+            if sent.is_talk or is_less:
+                missing[index] = archived[name]
         if not missing:
             return {}
-        archived_messages = self._archive.find(scope, [entry.key for entry in missing.values()])
+        found = self._archive.find(scope, [entry.key for entry in missing.values()])
         originals: dict[int, _Original] = {}
         for index, entry in missing.items():
-            archived = archived_messages.get(entry.key)
-            if archived is None or not archived.lossless:
+            original = found.get(entry.key)
+            if original is None or not original.lossless:
                 continue
             sent = fingerprints[index]
             fingerprint = replace(
@@ -189,9 +212,10 @@ class OriginalMessages:
                 name=names[index],
                 characters=entry.characters,
                 has_unique_ids=entry.has_unique_ids and sent.has_unique_ids,
-                part_names=(sent.name,),
+                has_notice=False,
+                part_names=(sent.name,) if sent.name != names[index] else sent.part_names,
             )
-            originals[index] = _Original(archived.message, fingerprint)
+            originals[index] = _Original(original.message, fingerprint)
         return originals
 
     def join(
@@ -244,7 +268,47 @@ class OriginalMessages:
                 remembered, first=known_talk[kept], end=known_talk[kept + 1], start=talk[kept]
             )
             return Joined(fingerprints, suspected=suspected)
-        return Joined(fingerprints, continues=kept > 0 and kept >= reaching)
+        return Joined(fingerprints, continues=kept > 0 and kept >= reaching, begins_anew=kept == 0)
+
+    def withdrawal(
+        self,
+        scope: Scope,
+        head: str,
+        restored: Restored,
+        joined: Joined,
+    ) -> Withdrawal | None:
+        """Return what a request shows to be cleared or dropped; None if that is noted already.
+
+        Raises:
+            ArchiveError: the archive cannot be read.
+        """
+        dropped = joined.dropped
+        if not (restored.cleared or dropped.messages or self._withdrawn.of(scope)):
+            return None
+        fingerprints = dropped.put_back(restored.fingerprints, dropped.fingerprints)
+        first_behind = dropped.start + len(dropped.messages)
+        messages = {
+            index: withdrawn_message(fingerprints[index], is_dropped=True)
+            for index in range(dropped.start, first_behind)
+        }
+        for index in restored.cleared:
+            place = index if index < dropped.start else index + len(dropped.messages)
+            messages[place] = withdrawn_message(fingerprints[place], is_dropped=False)
+        withdrawal = Withdrawal(
+            scope=scope,
+            history=dropped.put_back(restored.messages, dropped.messages),
+            messages=messages,
+            covered_keys=self._covered_until(scope, head).keys,
+            names=frozenset(fingerprint.name for fingerprint in restored.fingerprints),
+            begins_anew=joined.begins_anew,
+        )
+        return withdrawal if self._withdrawn.is_news(withdrawal) else None
+
+    def keep_withdrawn(
+        self, withdrawal: Withdrawal, archive_originals: Callable[[list[int]], Iterable[str]]
+    ) -> None:
+        """Archive what was cleared or dropped; see `WithdrawnMessages.keep`."""
+        self._withdrawn.keep(withdrawal, archive_originals)
 
     def remember(
         self,
@@ -274,14 +338,14 @@ class OriginalMessages:
         record = chain[-1]
         covered_keys = {*record.covers}
         known_keys = covered_keys | {clip.key for clip in record.clips}
-        rows: dict[str, CoveredMessage] = {}
+        rows: dict[str, ArchivedMessage] = {}
         whole_of_part: dict[str, str] = {}
         entries = read_messages(messages, scope)
         for fingerprint, entry in zip(fingerprints, entries, strict=True):
-            could_be_cleared = fingerprint.characters > SMALL_MESSAGE or fingerprint.part_names
-            if not (fingerprint.name and could_be_cleared and entry.key in known_keys):
+            could_be_cleared = _could_be_cleared(fingerprint) or fingerprint.part_names
+            if not (could_be_cleared and entry.key in known_keys):
                 continue
-            rows[fingerprint.name] = CoveredMessage(
+            rows[fingerprint.name] = ArchivedMessage(
                 entry.key, fingerprint.characters, fingerprint.has_unique_ids
             )
             if entry.key in covered_keys:  # a part of a message in view has to fit those beside it
@@ -308,14 +372,16 @@ class OriginalMessages:
         remembered = self._covered.get((scope, head))
         if remembered is not None:
             return remembered
-        messages: dict[str, CoveredMessage] = {}
+        messages: dict[str, ArchivedMessage] = {}
         whole_of_part: dict[str, str] = {}
-        record_ids = [record.id for record in self._archive.chain_at(scope, head)]
+        chain = self._archive.chain_at(scope, head)
+        record_ids = [record.id for record in chain]
         for note in self._archive.read_remarks(scope, "covered", record_ids).values():
             whole_of_part |= note["parts"]
             for name, row in note["messages"].items():
-                messages[name] = CoveredMessage(*row)
-        covered = CoveredMessages(messages, whole_of_part)
+                messages[name] = ArchivedMessage(*row)
+        keys = frozenset(key for record in chain for key in record.covers)
+        covered = CoveredMessages(messages, whole_of_part, keys)
         self._covered.put((scope, head), covered)
         return covered
 
@@ -338,7 +404,7 @@ def _remembered_originals(
     """Return the originals that are remembered, by their index in the history."""
     originals_by_name = {}
     for fingerprint, message in zip(remembered.fingerprints, remembered.messages, strict=True):
-        if fingerprint.name and fingerprint.characters > SMALL_MESSAGE:
+        if _could_be_cleared(fingerprint) and not fingerprint.has_notice:
             originals_by_name[fingerprint.name] = _Original(message, fingerprint)
     return {
         index: originals_by_name[name]
@@ -347,14 +413,43 @@ def _remembered_originals(
     }
 
 
+def _could_be_cleared(fingerprint: Fingerprint) -> bool:
+    """Return whether a client would clear a message, or cut it."""
+    is_result = not fingerprint.is_talk
+    return bool(fingerprint.name) and (is_result or fingerprint.characters > SMALL_MESSAGE)
+
+
+def _by_name(withdrawn: Mapping[str, WithdrawnMessage]) -> dict[str, ArchivedMessage]:
+    """Return withdrawn messages, which are given by their keys, by their names."""
+    return {
+        message.name: ArchivedMessage(key, message.characters, message.has_unique_ids)
+        for key, message in withdrawn.items()
+    }
+
+
+def _has_unknown_notice(
+    fingerprints: Sequence[Fingerprint],
+    names: Sequence[str],
+    remembered: Mapping[int, _Original],
+    archived: Mapping[str, ArchivedMessage],
+) -> bool:
+    """Return whether a notice stands in the place of something of which nothing is known."""
+    return any(
+        fingerprint.has_notice and index not in remembered and names[index] not in archived
+        for index, fingerprint in enumerate(fingerprints)
+    )
+
+
 def _stands_for(sent: Any, fingerprint: Fingerprint, original: _Original, is_covered: bool) -> bool:
     """Return whether what a client sends is what it has left of an original."""
-    is_shorter = fingerprint.characters < original.fingerprint.characters
-    if not is_shorter and not (is_covered and fingerprint.is_talk):
+    whole = original.fingerprint
+    is_less = fingerprint.characters < whole.characters
+    is_less |= fingerprint.has_notice and not whole.has_notice
+    if not is_less and not (is_covered and fingerprint.is_talk):
         return False
-    # What is shorter behind an id of its own is left of the original in any case.
-    has_same_id = fingerprint.has_unique_ids and original.fingerprint.has_unique_ids
-    return (is_shorter and has_same_id) or is_left_of(sent, original.message)
+    # What is less behind an id of its own is left of the original in any case.
+    has_same_id = fingerprint.has_unique_ids and whole.has_unique_ids
+    return (is_less and has_same_id) or is_left_of(sent, original.message)
 
 
 def _indexes_of_talk(fingerprints: Sequence[Fingerprint]) -> list[int]:

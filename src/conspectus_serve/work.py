@@ -1,4 +1,4 @@
-"""Do what computes for long: read new messages, compact, search what is archived.
+"""Do what computes for long: read new messages, archive, compact, search what is archived.
 
 It is done in this process, or in a second one, so that small requests wait for no turn at the
 interpreter. The second process has nothing that could be lost: if it ends, another one goes on.
@@ -25,7 +25,7 @@ from operator import is_
 from typing import Any
 
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import StepTimeout, await_in_daemon, call_within
+from conspectus.bridge import StepTimeout, await_in_daemon, call_within, run
 from conspectus.config import SummarizationConfig
 from conspectus.core.items import Window
 from conspectus.engine.branches import load_view
@@ -75,6 +75,22 @@ class Work:
     def search(self, model: str, *args: Any) -> str:
         """Return the originals that a user's words need; see `search_originals`."""
         return search_originals(self._archive, self._models.meter(model), *args)
+
+    def archive_originals(
+        self, engine_key: EngineKey, scope: Scope, history: Sequence[Any], indexes: Sequence[int]
+    ) -> list[str]:
+        """Archive messages of a history, without their secrets; return their keys.
+
+        Raises:
+            ConspectusError: a secret cannot be taken out, or the archive did not confirm them.
+        """
+        engine = self._models.engine(*engine_key)
+        entries = read_messages(history, scope)
+        originals = [entries[index] for index in indexes]
+        if engine.redaction is not None:
+            originals = run(engine.redaction.together(originals)).made
+        run(HistoryContext(engine, scope).store.store_originals(originals))
+        return [original.key for original in originals]
 
     async def compact(
         self,
@@ -147,6 +163,9 @@ class WorkerProcess(Work):
 
     def search(self, *args: Any) -> Any:
         return self._call("search", *args)
+
+    def archive_originals(self, *args: Any) -> Any:
+        return self._call("archive_originals", *args)
 
     async def compact(self, *args: Any) -> Any:
         return await await_in_daemon(partial(self._call, "compact", *args))

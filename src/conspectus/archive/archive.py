@@ -22,6 +22,7 @@ from conspectus.archive.values import (
     Archived,
     Scope,
     StoredItem,
+    UncoveredOriginal,
     decode_original,
     encode_original,
     export_row,
@@ -53,6 +54,7 @@ RECORD_OF_SUMMARY = "record"  # remarks by which a summary that comes back finds
 RECORDS_AFTER = "after"  # remarks on the records that followed another one
 MAX_BRANCHES = 8  # records that are named as followers of another one, the newest
 PROBE_TENANT = "conspectus probe"  # of values that are written to be removed
+UNCOVERED = "uncovered"  # the kind and the name of the remark on originals that no record covers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -195,6 +197,32 @@ class Archive:
                 "without, or look in a backup."
             )
         return [read_original(key, stored[key]) for key in keys]
+
+    # Originals that no record covers
+
+    def name_uncovered(self, scope: Scope, originals: Mapping[str, UncoveredOriginal]) -> None:
+        """Say which originals of a history no record covers, by key; see `uncovered`."""
+        rows = {key: list(original) for key, original in originals.items()}
+        self.write_remarks(scope, UNCOVERED, {UNCOVERED: {"originals": rows}}, durable=True)
+
+    def uncovered(self, scope: Scope) -> dict[str, UncoveredOriginal]:
+        """Return what was said of the originals of a history that no record covers, by key.
+
+        They were archived because their caller has them no longer, such as a result that a client
+        has cleared before a compaction was due. Recall finds them beside those of a chain.
+        """
+        remark = self.read_remarks(scope, UNCOVERED, [UNCOVERED]).get(UNCOVERED, {})
+        rows = remark.get("originals", {})
+        return {key: UncoveredOriginal(*row) for key, row in rows.items()}
+
+    def uncovered_in_reach(self, scope: Scope) -> tuple[str, ...]:
+        """Return the keys of those that recall finds."""
+        uncovered = self.uncovered(scope)
+        return tuple(key for key, original in uncovered.items() if original.in_reach)
+
+    def keys_in_reach(self, scope: Scope, chain: Chain) -> tuple[str, ...]:
+        """Return the keys of all originals that recall finds: of a chain, then the uncovered."""
+        return tuple(dict.fromkeys([*manifest(chain), *self.uncovered_in_reach(scope)]))
 
     # Drafts
 
@@ -468,13 +496,13 @@ class Archive:
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
         """Return plain JSON data for each original of a chain, by default of that in force.
 
-        Rows stand in the order of the conversation; expired originals have none. A damaged one has
-        no `message`, and `damaged` says what to do.
+        Rows stand in the order of the conversation, those that no record covers at the end; expired
+        originals have none. A damaged one has no `message`, and `damaged` says what to do.
 
         Raises:
             ArchiveError: a record is damaged, so that the chain in force is not known.
         """
-        keys = manifest(self.in_force(scope) if chain is None else chain)
+        keys = self.keys_in_reach(scope, self.in_force(scope) if chain is None else chain)
         stored = self.backend.read(scope, "messages", keys)
         return [export_row(key, stored[key]) for key in keys if key in stored]
 
@@ -487,7 +515,7 @@ class Archive:
         chain = self.chain(scope)
         if not chain and self.head(scope):
             problems.append("a record is missing or damaged")
-        keys = manifest(chain)
+        keys = self.keys_in_reach(scope, chain)
         stored = self.backend.read(scope, "messages", keys)
         for key in keys:
             if key not in stored:

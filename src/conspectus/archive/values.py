@@ -139,6 +139,13 @@ class Archived:
     answers: tuple[str, ...] = ()
 
 
+class UncoveredOriginal(NamedTuple):
+    """An original that no record covers, as its history knows it."""
+
+    in_reach: bool  # recall finds it; else it is of a branch that the history has left
+    about: Any  # what a program around the archive wants to know of it, as JSON data
+
+
 def manifest(chain: Chain) -> tuple[str, ...]:
     """Return the keys of all originals of a chain, in the order of the conversation.
 

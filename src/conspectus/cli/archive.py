@@ -14,7 +14,7 @@ import typer
 from typer import Argument, Option
 
 from conspectus.archive import Archive, Scope, without_password
-from conspectus.archive.values import DAMAGED, manifest
+from conspectus.archive.values import DAMAGED
 from conspectus.cli import options, output
 from conspectus.cli.failures import ARCHIVE_FAILED, EXIT_CODES
 from conspectus.cli.options import (
@@ -95,7 +95,7 @@ def list_threads(
 def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
     """Return what is kept of one history; dates are when the archive took the originals."""
     chain = kept.chain(scope)
-    keys = manifest(chain)
+    keys = kept.keys_in_reach(scope, chain)
     return {
         "thread": scope.thread,
         "session": scope.session,

@@ -31,16 +31,20 @@ CACHED_KEYS = 500_000
 
 
 class Order(NamedTuple):
-    """The keys of all messages of a chain in their order, and the position of each."""
+    """The keys of all messages of a chain in their order, and the position of each.
+
+    Behind them are the originals of the history that no record covers.
+    """
 
     keys: Sequence[str]
     positions: Mapping[str, int]
 
 
-_orders: BoundedCache[str, Order] = BoundedCache(
+_orders: BoundedCache[tuple[str, tuple[str, ...]], Order] = BoundedCache(
     CACHED_CHAINS, CACHED_KEYS, lambda order: len(order.keys)
 )
-"""By the id of a chain's newest record, a hash of all that the chain covers."""
+"""By the id of a chain's newest record, a hash of all that the chain covers, and the keys of the
+originals that no record covers."""
 
 
 class IndexedMessage:
@@ -124,7 +128,7 @@ class ChainIndex(dict[int, IndexedMessage]):
         self, archive: Archive, scope: Scope, chain: Chain, hidden: Collection[str] = ()
     ) -> None:
         self.scope = scope
-        self.order = _order_of(chain)
+        self.order = _order_of(chain, archive.uncovered_in_reach(scope))
         self.words: SearchIndex = archive.backend.search_index(scope, self.order.keys)
         self.speech: set[int] = set()
         self.long_answers: set[int] = set()
@@ -193,11 +197,11 @@ class ChainIndex(dict[int, IndexedMessage]):
         return position in self and self[position].act in "rx"
 
 
-def _order_of(chain: Chain) -> Order:
+def _order_of(chain: Chain, uncovered: tuple[str, ...]) -> Order:
     head = chain[-1].id if chain else ""
-    order = _orders.get(head)
+    order = _orders.get((head, uncovered))
     if order is None:
-        keys = manifest(chain)
+        keys = tuple(dict.fromkeys([*manifest(chain), *uncovered]))
         order = Order(keys, {key: position for position, key in enumerate(keys)})
-        _orders.put(head, order)
+        _orders.put((head, uncovered), order)
     return order
