@@ -91,7 +91,7 @@ class WithdrawnMessages:
         known = None if reads else self._known.get(scope)
         if known is None:
             known = {
-                key: WithdrawnMessage(*original.about, original.in_reach)
+                key: WithdrawnMessage._make([*original.about, original.in_reach])
                 for key, original in self._archive.uncovered(scope).items()
             }
             self._known.put(scope, known)
