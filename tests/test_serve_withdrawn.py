@@ -19,7 +19,7 @@ from conspectus.config import SummarizationConfig
 from conspectus.errors import ConspectusError
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from histories import assistant, tool_result, user
-from serve_support import SECRET, Serving, between
+from serve_support import SECRET, Serving, proxied_script
 
 NAMED = {"x-conspectus-thread": "mine"}
 PLACEHOLDER = "[Old tool result content cleared]"
@@ -55,7 +55,7 @@ def endpoint_of(
 ) -> Iterator[Serving]:
     """An endpoint without a memory of what any other one has seen."""
     settings = {"recall": "off", "window": window, **settings}
-    with between(lambda request: "fine", archive, **settings) as (_, endpoint):
+    with proxied_script(lambda request: "fine", archive, **settings) as (_, endpoint):
         yield endpoint
 
 
@@ -174,7 +174,7 @@ def test_two_endpoints_with_one_archive_know_what_either_was_sent(tmp_path):
 def test_a_compacted_request_recalls_what_was_cleared_since_the_compaction(tmp_path):
     archive = tmp_path / "a.db"
     history = [message for number in range(1, 12) for message in turn(number, "none")]
-    with between(lambda request: "fine", archive, window=3_000, recall="on") as served:
+    with proxied_script(lambda request: "fine", archive, window=3_000, recall="on") as served:
         upstream, endpoint = served
         headers = ask(endpoint, history)
         assert headers["x-conspectus-compacted"] == "true"
@@ -221,7 +221,7 @@ def test_secrets_are_taken_out_of_what_is_cleared(tmp_path):
     secret = "ghp_" + "aB3dE5fG7h" * 4
     first = turn(0, f"{LONG_RESULT} token={secret}")
     config = SummarizationConfig.model_validate(DEFAULT_SUMMARIZATION | {"redact": True})
-    with between(lambda request: "fine", archive, config, window=20_000, recall="off") as (
+    with proxied_script(lambda request: "fine", archive, config, window=20_000, recall="off") as (
         _,
         endpoint,
     ):
