@@ -5,7 +5,14 @@ from conspectus.archive.archive import Archive
 from conspectus.archive.key_value import KeyValueStore
 from conspectus.archive.sqlite import default_archive_path
 from conspectus.archive.store import ArchiveStore
-from conspectus.archive.values import Archived, ItemsByKind, Scope, StoredItem, UncoveredOriginal, ValueKind
+from conspectus.archive.values import (
+    Archived,
+    ItemsByKind,
+    Scope,
+    StoredItem,
+    UncoveredOriginal,
+    ValueKind,
+)
 
 __all__ = [
     "Archive",
