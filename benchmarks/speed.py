@@ -26,6 +26,7 @@ import speed_archive
 import speed_hostile
 import speed_serve
 import speed_tokens
+import summaries
 from agent_steps import NEVER, Steps, fresh, loop, ours, theirs
 from tables import Row, child, cpu, end, interleaved, number, ratio
 from threads import SHAPES, agent, objects
@@ -251,6 +252,7 @@ GROUPS: dict[str, Callable[[bool], Rows]] = {
     "endpoint": speed_serve.rows,
     "hostile": speed_hostile.rows,
     "calls": calls.rows,
+    "summaries": summaries.rows,
     **speed_archive.GROUPS,
 }
 

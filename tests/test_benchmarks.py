@@ -51,6 +51,14 @@ def test_archives_that_fail_lose_nothing(script):
         assert row.holds, row
 
 
+def test_labelled_answers_are_of_both_kinds(script):
+    summaries = script("summaries")
+    examples = list(summaries.read_examples())
+    assert sum(example.is_summary for example in examples) >= 300
+    assert sum(not example.is_summary for example in examples) >= 300
+    assert all(example.text.strip() for example in examples)
+
+
 def test_views_fit_by_odd_counters(script):
     assert all(row.holds for row in script("fault_counters").rows(6))
 
