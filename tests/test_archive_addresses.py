@@ -37,36 +37,36 @@ ADDRESSES = Path(__file__).with_name("malformed_addresses.txt")
 MALFORMED = ADDRESSES.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
-def parts_in(text: str) -> list[str]:
+def password_parts_in(text: str) -> list[str]:
     return [part for part in ("hunter", "2secret", "secret2") if part in text]
 
 
-@pytest.mark.parametrize("where", MALFORMED)
-def test_a_malformed_address_shows_no_part_of_its_password(where, caplog, tmp_path, monkeypatch):
+@pytest.mark.parametrize("address", MALFORMED)
+def test_a_malformed_address_shows_no_part_of_its_password(address, caplog, tmp_path, monkeypatch):
     pytest.importorskip("psycopg")
     monkeypatch.chdir(tmp_path)
     caplog.set_level(logging.DEBUG)
-    for opened in (Archive.open, lambda text: Compactor(archive=text)):
+    for open_archive in (Archive.open, lambda text: Compactor(archive=text)):
         with pytest.raises(ConspectusError) as caught:
-            opened(where)
+            open_archive(address)
         try:
             raise RuntimeError("somebody's own") from caught.value
         except RuntimeError as error:
             lines = traceback.format_exception(error, chain=True)
-            shown = [one for one in lines if not one.lstrip().startswith("File ")]
-            assert not parts_in("".join(shown))
+            shown = [line for line in lines if not line.lstrip().startswith("File ")]
+            assert not password_parts_in("".join(shown))
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
         assert "postgresql://" in str(caught.value)
-    assert not parts_in(caplog.text)
+    assert not password_parts_in(caplog.text)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_mistyped_folder_is_an_error_and_no_new_folder(tmp_path):
     mistyped = tmp_path / "archvies" / "deeper" / "archive.db"
-    for where in (mistyped, str(mistyped), f"sqlite:///{mistyped}"):
+    for address in (mistyped, str(mistyped), f"sqlite:///{mistyped}"):
         with pytest.raises(ArchiveError, match=r"deeper.*folder that is there"):
-            Archive.open(where)
+            Archive.open(address)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,11 +75,11 @@ def test_the_default_place_is_made_for_its_owner_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     history = tmp_path / "talk.json"
     history.write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
-    before = os.umask(0)
+    umask_before = os.umask(0)
     try:
         result = CliRunner().invoke(app, ["compact", str(history)])
     finally:
-        os.umask(before)
+        os.umask(umask_before)
     assert result.exit_code == 0, result.output
     file = tmp_path / "data" / "conspectus" / "archive.db"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -93,17 +93,17 @@ def test_an_empty_file_that_is_there_becomes_its_owners_alone(tmp_path):
     scope = Scope("ann", "thread")
     path.touch(0o644)
     path.chmod(0o644)
-    before = os.umask(0)
+    umask_before = os.umask(0)
     try:
         with Archive.open(path) as archive:
             entries = talk("one", "two")
             archive.put(scope, entries)
             archive.commit(scope, record_of(entries))
             run(recall_flow(archive, scope, archive.chain(scope), query="two", count=len))
-            files = [one for one in tmp_path.rglob("*") if one.is_file()]
-            modes = {one.name.replace(path.name, ""): one.stat().st_mode for one in files}
+            files = [file for file in tmp_path.rglob("*") if file.is_file()]
+            modes = {file.name.replace(path.name, ""): file.stat().st_mode for file in files}
     finally:
-        os.umask(before)
+        os.umask(umask_before)
     assert len(modes) >= 2
     assert {stat.S_IMODE(mode) for mode in modes.values()} == {0o600}
 

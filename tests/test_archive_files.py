@@ -39,10 +39,10 @@ for line in sys.stdin:
 
 
 @contextmanager
-def working(path: Path) -> Iterator[Callable[[int, int], list[Any]]]:
+def compacting_process(path: Path) -> Iterator[Callable[[int, int], list[Any]]]:
     """Start a process that compacts what it is given, and kill it at the end."""
-    given: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(path)], **given)
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(path)], **pipes)
 
     def compact(begin: int, end: int) -> list[Any]:
         assert child.stdin is not None
@@ -74,14 +74,14 @@ def delete(path: Path, copy: Path) -> None:
 
 
 def delete_all(path: Path, copy: Path) -> None:
-    for one in path.parent.glob("a.db*"):
-        one.unlink()
+    for file in path.parent.glob("a.db*"):
+        file.unlink()
 
 
 def replace_by_another(path: Path, copy: Path) -> None:
-    other = path.with_name("other.db")
-    Archive.open(other).close()
-    other.replace(path)
+    other_archive = path.with_name("other.db")
+    Archive.open(other_archive).close()
+    other_archive.replace(path)
 
 
 def replace_by_an_older_copy(path: Path, copy: Path) -> None:
@@ -111,10 +111,10 @@ def move_the_folder(path: Path, copy: Path) -> None:
 
 
 def copy_another_over_it(path: Path, copy: Path) -> None:
-    other = path.with_name("other.db")
-    with Archive.open(other) as archive:
+    other_archive = path.with_name("other.db")
+    with Archive.open(other_archive) as archive:
         archive.write_remarks("someone", "kind", {"name": {"value": 1}})
-    shutil.copyfile(other, path)
+    shutil.copyfile(other_archive, path)
 
 
 def copy_an_older_one_over_it(path: Path, copy: Path) -> None:
@@ -154,7 +154,7 @@ def test_nothing_counts_as_archived_in_files_that_were_taken_away(tmp_path, dama
     path.parent.mkdir()
     Archive.open(path).close()
     shutil.copyfile(path, copy)
-    with working(path) as compact:
+    with compacting_process(path) as compact:
         assert compact(0, 8)[:2] == ["compacted", True]
         damage(path, copy)
         outcome, archived, view, reason = compact(8, 16)
@@ -181,8 +181,8 @@ def delete_log_and_index(path: Path) -> None:
 
 
 def take_all_rights(path: Path) -> None:
-    for one in path.parent.glob("a.db*"):
-        one.chmod(0)
+    for file in path.parent.glob("a.db*"):
+        file.chmod(0)
 
 
 @pytest.mark.parametrize(
@@ -190,22 +190,24 @@ def take_all_rights(path: Path) -> None:
 )
 def test_what_was_archived_before_its_log_was_deleted_is_found_after_a_kill(tmp_path, damage):
     path = tmp_path / "a.db"
-    with working(path) as compact:
+    with compacting_process(path) as compact:
         assert compact(0, 8)[:2] == ["compacted", True]
         damage(path)
         view = compact(8, 16)[2]
-    for one in tmp_path.glob("a.db*"):
-        one.chmod(0o600)
+    for file in tmp_path.glob("a.db*"):
+        file.chmod(0o600)
     assert missing_in([archived_in(path), *view], range(16)) == []
 
 
 def test_an_archive_that_others_write_and_forget_in_goes_on(tmp_path):
     path = tmp_path / "a.db"
-    with working(path) as compact, Archive.open(path) as other:
+    with compacting_process(path) as compact, Archive.open(path) as opened_here:
         assert compact(0, 8)[:2] == ["compacted", True]
-        other.write_remarks("someone", "kind", {f"{n}": {"value": "x" * 5_000} for n in range(900)})
-        other.forget("someone")  # which brings the log to the database, and cuts it
+        opened_here.write_remarks(
+            "someone", "kind", {f"{n}": {"value": "x" * 5_000} for n in range(900)}
+        )
+        opened_here.forget("someone")  # which brings the log to the database, and cuts it
         assert compact(8, 16)[:2] == ["compacted", True]
-        other.forget("local", "t")
+        opened_here.forget("local", "t")
         assert compact(16, 24)[:2] == ["compacted", True]
     assert "word-17-only" in archived_in(path)

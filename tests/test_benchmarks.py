@@ -25,9 +25,9 @@ def test_a_value_over_its_limit_ends_the_command_with_1(script, capsys):
     low = tables.Row("low", 1.0, 2.0, at_least=True)
     assert tables.end("T", [good, tables.Row("information", 9.0)], as_json=False) == 0
     assert tables.end("T", [good, low], as_json=False) == 1
-    said = capsys.readouterr()
-    assert "1 of 2 limits hold." in said.out
-    assert said.err == "over its limit: low\n"
+    printed = capsys.readouterr()
+    assert "1 of 2 limits hold." in printed.out
+    assert printed.err == "over its limit: low\n"
 
 
 def test_views_hold_more_than_the_tail(script, capsys):
@@ -71,7 +71,7 @@ def test_faults_over_http_and_a_soak(script):
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "prometheus"
 
-ASKED = re.compile(r"\bconspectus_[a-z_]+")
+METRIC_NAME = re.compile(r"\bconspectus_[a-z_]+")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def example() -> Iterator[ModuleType]:
 
 
 @pytest.fixture(scope="module")
-def served(example: ModuleType) -> str:
+def scrape(example: ModuleType) -> str:
     """What one scrape answers, after forty turns."""
     port, end = example.serve(0)
     try:
@@ -96,23 +96,23 @@ def served(example: ModuleType) -> str:
 def expressions() -> list[str]:
     """Every query of the rules and of the dashboard."""
     rules = yaml.safe_load((FOLDER / "alerts.yml").read_text(encoding="utf-8"))
-    found = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    queries = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
     board = json.loads((FOLDER / "grafana" / "dashboard.json").read_text(encoding="utf-8"))
-    return found + [one["expr"] for panel in board["panels"] for one in panel["targets"]]
+    return queries + [target["expr"] for panel in board["panels"] for target in panel["targets"]]
 
 
 @pytest.mark.slow
-def test_a_scrape_has_every_metric_that_is_asked_for(served):
-    names = set(re.findall(r"^(conspectus_[a-z_]+)(?:\{| )", served, re.MULTILINE))
-    asked = {name for one in expressions() for name in ASKED.findall(one)}
-    assert len(asked) > 12
-    assert asked <= names
+def test_a_scrape_has_every_metric_that_is_asked_for(scrape):
+    names = set(re.findall(r"^(conspectus_[a-z_]+)(?:\{| )", scrape, re.MULTILINE))
+    names_in_queries = {name for query in expressions() for name in METRIC_NAME.findall(query)}
+    assert len(names_in_queries) > 12
+    assert names_in_queries <= names
 
 
 def test_it_runs_as_a_program_and_ends(example, capsys):
     assert example.main(["--port", "0", "--turns", "3", "--once"]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done\nconspectus_\w+{", said)
+    printed = capsys.readouterr().out
+    assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done\nconspectus_\w+{", printed)
 
 
 @pytest.fixture

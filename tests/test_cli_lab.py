@@ -10,7 +10,7 @@ import pytest
 
 import cli_support
 from cli_support import read_json, write_json
-from test_replay import EXAM, agent
+from test_replay import EXAM, agent_transcript
 
 WINDOW = ("--window", "2500", "--keep", "messages:6")
 
@@ -21,7 +21,7 @@ measure = partial(cli_support.run, "eval")
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return write_json(tmp_path / "agent.json", agent(30))
+    return write_json(tmp_path / "agent.json", agent_transcript(30))
 
 
 @pytest.mark.slow
@@ -63,7 +63,9 @@ def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
 def test_a_file_of_settings_has_its_own_trigger_and_needs_no_archive(tmp_path):
     text = "enabled: true, trigger: {messages: 8}, keep: {type: messages, value: 4}, archive: $NO"
     (tmp_path / "own.yaml").write_text(f"summarization: {{{text}}}")
-    finished = run(write_json(tmp_path / "a.json", agent(9)), "--config", tmp_path / "own.yaml")
+    finished = run(
+        write_json(tmp_path / "a.json", agent_transcript(9)), "--config", tmp_path / "own.yaml"
+    )
     assert "own.yaml has its own settings: trigger 8 messages, keep 4 messages" in finished.stdout
 
 
@@ -110,11 +112,11 @@ def test_what_is_in_a_file_and_cannot_be_replayed_is_told(tmp_path):
 def folder(tmp_path: Path) -> Path:
     """A folder of two sessions, one with questions, and what is no transcript."""
     root = tmp_path / "transcripts"
-    write_json(root / "b" / "agent.json", agent())
-    write_json(root / "told.json", agent(told=True))
+    write_json(root / "b" / "agent.json", agent_transcript())
+    write_json(root / "told.json", agent_transcript(user_tells=True))
     write_json(root / "told.exam.json", EXAM)
     write_json(root / "other.json", {"nothing": "here"})
-    write_json(root / ".hidden" / "agent.json", agent())
+    write_json(root / ".hidden" / "agent.json", agent_transcript())
     (root / "notes.txt").write_text("no transcript")
     return root
 
@@ -162,7 +164,7 @@ def test_without_questions_the_command_says_what_to_write(file):
     ],
 )
 def test_files_of_settings_and_questions_say_what_is_wrong(tmp_path: Path, name, text, problem):
-    transcript = write_json(tmp_path / "a.json", agent(3)) if "exam" in name else None
+    transcript = write_json(tmp_path / "a.json", agent_transcript(3)) if "exam" in name else None
     file = tmp_path / name
     file.write_text(text)
     arguments: Any = [transcript] if transcript else [tmp_path, "--config", file]

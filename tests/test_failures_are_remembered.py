@@ -25,7 +25,7 @@ TURNS = 12
 
 
 class FailingModel:
-    """A model that is out of order; `asked` counts what it was paid for in all its instances."""
+    """A model that is out of order; `paid_calls` counts its calls, by all who use it."""
 
     def __init__(self) -> None:
         self.paid_calls = 0

@@ -26,20 +26,20 @@ from stateful.oracle import unanswered
 WINDOW = 100_000
 
 
-def pairs(history: Sequence[AnyMessage]) -> list[tuple[str, str]]:
+def call_result_pairs(history: Sequence[AnyMessage]) -> list[tuple[str, str]]:
     """Ids of each call's message and of its result: a result is of the nearest call before it."""
-    found = []
-    for at, message in enumerate(history):
+    ids = []
+    for index, message in enumerate(history):
         if isinstance(message, ToolMessage):
-            for before in reversed(history[:at]):
-                calls = before.tool_calls if isinstance(before, AIMessage) else []
+            for earlier in reversed(history[:index]):
+                calls = earlier.tool_calls if isinstance(earlier, AIMessage) else []
                 if any(call["id"] == message.tool_call_id for call in calls):
-                    found.append((str(before.id), str(message.id)))
+                    ids.append((str(earlier.id), str(message.id)))
                     break
-    return found
+    return ids
 
 
-def newest(history: Sequence[AnyMessage]) -> str:
+def newest_user_id(history: Sequence[AnyMessage]) -> str:
     """Id of the newest user message."""
     return str(next(m.id for m in reversed(history) if isinstance(m, HumanMessage)))
 
@@ -47,12 +47,18 @@ def newest(history: Sequence[AnyMessage]) -> str:
 def is_legal(history: Sequence[AnyMessage], kept: Sequence[str]) -> bool:
     """Whether what is kept is whole: no result parted from its call, the newest user message
     there, no open call gone."""
-    stay = set(kept)
-    whole = all((call in stay) == (result in stay) for call, result in pairs(history))
-    return whole and newest(history) in stay and {str(m.id) for m in unanswered(history)} <= stay
+    kept_set = set(kept)
+    whole = all(
+        (call in kept_set) == (result in kept_set) for call, result in call_result_pairs(history)
+    )
+    return (
+        whole
+        and newest_user_id(history) in kept_set
+        and {str(m.id) for m in unanswered(history)} <= kept_set
+    )
 
 
-def drawn(chance: random.Random) -> tuple[list[AnyMessage], Callable[[], dict[str, Any]]]:
+def random_history(chance: random.Random) -> tuple[list[AnyMessage], Callable[[], dict[str, Any]]]:
     """A history with parallel calls, results out of order, ids used again, open calls; and how
     much of it to keep."""
     history: list[AnyMessage] = []
@@ -65,13 +71,13 @@ def drawn(chance: random.Random) -> tuple[list[AnyMessage], Callable[[], dict[st
         put(HumanMessage("Look " * chance.randint(1, 30)))
         for _ in range(chance.randint(0, 3)):
             ids = chance.sample(["a", "b", "c", "d"], chance.randint(0, 3))
-            calls = [{"name": "look", "args": {"at": one}, "id": one} for one in ids]
+            calls = [{"name": "look", "args": {"at": call_id}, "id": call_id} for call_id in ids]
             put(AIMessage("so " * chance.randint(0, 9), tool_calls=calls))
             chance.shuffle(ids)
             if chance.random() < 0.05:
                 ids = ids[1:]
-            for one in ids:
-                put(ToolMessage("line " * chance.randint(1, 60), tool_call_id=one))
+            for call_id in ids:
+                put(ToolMessage("line " * chance.randint(1, 60), tool_call_id=call_id))
                 if chance.random() < 0.04:
                     put(HumanMessage("Wait."))
         put(AIMessage("Done."))
@@ -99,15 +105,21 @@ EMPTY = "`keep` as large as the trigger: warnings when built"
 
 @pytest.mark.sampled(130)
 @pytest.mark.parametrize(
-    "one", [pytest.param(one, id=f"{one.section}: {one.name}") for one in BEHAVIOURS]
+    "any_behaviour",
+    [
+        pytest.param(any_behaviour, id=f"{any_behaviour.section}: {any_behaviour.name}")
+        for any_behaviour in BEHAVIOURS
+    ],
 )
-def test_it_comes_out_the_same_or_differs_as_stated(one):
-    came = outcome(one)
-    assert came.theirs not in ([], (), {}, "") or one.name == EMPTY, "was anything run?"
-    if one.must_differ:
-        assert not came.same, f"the stated difference is gone: {came.theirs!r}"
+def test_it_comes_out_the_same_or_differs_as_stated(any_behaviour):
+    came_out = outcome(any_behaviour)
+    assert came_out.theirs not in ([], (), {}, "") or any_behaviour.name == EMPTY, (
+        "was anything run?"
+    )
+    if any_behaviour.must_differ:
+        assert not came_out.same, f"the stated difference is gone: {came_out.theirs!r}"
     else:
-        assert came.same, f"LangChain: {came.theirs!r}; ours: {came.ours!r}"
+        assert came_out.same, f"LangChain: {came_out.theirs!r}; ours: {came_out.ours!r}"
 
 
 @pytest.mark.slow
@@ -118,10 +130,10 @@ def test_the_page_is_what_the_behaviours_write():
 
 @given(st.integers(0, 2**63))
 def test_wherever_langchains_cut_is_legal_ours_is_the_same(seed):
-    history, settings = drawn(random.Random(seed))
-    theirs = kept_ids(THEIRS.step(copy.deepcopy(history), **settings()))
+    history, settings = random_history(random.Random(seed))
+    langchains = kept_ids(THEIRS.step(copy.deepcopy(history), **settings()))
     ours = kept_ids(OURS.step(copy.deepcopy(history), **settings()))
-    if theirs is not None and is_legal(history, theirs):
-        assert ours == theirs
+    if langchains is not None and is_legal(history, langchains):
+        assert ours == langchains
     elif ours is not None:
         assert is_legal(history, ours)

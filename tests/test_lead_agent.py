@@ -51,34 +51,34 @@ class Model(OfflineModel):
         return answer or super().acted(messages, tools)
 
 
-def model(kind: type[Model] = Model, **more: Any) -> Model:
+def new_model(model_class: type[Model] = Model, **fields: Any) -> Model:
     """A model with a window of 6,000 tokens."""
-    return kind(profile={"max_input_tokens": 6_000}, **more)
+    return model_class(profile={"max_input_tokens": 6_000}, **fields)
 
 
-def configured(folder: Path, **changed: Any) -> Path:
+def write_config(folder: Path, **changes: Any) -> Path:
     """A `config.yaml` in a folder."""
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "checkpointer": "sqlite:///data/checkpoints.sqlite",
         "shell": "false",
         "title": "model",
         "enabled": "true",
         "trigger": 200,
-        **changed,
+        **changes,
     }
     file = folder / "config.yaml"
-    file.write_text(textwrap.dedent(CONFIG).format(**given), encoding="utf-8")
+    file.write_text(textwrap.dedent(CONFIG).format(**settings), encoding="utf-8")
     return file
 
 
-def opened(folder: Path, own: Model | None = None, **changed: Any) -> LeadAgent:
+def open_agent(folder: Path, agents_model: Model | None = None, **changes: Any) -> LeadAgent:
     """An agent in a folder; opened again, it is what a new process would make."""
-    return LeadAgent(configured(folder, **changed), model=own or model())
+    return LeadAgent(write_config(folder, **changes), model=agents_model or new_model())
 
 
-def sent(own: Any) -> list[Any]:
+def newest_request(agents_model: Any) -> list[Any]:
     """The newest request with tools."""
-    return next(list(c.messages) for c in reversed(own.calls) if c.options.get("tools"))
+    return next(list(c.messages) for c in reversed(agents_model.calls) if c.options.get("tools"))
 
 
 class Client:
@@ -108,7 +108,7 @@ class Client:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
-    with opened(tmp_path) as agent, LeadAgentServer(agent, "127.0.0.1", 0) as server:
+    with open_agent(tmp_path) as agent, LeadAgentServer(agent, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=lambda: server.serve_forever(0.02))
         thread.start()
         try:
@@ -135,10 +135,10 @@ def test_a_turn_a_question_and_its_answer(client):
 def test_a_thread_is_compacted_now_and_goes_on(client):
     for n in range(5):
         client.post("/threads/t/turns", message=f"write workspace/{n}.txt: hello")
-    status, done = client.post("/threads/t/compact", focus="the files")
+    status, report = client.post("/threads/t/compact", focus="the files")
     assert status == 200
-    assert done["compacted"]
-    assert (done["before"], done["after"]) == (20, 5)
+    assert report["compacted"]
+    assert (report["before"], report["after"]) == (20, 5)
     state = client.server.agent.graph.get_state({"configurable": {"thread_id": "t"}})
     assert state.next == ()
     assert is_summary_message(state.values["messages"][0])
@@ -147,16 +147,16 @@ def test_a_thread_is_compacted_now_and_goes_on(client):
 
 
 def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):
-    with opened(tmp_path, own := model(), trigger=200) as agent:
+    with open_agent(tmp_path, agents_model := new_model(), trigger=200) as agent:
         for n in range(4):
             agent.turn("t", f"write workspace/{n}.txt: hello")
-        assert not any(map(is_summary_message, sent(own)))
-        configured(tmp_path, trigger="many")
+        assert not any(map(is_summary_message, newest_request(agents_model)))
+        write_config(tmp_path, trigger="many")
         agent.turn("t", "list")
         assert "the configuration in force is kept" in caplog.text
-        assert not any(map(is_summary_message, sent(own)))
-        configured(tmp_path, trigger=6)
+        assert not any(map(is_summary_message, newest_request(agents_model)))
+        write_config(tmp_path, trigger=6)
         reply = agent.turn("t", "list workspace")
-        assert any(map(is_summary_message, sent(own)))
+        assert any(map(is_summary_message, newest_request(agents_model)))
         assert "3.txt" in reply["answer"]
         assert reply["title"] == "write workspace/0.txt: hello"

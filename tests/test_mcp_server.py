@@ -49,13 +49,15 @@ def rows_of(path: str) -> list[Any]:
     with sqlite3.connect(path) as db:
         listed = db.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'")
         tables = [name for (name,) in listed]
-        return sorted(repr(row) for one in tables for row in db.execute(f'SELECT * FROM "{one}"'))
+        return sorted(
+            repr(row) for table in tables for row in db.execute(f'SELECT * FROM "{table}"')
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_client_searches_and_reads(transport, archive, tmp_path):
-    before = rows_of(archive)
+    rows_before = rows_of(archive)
 
     async def main() -> None:
         async with connected(transport, archive, tmp_path, {"ann": ["t1"]}) as client:
@@ -64,8 +66,8 @@ def test_a_client_searches_and_reads(transport, archive, tmp_path):
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
             assert all(tool.description for tool in tools)
 
-            found = await call_tool(client, "search", query="staging port", limit=1)
-            assert found == f"{FRAME}[u0 user] {PORT}\n</recalled>"
+            answer = await call_tool(client, "search", query="staging port", limit=1)
+            assert answer == f"{FRAME}[u0 user] {PORT}\n</recalled>"
             assert f"[u0 user] {PORT}\n" in await call_tool(client, "search", query="staging port")
             assert (await call_tool(client, "search", query="xylophone")).startswith(
                 "Nothing was found"
@@ -73,12 +75,12 @@ def test_a_client_searches_and_reads(transport, archive, tmp_path):
             many = await call_tool(client, "search", query="look", limit=3)
             assert many.count("\n[") == 3
 
-            assert await call_tool(client, "read", id="[u0]") == found
+            assert await call_tool(client, "read", id="[u0]") == answer
             part = await call_tool(client, "read", id="u0", until="u1")
             assert [line.split()[0] for line in part.splitlines()[2:5]] == ["[u0", "[a0", "[u1"]
 
     run(main())
-    assert rows_of(archive) == before
+    assert rows_of(archive) == rows_before
 
 
 @pytest.mark.slow
@@ -93,8 +95,8 @@ def test_a_client_sees_nothing_beyond_its_grant(transport, archive, tmp_path):
             assert "giraffe" in await call_tool(client, "search", query="giraffe")
             assert "several" in await tool_error(client, "read", id="u0")
             assert "several" in await tool_error(client, "read", id="u0", thread="t1")
-        [theirs] = [handle for handle, name in handles.items() if name == '"t2" of ann']
-        [foreign] = [handle for handle, name in handles.items() if name == '"t1" of bob']
+        [not_granted] = [handle for handle, name in handles.items() if name == '"t2" of ann']
+        [of_another_tenant] = [handle for handle, name in handles.items() if name == '"t1" of bob']
         async with connected(transport, archive, tmp_path, {"ann": ["t1"]}) as client:
             assert (await call_tool(client, "list_threads")).count("\n[") == 1
             assert "No more" in await call_tool(client, "list_threads", start=9)
@@ -103,9 +105,9 @@ def test_a_client_sees_nothing_beyond_its_grant(transport, archive, tmp_path):
                     "Nothing was found"
                 )
             errors = set()
-            for name in (theirs, foreign, "t2", "bob", "nothing"):
-                said = await tool_error(client, "search", query="the", thread=name)
-                errors.add(said.replace(name, "X"))
+            for name in (not_granted, of_another_tenant, "t2", "bob", "nothing"):
+                error = await tool_error(client, "search", query="the", thread=name)
+                errors.add(error.replace(name, "X"))
                 assert "no thread" in await tool_error(client, "read", id="u0", thread=name)
             assert len(errors) == 1  # what there is elsewhere is told by no error
             assert "no archived message" in await tool_error(
@@ -122,14 +124,14 @@ def test_over_http_a_token_says_what_is_seen(archive, tmp_path):
     tokens = {"ann": "a" * 20, "bob": "b" * 20}
     grants = grant_file(tmp_path, {name: (token, {name: None}) for name, token in tokens.items()})
 
-    async def seen(url: str, token: str) -> str:
+    async def search_with(url: str, token: str) -> str:
         async with over_http(url, token) as client:
-            found = [await call_tool(client, "search", query="zebra giraffe") for _ in range(5)]
-            assert len(set(found)) == 1
-            return found[0]
+            answers = [await call_tool(client, "search", query="zebra giraffe") for _ in range(5)]
+            assert len(set(answers)) == 1
+            return answers[0]
 
     async def main(url: str) -> None:
-        anns, bobs = await asyncio.gather(*(seen(url, token) for token in tokens.values()))
+        anns, bobs = await asyncio.gather(*(search_with(url, token) for token in tokens.values()))
         assert "zebra" in anns
         assert "giraffe" not in anns
         assert "giraffe" in bobs
@@ -175,9 +177,9 @@ def test_a_damaged_thread_is_told_beside_what_is_found(archive):
             listed = await call_tool(client, "list_threads")
             damaged = re.findall(r'\[(\w{16})\] "t1"', listed)[0]
             for thread in ("", damaged):
-                said = await call_tool(client, "search", query="the", thread=thread)
-                assert "missing or damaged" in said
-                assert ("zebra" in said) == (not thread)
+                answer = await call_tool(client, "search", query="the", thread=thread)
+                assert "missing or damaged" in answer
+                assert ("zebra" in answer) == (not thread)
             assert "missing or damaged" in await tool_error(client, "read", id="u0", thread=damaged)
 
     run(main())
@@ -205,20 +207,20 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("why", WRONG)
-def test_options_that_mean_nothing_are_refused_before_anything_is_served(why):
-    done = CliRunner().invoke(app, ["mcp", *WRONG[why]])
-    assert done.exit_code == 2
-    assert why in done.stderr
-    assert "cret" not in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+@pytest.mark.parametrize("problem", WRONG)
+def test_options_that_mean_nothing_are_refused_before_anything_is_served(problem):
+    finished = CliRunner().invoke(app, ["mcp", *WRONG[problem]])
+    assert finished.exit_code == 2
+    assert problem in finished.stderr
+    assert "cret" not in finished.stderr
+    assert finished.stderr.count("\n") == 1
+    assert finished.stdout == ""
 
 
 SECRET = "s3cret-token-of-ann-0001"
 
 
-def written(folder: Path, text: str) -> Path:
+def grants_written(folder: Path, text: str) -> Path:
     path = folder / "grants.yaml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -233,7 +235,7 @@ clients:
   bob: {{token: $BOBS_TOKEN, threads: {{team: [plans, 会话]}}}}
   eve: {{token_sha256: {eves}, tenants: [eve], threads: {{eve: [one], ann: []}}}}
 """
-    assert read_grants(written(tmp_path, text)) == {
+    assert read_grants(grants_written(tmp_path, text)) == {
         digest(SECRET): {"ann": None, "team": None},
         digest("token-of-bob-000001"): {"team": frozenset({"plans", "会话"})},
         eves: {"eve": None},  # a whole tenant is more than one thread of it
@@ -241,7 +243,7 @@ clients:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "problem"),
     [
         ("", "line 1: name clients"),
         ("clients: {}", "line 1: name clients"),
@@ -262,7 +264,7 @@ clients:
         (f"clients: {{a: &a {{token: {SECRET}, tenants: [a]}}, b: *a}}", "a token of its own"),
     ],
 )
-def test_a_file_that_means_nothing_is_refused_and_shows_no_token(text, why, tmp_path):
-    with pytest.raises(InputError, match=why) as failed:
-        read_grants(written(tmp_path, text))
+def test_a_file_that_means_nothing_is_refused_and_shows_no_token(text, problem, tmp_path):
+    with pytest.raises(InputError, match=problem) as failed:
+        read_grants(grants_written(tmp_path, text))
     assert "s3cret" not in str(failed.value)

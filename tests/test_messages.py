@@ -28,7 +28,7 @@ def blocks(role: str, *content: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadBlock:
     """What a block says and does."""
 
     text: str = ""
@@ -36,26 +36,26 @@ class Read:
     answers: tuple[str, ...] = ()
 
 
-BLOCKS: list[tuple[dict[str, Any], Read]] = [
-    ({"type": "text", "text": "hi"}, Read("hi")),
-    (USE, Read(calls=(("c1", "grep", '{"pattern": "x"}'),))),
+BLOCKS: list[tuple[dict[str, Any], ReadBlock]] = [
+    ({"type": "text", "text": "hi"}, ReadBlock("hi")),
+    (USE, ReadBlock(calls=(("c1", "grep", '{"pattern": "x"}'),))),
     (
         {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "ok"}]},
-        Read("ok", answers=("c1",)),
+        ReadBlock("ok", answers=("c1",)),
     ),
     (
         {"toolUse": {"toolUseId": "c1", "name": "grep", "input": {"pattern": "x"}}},
-        Read(calls=(("c1", "grep", '{"pattern": "x"}'),)),
+        ReadBlock(calls=(("c1", "grep", '{"pattern": "x"}'),)),
     ),
     (
         {"toolResult": {"toolUseId": "c1", "content": [{"text": "ok"}]}},
-        Read("ok", answers=("c1",)),
+        ReadBlock("ok", answers=("c1",)),
     ),
     (
         {"type": "document", "title": "A plan", "source": {"type": "text", "data": "Step one."}},
-        Read("Step one.\nA plan"),
+        ReadBlock("Step one.\nA plan"),
     ),
-    ({"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}, Read("Hm.")),
+    ({"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}, ReadBlock("Hm.")),
 ]
 """Blocks in the forms of their providers, and what is read of each."""
 
@@ -65,7 +65,7 @@ def test_a_block_is_read_as_the_table_says(block, expected):
     role = "assistant" if expected.calls else "user"
     [message] = read_messages([{"role": role, "content": [block]}])
     calls = tuple(tuple(call) for call in message.calls)
-    assert Read(message.text, calls, message.answers) == expected
+    assert ReadBlock(message.text, calls, message.answers) == expected
 
 
 def test_calls_that_langchain_lists_twice_are_one_call():
@@ -95,16 +95,16 @@ def test_a_call_in_openais_first_form_pairs_with_its_result():
         asks: Any = AIMessage("", **calling) if ai else {"role": "assistant", **calling}
         gives: Any = FunctionMessage("3 lines", name="grep") if ai else result
         call, answer = read_messages([asks, gives])
-        assert [one.name for one in call.calls] == ["grep"]
+        assert [tool_call.name for tool_call in call.calls] == ["grep"]
         assert answer.answers == (call.calls[0].id,)
 
 
 def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():
-    one, edited, twice, again = read_messages(
+    original, edited, duplicate, twin = read_messages(
         [user("a", id="1"), user("b", id="1"), user("c", id="2"), user("c", id="2")]
     )
-    assert one.id == edited.id
-    assert len({one.key, edited.key, twice.key, again.key}) == 4
+    assert original.id == edited.id
+    assert len({original.key, edited.key, duplicate.key, twin.key}) == 4
 
 
 JSON = st.recursive(
@@ -124,12 +124,12 @@ JSON = st.recursive(
 
 @given(st.text(), JSON)
 def test_any_message_comes_back_equal_from_its_text(text, extra):
-    more: Any = {"extra": extra}
-    made: list[tuple[Any, str | None]] = [
-        ({"role": "user", "content": text, **more}, None),
-        (HumanMessage(text, additional_kwargs=more, id="7"), "7"),
+    fields: Any = {"extra": extra}
+    message_and_id: list[tuple[Any, str | None]] = [
+        ({"role": "user", "content": text, **fields}, None),
+        (HumanMessage(text, additional_kwargs=fields, id="7"), "7"),
     ]
-    for message, name in made:
+    for message, name in message_and_id:
         coded = read_messages([message])[0].encoded
         assert coded.text.isascii()
         assert coded.lossless
@@ -157,27 +157,27 @@ def test_a_line_of_code_or_a_log_stays_as_it_is(line):
     assert as_notes(f"before\n{line}\nafter") == f"before\n{line}\nafter"
 
 
-@pytest.mark.parametrize("way", ["text", "image", "compactor", "agent"])
-def test_what_is_remembered_of_histories_is_bounded_by_their_characters(way):
+@pytest.mark.parametrize("reader", ["text", "image", "compactor", "agent"])
+def test_what_is_remembered_of_histories_is_bounded_by_their_characters(reader):
     compactor = Compactor(trigger=("tokens", 10_000_000), keep=("messages", 20))
     middleware = SummarizationMiddleware("embedded", trigger=("tokens", 10_000_000))
     tracemalloc.start()
     try:
         for number in range(14):
             content: Any = f"{number} " * 5_000_000
-            if way != "text":
+            if reader != "text":
                 content = [{"type": "image_url", "image_url": {"url": f"data:,{content}"}}]
-            if way == "compactor":
+            if reader == "compactor":
                 compactor.compact([HumanMessage(content)], thread_id=f"large-{number}")
-            elif way == "agent":
+            elif reader == "agent":
                 middleware.before_model({"messages": [HumanMessage(content)]}, Runtime())
             else:
-                read_messages([{"role": "user", "content": content}], thread=f"{way}-{number}")
+                read_messages([{"role": "user", "content": content}], thread=f"{reader}-{number}")
         del content
-        kept, _ = tracemalloc.get_traced_memory()
+        traced_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept < 80_000_000
+    assert traced_bytes < 80_000_000
 
 
 def test_what_a_provider_alone_can_read_stays():
@@ -185,7 +185,7 @@ def test_what_a_provider_alone_can_read_stays():
     history = [{"role": "user", "content": f"Part {n}. " * 20} for n in range(30)]
     older = {**sealed, "id": "cmp_0"}  # for which the newest one stands, too
     result = Compactor().compact([older, history[0], sealed, *history], thread_id="t", force=True)
-    assert [one for one in result.messages if "type" in one] == [sealed]
+    assert [message for message in result.messages if "type" in message] == [sealed]
 
 
 def test_thoughts_of_other_providers_stay():
@@ -197,8 +197,8 @@ def test_thoughts_of_other_providers_stay():
 
 def test_bytes_in_a_block_of_an_unknown_kind_are_a_file_and_no_words():
     scan = {"type": "acme_scan", "data": "QUJD" * 10_000, "page": 3}
-    told = {"type": "acme_note", "data": "A note of some words. " * 100}
-    [entry] = read_messages([{"role": "user", "content": [scan, told]}])
+    note = {"type": "acme_note", "data": "A note of some words. " * 100}
+    [entry] = read_messages([{"role": "user", "content": [scan, note]}])
     assert "[acme_scan: 30,000 bytes]" in entry.reading
     assert "QUJD" not in entry.reading
     assert "A note of some words." in entry.reading

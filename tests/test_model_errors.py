@@ -34,13 +34,13 @@ FULL, OTHER = (part.strip().split("\n") for part in SAID.removeprefix("[FULL]").
 """What providers say of a full window, and of something else."""
 
 
-class _Status(Exception):
+class _StatusError(Exception):
     def __init__(self, status: int, text: str = "no") -> None:
         super().__init__(text)
         self.status_code = status
 
 
-class _Coded(Exception):
+class _StreamError(Exception):
     """An error in the middle of a stream that began well."""
 
     def __init__(self, code: str) -> None:
@@ -54,14 +54,14 @@ class _Coded(Exception):
     [
         (ModelRateLimitError("slow down"), True),
         (ModelAuthenticationError("who are you?"), False),
-        (_Status(429), True),
-        (_Status(503), True),
+        (_StatusError(429), True),
+        (_StatusError(503), True),
         (type("APIConnectionError", (Exception,), {})("refused"), True),
         (ConnectionResetError("reset"), True),
-        (_Status(429, "insufficient_quota: add money"), False),
-        (_Status(401), False),
-        (_Status(400, "unknown field"), False),
-        (_Coded("overloaded_error"), True),
+        (_StatusError(429, "insufficient_quota: add money"), False),
+        (_StatusError(401), False),
+        (_StatusError(400, "unknown field"), False),
+        (_StreamError("overloaded_error"), True),
         (RuntimeError("429 Too Many Requests"), True),  # nothing but its text tells what it is
         (ValueError("bad"), True),
         (IndexError("list index out of range"), True),
@@ -84,29 +84,31 @@ def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_
 @pytest.mark.parametrize("text", FULL)
 def test_what_providers_say_about_a_full_window_is_understood(text):
     assert is_overflow(ValueError(text))
-    assert is_overflow(_Status(400, text))
-    assert all(is_overflow(_Status(n, text)) for n in (401, 503))  # Kimi; relays, one's own servers
-    assert not is_overflow(_Status(429, text))
+    assert is_overflow(_StatusError(400, text))
+    assert all(
+        is_overflow(_StatusError(n, text)) for n in (401, 503)
+    )  # Kimi; relays, one's own servers
+    assert not is_overflow(_StatusError(429, text))
     assert isinstance(explained(ValueError(text), "m", None), SummarizerOverflow)
 
 
 def test_one_request_with_more_tokens_than_a_minute_has_is_too_long():
-    assert is_overflow(_Status(429, "Request too large for m on TPM: Limit 30, Requested 48."))
-    assert is_overflow(_Status(429, "Extra usage is required for long context requests."))
+    assert is_overflow(_StatusError(429, "Request too large for m on TPM: Limit 30, Requested 48."))
+    assert is_overflow(_StatusError(429, "Extra usage is required for long context requests."))
 
 
 @pytest.mark.parametrize("text", OTHER)
 def test_another_error_is_no_full_window(text):
     assert not is_overflow(ValueError(text))
-    assert not is_overflow(_Status(400, text))
+    assert not is_overflow(_StatusError(400, text))
 
 
 def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised():
-    said = f"{'word ' * 58}key sk-{'A1b2' * 12} was turned down"
-    assert "sk-" in said[:300]
-    told = str(explained(ValueError(said), "m", None))
-    assert "word key ...)" in told
-    assert "sk-" not in told
+    text = f"{'word ' * 58}key sk-{'A1b2' * 12} was turned down"
+    assert "sk-" in text[:300]
+    explanation = str(explained(ValueError(text), "m", None))
+    assert "word key ...)" in explanation
+    assert "sk-" not in explanation
     assert "bad key)" in str(explained(ValueError("bad key"), "m", None))
     chinese = "密钥无效，请检查。" * 40
     assert f"{chinese[:300]}...)" in str(explained(ValueError(chinese), "m", None))
@@ -138,23 +140,23 @@ NONSENSE = ("Fri, 31 Dec 9999 23:59:59 -1200", "soon", "nan", "inf", "-1", "0", 
 def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(headers, seconds):
     busy: Any = ConnectionError("busy")
     busy.response = SimpleNamespace(headers=headers)
-    found = explained(busy, "model", 1.0)
-    assert (found.transient, found.retry_after) == (True, seconds)
+    failure = explained(busy, "model", 1.0)
+    assert (failure.transient, failure.retry_after) == (True, seconds)
     assert retry_after(busy) == seconds
 
 
-GOOD = "## Goal\n- ship [u0]"
+GOOD_SUMMARY = "## Goal\n- ship [u0]"
 INCOMPLETE = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("answer", "problem"),
     [
-        (AIMessage(GOOD, response_metadata={"finish_reason": "length"}), "cut off"),
-        (AIMessage(GOOD, response_metadata={"stop_reason": "max_tokens"}), "cut off"),
-        (AIMessage(GOOD, response_metadata={"finish_reason": "MAX_TOKENS"}), "cut off"),
-        (AIMessage(GOOD, response_metadata={"model_provider": "openai"}), "broke off"),
-        (AIMessage(GOOD, response_metadata=INCOMPLETE), "cut off"),
+        (AIMessage(GOOD_SUMMARY, response_metadata={"finish_reason": "length"}), "cut off"),
+        (AIMessage(GOOD_SUMMARY, response_metadata={"stop_reason": "max_tokens"}), "cut off"),
+        (AIMessage(GOOD_SUMMARY, response_metadata={"finish_reason": "MAX_TOKENS"}), "cut off"),
+        (AIMessage(GOOD_SUMMARY, response_metadata={"model_provider": "openai"}), "broke off"),
+        (AIMessage(GOOD_SUMMARY, response_metadata=INCOMPLETE), "cut off"),
         (AIMessage("no", response_metadata={"finish_reason": "content_filter"}), "refused"),
         (AIMessage("", response_metadata={"stop_reason": "refusal"}), "refused"),
         (AIMessage("", additional_kwargs={"refusal": "I will not"}), "I will not"),
@@ -162,16 +164,16 @@ INCOMPLETE = {"status": "incomplete", "incomplete_details": {"reason": "max_outp
         (AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "c1"}]), "asked for tools"),
     ],
 )
-def test_an_answer_of_which_its_provider_says_that_it_is_none_is_refused_at_once(answer, says):
+def test_an_answer_of_which_its_provider_says_that_it_is_none_is_refused_at_once(answer, problem):
     answer.usage_metadata = {"input_tokens": 70, "output_tokens": 9, "total_tokens": 79}
     model = ScriptedChatModel(answers=[answer])
-    with pytest.raises(SummaryRejected, match=says) as caught:
+    with pytest.raises(SummaryRejected, match=problem) as caught:
         ChatModelSummarizer(model).summarize(request(turns(1)))
     assert caught.value.cost.tokens == 79  # type: ignore[attr-defined]
     assert len(model.calls) == 1
 
 
-BADLY = {
+BAD_ANSWERS = {
     "an empty answer": ("  \n", "empty"),
     "nothing but thoughts": ("<think>what matters?</think>\n", "empty"),
     "thoughts that nobody opened": ("what matters is the cache [u0]</think>", "empty"),
@@ -192,39 +194,42 @@ BADLY = {
 
 
 @sync_and_async
-@pytest.mark.parametrize(("written", "says"), BADLY.values(), ids=BADLY)
-def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(written, says, mode):
-    model = ScriptedChatModel(answers=lambda _: written, usage=(10, 1))
-    with pytest.raises(SummaryRejected, match=says) as caught:
+@pytest.mark.parametrize(("text", "problem"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
+def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(text, problem, mode):
+    model = ScriptedChatModel(answers=lambda _: text, usage=(10, 1))
+    with pytest.raises(SummaryRejected, match=problem) as caught:
         summarised(ChatModelSummarizer(model), request(turns(1)), mode)
     assert "take another" in str(caught.value)
     assert not caught.value.transient
     assert prompt_kinds(model) == ["findings", "findings"]
     assert caught.value.cost.tokens == 22  # type: ignore[attr-defined]
     assert model.calls[1].text.startswith(model.calls[0].text), "the beginning stays the same"
-    assert says.split()[-1] in model.calls[1].text[len(model.calls[0].text) :]
+    assert problem.split()[-1] in model.calls[1].text[len(model.calls[0].text) :]
 
 
 TALKED = "## Found and decided\n- the parser drops {} [u0]"
-TAKEN = [
-    ("<think>What matters?</think>\n" + GOOD, GOOD),
-    ("<THINK>What\nmatters?</THINK>" + GOOD, GOOD),
-    ("What matters?\n</think>\n\n" + GOOD, GOOD),
-    ("<thought>a</thought><reasoning>b</reasoning>\n" + GOOD, GOOD),
-    ("<seed:think>a</seed:think>\n" + GOOD, GOOD),
-    ("[THINK]a[/THINK]" + GOOD, GOOD),
-    ("◁think▷a◁/think▷" + GOOD, GOOD),
-    (GOOD + "\n<think>is that all?</think>", GOOD),
-    ("a </think>\n<think> c </think>\n" + GOOD, GOOD),
-    (f"```markdown\n{GOOD}\n```", GOOD),
-    (f"<think>a</think><summary>\n{GOOD}\n</summary>", GOOD),
-    ([{"type": "reasoning", "reasoning": "What?"}, {"type": "text", "text": GOOD}], GOOD),
+ANSWERS_TAKEN = [
+    ("<think>What matters?</think>\n" + GOOD_SUMMARY, GOOD_SUMMARY),
+    ("<THINK>What\nmatters?</THINK>" + GOOD_SUMMARY, GOOD_SUMMARY),
+    ("What matters?\n</think>\n\n" + GOOD_SUMMARY, GOOD_SUMMARY),
+    ("<thought>a</thought><reasoning>b</reasoning>\n" + GOOD_SUMMARY, GOOD_SUMMARY),
+    ("<seed:think>a</seed:think>\n" + GOOD_SUMMARY, GOOD_SUMMARY),
+    ("[THINK]a[/THINK]" + GOOD_SUMMARY, GOOD_SUMMARY),
+    ("◁think▷a◁/think▷" + GOOD_SUMMARY, GOOD_SUMMARY),
+    (GOOD_SUMMARY + "\n<think>is that all?</think>", GOOD_SUMMARY),
+    ("a </think>\n<think> c </think>\n" + GOOD_SUMMARY, GOOD_SUMMARY),
+    (f"```markdown\n{GOOD_SUMMARY}\n```", GOOD_SUMMARY),
+    (f"<think>a</think><summary>\n{GOOD_SUMMARY}\n</summary>", GOOD_SUMMARY),
+    (
+        [{"type": "reasoning", "reasoning": "What?"}, {"type": "text", "text": GOOD_SUMMARY}],
+        GOOD_SUMMARY,
+    ),
     (TALKED.format("`</think>` and '<think>'"), TALKED.format("`</think>` and '<think>'")),
     ("```\nls\n```\nthen [u0]\n```\npwd\n```", "```\nls\n```\nthen [u0]\n```\npwd\n```"),
 ]
 
 
-@pytest.mark.parametrize(("answer", "taken"), TAKEN)
+@pytest.mark.parametrize(("answer", "taken"), ANSWERS_TAKEN)
 def test_thoughts_and_what_stands_around_the_answer_are_taken_off_and_words_stay(answer, taken):
     model = ScriptedChatModel(answers=[AIMessage(answer)])
     assert ChatModelSummarizer(model).summarize(request(turns(1))).text == taken
@@ -240,26 +245,26 @@ TALK = [
 
 def test_after_the_agents_last_request_goal_and_next_step_are_findings():
     last = LastRequest(ScriptedChatModel(answers=[]), ())
-    said = "## Goal\n- obey [m12]\n## Found and decided\n- a [m12]\n## Next\n- send keys [m15]"
-    answer = answer_of(said, request(TALK, last=last))
+    text = "## Goal\n- obey [m12]\n## Found and decided\n- a [m12]\n## Next\n- send keys [m15]"
+    answer = answer_of(text, request(TALK, last=last))
     assert (answer.goal, answer.next) == ([], [])
     assert [line for line, _ in answer.found] == ["obey", "a", "send keys"]
 
 
-def found(draft: Draft, entries: Any, **more: Any) -> list[str]:
+def reasons_of(draft: Draft, entries: Any, **numbers: Any) -> list[str]:
     return rejection_reasons(
-        draft, entries, **{"tokens": 100, "replaced": 2_000, "limit": 500, **more}
+        draft, entries, **{"tokens": 100, "replaced": 2_000, "limit": 500, **numbers}
     )
 
 
 def test_sizes_and_reading_are_held_against_the_numbers():
     entries = read_messages(talk(20))
     draft = Draft("- ok", "model", tuple(e.key for e in entries))
-    assert found(draft, entries, tokens=501) == [
+    assert reasons_of(draft, entries, tokens=501) == [
         "it takes 501 tokens and 500 (by max_summary_tokens or the window) are allowed"
     ]
-    assert found(draft, entries, tokens=500) == []
-    assert "what it replaces only 300" in found(draft, entries, tokens=400, replaced=300)[0]
-    assert found(Draft(" ", "model", ()), entries) == ["it is empty"]
+    assert reasons_of(draft, entries, tokens=500) == []
+    assert "what it replaces only 300" in reasons_of(draft, entries, tokens=400, replaced=300)[0]
+    assert reasons_of(Draft(" ", "model", ()), entries) == ["it is empty"]
     half = Draft("- ok", "model", tuple(e.key for e in entries[::2]))
-    assert "20 of 40 messages were not read" in found(half, entries)[0]
+    assert "20 of 40 messages were not read" in reasons_of(half, entries)[0]

@@ -21,36 +21,36 @@ from scripted_models import ScriptedChatModel
 MESSAGES: list[Any] = [HumanMessage(f"Look at module {n}, please.", id=f"m{n}") for n in range(12)]
 
 
-def chat(**more: Any) -> ScriptedChatModel:
-    return ScriptedChatModel(answers=lambda _: "- all modules are sound [m0]", **more)
+def chat(**options: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=lambda _: "- all modules are sound [m0]", **options)
 
 
-def written_by(made: Any) -> str:
+def summary_of(compactor_or_middleware: Any) -> str:
     """Who wrote the notes of a compaction that is asked for."""
-    if isinstance(made, Compactor):
-        return str(made.compact(MESSAGES, thread_id="t", force=True).summary)
-    update: Any = made.compact({"messages": list(MESSAGES)}, Runtime())
+    if isinstance(compactor_or_middleware, Compactor):
+        return str(compactor_or_middleware.compact(MESSAGES, thread_id="t", force=True).summary)
+    update: Any = compactor_or_middleware.compact({"messages": list(MESSAGES)}, Runtime())
     return str(update["messages"][1].content)
 
 
 @pytest.mark.parametrize("surface", [Compactor, SummarizationMiddleware])
 def test_the_model_writes_unless_another_one_does(surface):
     keep = ("messages", 2)
-    assert "all modules are sound" in written_by(surface(chat(), keep=keep))
-    assert "all modules are sound" in written_by(surface(model=chat(), keep=keep))
+    assert "all modules are sound" in summary_of(surface(chat(), keep=keep))
+    assert "all modules are sound" in summary_of(surface(model=chat(), keep=keep))
     model = chat()
-    assert "all modules" not in written_by(surface(model, summarizer="embedded", keep=keep))
-    assert "by a function" in written_by(
+    assert "all modules" not in summary_of(surface(model, summarizer="embedded", keep=keep))
+    assert "by a function" in summary_of(
         surface(model, summarizer=lambda _: "- by a function", keep=keep)
     )
-    assert "all modules" in written_by(surface(None, summarizer=model, keep=keep))
+    assert "all modules" in summary_of(surface(None, summarizer=model, keep=keep))
     assert len(model.calls) == 1
 
 
 def test_a_model_inside_tools_and_retries_gives_its_window():
     wrapped = chat(profile={"max_input_tokens": 8_000}).bind(stop=["x"]).with_retry()
-    made = Compactor(wrapped, trigger=("fraction", 0.5), keep=("messages", 2))
-    assert made.compact(MESSAGES, thread_id="t").budget == 8_000
+    compactor = Compactor(wrapped, trigger=("fraction", 0.5), keep=("messages", 2))
+    assert compactor.compact(MESSAGES, thread_id="t").budget == 8_000
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_a_model_inside_tools_and_retries_gives_its_window():
 def test_a_chat_model_with_options_or_retries_writes_like_the_model(surface, wrapped):
     model = chat()
     keep = ("messages", 2)
-    made = surface(None, summarizer=wrapped(model), keep=keep)
-    assert "all modules are sound" in written_by(made)
+    writer = surface(None, summarizer=wrapped(model), keep=keep)
+    assert "all modules are sound" in summary_of(writer)
     fallback = surface(None, summarizer=raises, fallbacks=[wrapped(model)], keep=keep)
-    assert "all modules are sound" in written_by(fallback)
+    assert "all modules are sound" in summary_of(fallback)
     assert "message" in model.calls[0].text  # with our prompt
 
 
@@ -76,8 +76,8 @@ def raises(messages: list[Any]) -> str:
 
 
 def test_a_function_that_returns_a_message_is_told_to_return_its_text():
-    more: Any = {"keep": ("messages", 2), "on_failure": "raise"}
-    compactor = Compactor(summarizer=lambda _: AIMessage("- so"), **more)
+    settings: Any = {"keep": ("messages", 2), "on_failure": "raise"}
+    compactor = Compactor(summarizer=lambda _: AIMessage("- so"), **settings)
     with pytest.raises(SummaryError, match=r"returned AIMessage, and not a text; .*answer\.text"):
         compactor.compact(MESSAGES, thread_id="t", force=True)
 
@@ -87,8 +87,13 @@ def test_a_draft_is_found_again_unless_a_setting_changes_summaries():
     model = chat()
     head = {"v": 1, "thread": "t", "session": "main", "head": None, "after": None, "pending": False}
 
-    def calls(**more: Any) -> int:
-        settings = {"keep": ("messages", 2), "archive": archive, "preview": lambda _: None, **more}
+    def calls(**changes: Any) -> int:
+        settings = {
+            "keep": ("messages", 2),
+            "archive": archive,
+            "preview": lambda _: None,
+            **changes,
+        }
         state = {"messages": list(MESSAGES), "_conspectus": head}
         SummarizationMiddleware(model, **settings).compact(state, Runtime())
         return len(model.calls)
@@ -99,14 +104,14 @@ def test_a_draft_is_found_again_unless_a_setting_changes_summaries():
 
 
 def test_the_tokenizer_counts_and_does_nothing_else():
-    def tokens(**more: Any) -> int:
-        made = Compactor(**more).compact([HumanMessage("wörter zählen " * 40)], thread_id="t")
-        return made.tokens_before
+    def tokens(**settings: Any) -> int:
+        result = Compactor(**settings).compact([HumanMessage("wörter zählen " * 40)], thread_id="t")
+        return result.tokens_before
 
-    named = {name: tokens(tokenizer=name) for name in ("gpt-4o", "claude-sonnet-4-5")}
-    assert named["gpt-4o"] != named["claude-sonnet-4-5"]
+    tokens_by_tokenizer = {name: tokens(tokenizer=name) for name in ("gpt-4o", "claude-sonnet-4-5")}
+    assert tokens_by_tokenizer["gpt-4o"] != tokens_by_tokenizer["claude-sonnet-4-5"]
     model = chat()
-    assert tokens(model=model, tokenizer="gpt-4o") == named["gpt-4o"]
+    assert tokens(model=model, tokenizer="gpt-4o") == tokens_by_tokenizer["gpt-4o"]
     assert model.calls == []
 
 
@@ -136,15 +141,15 @@ def test_a_missing_package_is_named_with_its_extra(surface, name, package, comma
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("settings", "problem"),
     [
         ({"model": lambda _: "text", "summarizer": "embedded"}, "model must be"),
         ({"tokenizer": "gpt-4o", "token_counter": len}, "not both"),
     ],
 )
-def test_a_wrong_setting_says_what_to_write(wrong, says):
-    with pytest.raises(PolicyError, match=says):
-        Compactor(**wrong)
+def test_a_wrong_setting_says_what_to_write(settings, problem):
+    with pytest.raises(PolicyError, match=problem):
+        Compactor(**settings)
 
 
 TALK = [*tool_turns(8, 12), HumanMessage("And now?", id="last")]
@@ -152,14 +157,14 @@ RAISES: Any = {"keep": ("messages", 2), "on_failure": "raise"}
 LIMITS: Any = {"max_tokens": 200, "max_summary_tokens": 60, "on_failure": "raise"}
 
 
-def own_of(model: Any) -> SummarizationMiddleware:
+def middleware_of(model: Any) -> SummarizationMiddleware:
     return SummarizationMiddleware(model, trigger=("messages", 4), **RAISES)
 
 
-WAYS: dict[str, Callable[[Any], Any]] = {
-    "middleware": lambda model: own_of(model).before_model({"messages": TALK}, Runtime()),
+RUN_ON_SURFACE: dict[str, Callable[[Any], Any]] = {
+    "middleware": lambda model: middleware_of(model).before_model({"messages": TALK}, Runtime()),
     "on a loop": lambda model: asyncio.run(
-        own_of(model).abefore_model({"messages": TALK}, Runtime())
+        middleware_of(model).abefore_model({"messages": TALK}, Runtime())
     ),
     "compactor": lambda model: Compactor(model, **RAISES).compact(TALK, thread_id="t", force=True),
     "short term": lambda model: summarize_messages(
@@ -168,9 +173,9 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("surface", RUN_ON_SURFACE)
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("error", "error_class"),
     [
         (RuntimeError("429 Too Many Requests"), SummaryError),
         (ContextOverflowError("too long"), SummarizerOverflow),
@@ -178,9 +183,9 @@ WAYS: dict[str, Callable[[Any], Any]] = {
         ("I'm sorry, I cannot help with that.", SummaryRejected),
     ],
 )
-def test_our_error_says_why_and_has_the_models_as_its_cause(way, error, kind):
-    with pytest.raises(kind) as caught:
-        WAYS[way](ScriptedChatModel(answers=lambda _: error, cites=False))
+def test_our_error_says_why_and_has_the_models_as_its_cause(surface, error, error_class):
+    with pytest.raises(error_class) as caught:
+        RUN_ON_SURFACE[surface](ScriptedChatModel(answers=lambda _: error, cites=False))
     assert str(error)[:20] in str(caught.value)
     if isinstance(error, Exception):
         causes = []
@@ -205,6 +210,6 @@ BOUNDED: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
 
 def test_a_history_of_an_unknown_window_has_a_bound_although_no_model_writes():
     model = ScriptedChatModel(answers=lambda _: RuntimeError("401"))
-    for most, outcome in ((18, "kept"), (20, "compacted")):
-        result = Compactor(model, **BOUNDED).compact(SAID[:most], thread_id="t")
+    for count, outcome in ((18, "kept"), (20, "compacted")):
+        result = Compactor(model, **BOUNDED).compact(SAID[:count], thread_id="t")
         assert result.outcome == outcome

@@ -6,13 +6,13 @@ with the package and the tests as they are now.
 
 import pytest
 
-from mutants import LEAST, PROMISES, read_defects, wrong_with
+from mutants import LEAST, PROMISES, problems_of_defects, read_defects
 
 DEFECTS = read_defects()
 
 
 def test_every_defect_can_be_planted_and_names_a_test_that_exists():
-    assert wrong_with(DEFECTS) == []
+    assert problems_of_defects(DEFECTS) == []
 
 
 @pytest.mark.parametrize("promise", PROMISES)

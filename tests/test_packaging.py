@@ -38,8 +38,8 @@ def loaded(code: str) -> set[str]:
 
 
 def test_the_package_alone_loads_neither_langchain_nor_langgraph():
-    found = loaded("import conspectus")
-    assert not {"langchain_core", "langchain", "langgraph", "pydantic", "typer"} & found
+    modules = loaded("import conspectus")
+    assert not {"langchain_core", "langchain", "langgraph", "pydantic", "typer"} & modules
 
 
 @pytest.mark.slow
@@ -142,7 +142,9 @@ def name_of(requirement: str) -> str:
 def declared() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
-    return {name_of(one) for part in (project["dependencies"], *extras) for one in part}
+    return {
+        name_of(requirement) for part in (project["dependencies"], *extras) for requirement in part
+    }
 
 
 def imports_in(tree: ast.AST) -> Iterator[str]:
@@ -155,11 +157,13 @@ def imports_in(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            yield from (one.value for one in node.args if isinstance(one, ast.Constant))
+            yield from (
+                argument.value for argument in node.args if isinstance(argument, ast.Constant)
+            )
         yield from imports_in(node)
 
 
-def used() -> dict[str, set[str]]:
+def used_distributions() -> dict[str, set[str]]:
     """The distributions that the source imports, each module with those that may have it."""
     ours = {path.name for path in SOURCE.iterdir()}
     modules: set[str] = set()
@@ -171,13 +175,13 @@ def used() -> dict[str, set[str]]:
 
 
 def test_every_declared_dependency_is_used():
-    imported = set().union(*used().values())
+    imported = set().union(*used_distributions().values())
     assert declared() - imported - set(LOADED_BY_OTHERS) == set()
 
 
 def test_every_used_dependency_is_declared():
     names = declared()
-    assert [module for module, owners in used().items() if not owners & names] == []
+    assert [module for module, owners in used_distributions().items() if not owners & names] == []
 
 
 START = """\
@@ -211,7 +215,7 @@ NO_REDACTOR = (
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class EngineAlone:
     """An interpreter that has the engine only."""
 
     paths: tuple[str, ...]
@@ -225,23 +229,23 @@ class Alone:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Alone:
+def engine_alone(tmp_path_factory: pytest.TempPathFactory) -> EngineAlone:
     folder = tmp_path_factory.mktemp("alone")
     source = Path(conspectus.__file__).parent
     skipped = shutil.ignore_patterns("__pycache__")
     shutil.copytree(source, folder / "engine" / "conspectus", ignore=skipped)
-    others = folder / "site-packages"
-    others.mkdir()
+    site_packages = folder / "site-packages"
+    site_packages.mkdir()
     for name in ("purelib", "platlib"):
         for path in Path(sysconfig.get_path(name)).iterdir():
             ours = path.name.startswith(("conspectus", "_conspectus", "_editable", "__editable__"))
-            is_there = (others / path.name).is_symlink()
+            is_there = (site_packages / path.name).is_symlink()
             if not is_there and not ours:
-                (others / path.name).symlink_to(path)
-    return Alone((str(folder / "engine"), str(others)), folder)
+                (site_packages / path.name).symlink_to(path)
+    return EngineAlone((str(folder / "engine"), str(site_packages)), folder)
 
 
-def test_a_history_is_compacted_and_recalled(alone):
+def test_a_history_is_compacted_and_recalled(engine_alone):
     code = f"""
 from conspectus import Compactor
 compactor = Compactor(window=2_000, trigger={{"messages": 20}}, archive="memory:")
@@ -249,15 +253,15 @@ result = compactor.compact({TALK!r}, thread_id="t")
 print(result.outcome, len(result.messages), "8003" in compactor.recall("8003", thread_id="t").text)
 assert not [name for name in sys.modules if name.startswith("conspectus_")]
 """
-    done = alone.run(code)
-    assert done.returncode == 0, done.stderr
-    outcome, messages, found = done.stdout.split()
-    assert (outcome, found) == ("compacted", "True")
+    finished = engine_alone.run(code)
+    assert finished.returncode == 0, finished.stderr
+    outcome, messages, was_recalled = finished.stdout.split()
+    assert (outcome, was_recalled) == ("compacted", "True")
     assert int(messages) < len(TALK)
 
 
 @pytest.mark.sampled(1)
-def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone):
+def test_redaction_without_the_scanner_is_refused_and_never_passed_over(engine_alone):
     code = """
 from pathlib import Path
 from conspectus import Compactor, ConspectusError, ContextGuard, SummarizationMiddleware
@@ -278,10 +282,10 @@ for one in asked:
     else:
         print("passed over")
 """
-    done = alone.run(code, YAML)
-    assert done.returncode == 0, done.stderr
-    python = done.stdout.splitlines()[:4]
-    yaml = done.stdout.splitlines()[4:]
+    finished = engine_alone.run(code, YAML)
+    assert finished.returncode == 0, finished.stderr
+    python = finished.stdout.splitlines()[:4]
+    yaml = finished.stdout.splitlines()[4:]
     assert python == [f"PolicyError {NO_REDACTOR}"] * 4
     assert yaml[0].startswith("ConfigError ")
     assert "line 3" in "".join(yaml)
@@ -294,11 +298,11 @@ UV = Path(sys.executable).with_name("uv")
 def carried_out(*command: str | Path, folder: Path) -> str:
     """What a command prints, run without this project's own folders in its path."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
+    finished = subprocess.run(
         list(map(str, command)), cwd=folder, env=clean, capture_output=True, text=True, timeout=500
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
 
 
 @pytest.mark.slow
@@ -325,9 +329,9 @@ def test_the_wheel_alone_runs_the_examples_of_the_readme(tmp_path):
     assert len(blocks) >= 2
     (tmp_path / "readme.py").write_text("\n\n".join(blocks), encoding="utf-8")
     carried_out(python, tmp_path / "readme.py", folder=tmp_path)
-    place = carried_out(
+    module_path = carried_out(
         python, "-c", "import conspectus; print(conspectus.__file__)", folder=tmp_path
     )
-    assert Path(place.strip()).is_relative_to(fresh)
+    assert Path(module_path.strip()).is_relative_to(fresh)
     shown = carried_out(python.with_name("conspectus"), "--version", folder=tmp_path)
     assert shown.startswith("conspectus ")

@@ -30,15 +30,15 @@ def say(form: str, text: str) -> list[Any]:
 
 
 def call(form: str, *ids: str) -> list[Any]:
-    return [calling(form, "I look.", [(one, f"/srv/{one}.py") for one in ids])]
+    return [calling(form, "I look.", [(call_id, f"/srv/{call_id}.py") for call_id in ids])]
 
 
 def result(form: str, *ids: str) -> list[Any]:
     """Results, in Anthropic's form in one message."""
-    made = [answering(form, one, f"there is {one}") for one in ids]
+    results = [answering(form, call_id, f"there is {call_id}") for call_id in ids]
     if form == "anthropic":
-        made[0]["content"] += [one["content"][0] for one in made[1:]]
-    return made[:1] if form == "anthropic" else made
+        results[0]["content"] += [call_id["content"][0] for call_id in results[1:]]
+    return results[:1] if form == "anthropic" else results
 
 
 def healthy(form: str) -> list[Any]:
@@ -53,8 +53,8 @@ def broken(form: str, steps: str) -> list[Any]:
     """A history with one thing wrong near its end, where no compaction reaches."""
     rows = healthy(form)
     for step in steps.split("; "):
-        what, *ids = step.split()
-        rows += {"call": call, "result": result}[what](form, *ids)
+        kind_of_message, *ids = step.split()
+        rows += {"call": call, "result": result}[kind_of_message](form, *ids)
     return rows + ask(form, "And now?") + say(form, "Now it is done.")
 
 
@@ -62,7 +62,7 @@ def text_of(form: str, rows: list[Any]) -> str:
     return json.dumps(messages_to_dict(rows) if form == "langchain" else rows)
 
 
-WAYS = (
+BROKEN_ENDS = (
     "result gone",
     "call e1; result e1 gone",
     "call e1",
@@ -73,18 +73,18 @@ WAYS = (
 
 
 @pytest.mark.sampled(8)
-@pytest.mark.parametrize("more", [[], SMALL], ids=["kept", "compacted"])
-@pytest.mark.parametrize("steps", WAYS)
+@pytest.mark.parametrize("options", [[], SMALL], ids=["kept", "compacted"])
+@pytest.mark.parametrize("steps", BROKEN_ENDS)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
-    tmp_path, form, steps, more
+    tmp_path, form, steps, options
 ):
     path = tmp_path / "in.json"
     out = tmp_path / "out.json"
     rows = broken(form, steps)
     assert provider_refusals(rows, form)
     path.write_text(text_of(form, rows), encoding="utf-8")
-    data = cli_support.read_json("compact", path, "-o", out, *more)
+    data = cli_support.read_json("compact", path, "-o", out, *options)
     history = read_history(out)
     assert provider_refusals(history.messages, form) == []
     assert any(note.startswith("message") for note in data["notes"])
@@ -102,10 +102,10 @@ def test_an_output_goes_on_under_its_thread(tmp_path):
     later = tmp_path / "later.json"
     path.write_text(session.text(), encoding="utf-8")
     assert cli_support.read_json("compact", path, "-o", out, *SMALL, "--thread", "s")["archived"]
-    written = json.loads(out.read_text(encoding="utf-8"))
-    later.write_text(json.dumps([*written, *ask("anthropic", "One more thing, please.")]))
-    more = ["--force", "--keep", "messages:2", "--thread", "s"]
-    assert cli_support.read_json("compact", later, "-o", out, *more)["outcome"] == "compacted"
+    output = json.loads(out.read_text(encoding="utf-8"))
+    later.write_text(json.dumps([*output, *ask("anthropic", "One more thing, please.")]))
+    options = ["--force", "--keep", "messages:2", "--thread", "s"]
+    assert cli_support.read_json("compact", later, "-o", out, *options)["outcome"] == "compacted"
     assert str(json.loads(out.read_text())).count(SUMMARY_LINE) == 1
     start = session.said[0][1][0]["text"]
     assert start in cli_support.run("recall", "--thread", "s", start).stdout
@@ -123,13 +123,13 @@ OPENAI: list[dict[str, Any]] = [
 def test_a_class_that_a_file_names_is_not_made(tmp_path):
     bomb = {"lc": 1, "type": "constructor", "id": ["os", "PathLike"], "kwargs": {"content": "x"}}
     file = cli_support.write_json(tmp_path / "a.json", [dumpd(SystemMessage("Be brief.")), bomb])
-    says = "message 1 of the type 'pathlike' is no message of LangChain's"
-    with pytest.raises(MessageError, match=says):
+    problem = "message 1 of the type 'pathlike' is no message of LangChain's"
+    with pytest.raises(MessageError, match=problem):
         read_history(file)
     inner = {"lc": 1, "type": "constructor", "id": ["langchain", "X"], "kwargs": {}}
-    held = dumpd(ToolMessage("r", tool_call_id="c"))
-    held["kwargs"]["artifact"] = inner
-    history = read_history(cli_support.write_json(tmp_path / "b.json", [held]))
+    message = dumpd(ToolMessage("r", tool_call_id="c"))
+    message["kwargs"]["artifact"] = inner
+    history = read_history(cli_support.write_json(tmp_path / "b.json", [message]))
     assert history.messages[0].artifact == inner  # type: ignore[union-attr]
 
 
@@ -205,11 +205,11 @@ def test_a_bad_file_is_told_in_one_sentence(tmp_path, name):
 
 
 def test_a_path_that_is_no_file_says_so(tmp_path):
-    for path, why in (
+    for path, problem in (
         (tmp_path / "none.json", ": No such file"),
         (tmp_path, ": Is a directory; check its path"),
         ("a\0b", ""),
         ("x" * 5000, ""),
     ):
-        with pytest.raises(InputError, match=f"cannot be read{why}"):
+        with pytest.raises(InputError, match=f"cannot be read{problem}"):
             read_history(path)

@@ -56,28 +56,28 @@ def test_an_unknown_price_is_said_once_and_leaves_all_of_the_bill_open(caplog):
     caplog.set_level(logging.INFO, "conspectus")
     prices._log_unknown.cache_clear()
     empty = ScriptedChatModel(answers=lambda messages: "", model_name="small", usage=(1_000, 50))
-    with events_heard("compaction") as found:
+    with events_heard("compaction") as events:
         set_prices({"large": Price(2.0, 20.0)})
         record = compact(empty, fallbacks=[model("large")], archive="memory:").record
     assert set(record.cost.models) == {"small", "large"}
-    assert found[0].money is None
+    assert events[0].money is None
     assert set(record.bill) == {"seconds", "waited"}
     assert caplog.text.count("no price is known for small, so its calls name no money") == 1
 
 
 def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
-    own = {"small": Price(1.0, 1.0), "large": Price(2.0, 2.0)}
+    prices_by_model = {"small": Price(1.0, 1.0), "large": Price(2.0, 2.0)}
     empty = reporting().model_copy(update={"content": ""})
-    with events_heard("compaction") as found, Archive.open(tmp_path / "a.db") as archive:
-        set_prices(own)
+    with events_heard("compaction") as events, Archive.open(tmp_path / "a.db") as archive:
+        set_prices(prices_by_model)
         first = ScriptedChatModel(answers=[empty] * 2, model_name="small")
         result = compact(first, fallbacks=[model("large")], archive=archive)
         [record] = archive.chain(Scope("local", "t"))
-    assert record.cost == result.cost == found[0].cost == Cost(3, 3_000, 150)
+    assert record.cost == result.cost == events[0].cost == Cost(3, 3_000, 150)
     money = (2_100 * 1.0 + 1_050 * 2.0) / 1_000_000
-    assert record.bill["money"] == found[0].money == pytest.approx(money)
-    assert price_of(record.cost, own) == pytest.approx(money)
-    assert 0 < record.bill["waited"] == record.bill["seconds"] <= found[0].seconds + 0.001
+    assert record.bill["money"] == events[0].money == pytest.approx(money)
+    assert price_of(record.cost, prices_by_model) == pytest.approx(money)
+    assert 0 < record.bill["waited"] == record.bill["seconds"] <= events[0].seconds + 0.001
 
 
 def test_records_are_the_same_whatever_they_took():
@@ -85,8 +85,10 @@ def test_records_are_the_same_whatever_they_took():
     data = record.to_json()
     slow = Record.from_json({**data, "bill": {"seconds": 9.0, "waited": 9.0}})
     assert slow == record
-    parts = {one.name: getattr(record, one.name) for one in fields(Record) if one.name != "id"}
-    assert Record.make(**{**parts, "bill": slow.bill}).id == record.id
+    values = {
+        field.name: getattr(record, field.name) for field in fields(Record) if field.name != "id"
+    }
+    assert Record.make(**{**values, "bill": slow.bill}).id == record.id
     with pytest.raises(TypeError):
         Record.from_json({**data, "bill": "9 seconds"})
 
@@ -101,7 +103,7 @@ SONNET, GPT, GPT_6 = map(rules_for, ("claude-sonnet-4-5", "gpt-5.4", "gpt-6.1-so
 MODELS = ("claude-sonnet-5-5", "gpt-5.4", "gpt-6.1-sol", "gemini-3.1-pro-preview")
 
 
-def book() -> list[Block]:
+def book_request() -> list[Block]:
     """Anthropic's first example: a whole book behind a breakpoint, and a question of 21 tokens."""
     return [
         Block("You are an assistant that analyses books.", 86),
@@ -110,13 +112,13 @@ def book() -> list[Block]:
     ]
 
 
-def growing(count: int) -> list[Block]:
+def conversation_blocks(count: int) -> list[Block]:
     """A conversation with a breakpoint on its last block."""
     return [Block(f"block {n}", 1_000, n == count - 1) for n in range(count)]
 
 
-ASKED = [Block("system", 2_000), Block("question", 100)]
-LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
+REQUEST = [Block("system", 2_000), Block("question", 100)]
+LONGER = [*REQUEST, Block("answer", 50), Block("next", 50)]
 
 
 @pytest.mark.parametrize(
@@ -126,13 +128,19 @@ LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
         (
             SONNET,
             [
-                (book(), 0, CacheUse(0, 188_086, 21)),
-                (book(), FIVE_MINUTES, CacheUse(188_086, 0, 21)),
-                (book(), 2 * FIVE_MINUTES, CacheUse(188_086, 0, 21)),
-                (book(), 3 * FIVE_MINUTES + 1, CacheUse(0, 188_086, 21)),
+                (book_request(), 0, CacheUse(0, 188_086, 21)),
+                (book_request(), FIVE_MINUTES, CacheUse(188_086, 0, 21)),
+                (book_request(), 2 * FIVE_MINUTES, CacheUse(188_086, 0, 21)),
+                (book_request(), 3 * FIVE_MINUTES + 1, CacheUse(0, 188_086, 21)),
             ],
         ),
-        (SONNET, [(growing(15), 0, None), (growing(35), 1, CacheUse(15_000, 20_000, 0))]),
+        (
+            SONNET,
+            [
+                (conversation_blocks(15), 0, None),
+                (conversation_blocks(35), 1, CacheUse(15_000, 20_000, 0)),
+            ],
+        ),
         # OpenAI keeps every prefix, in steps of 128.
         (
             GPT,
@@ -147,9 +155,9 @@ LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
         (
             GPT_6,
             [
-                (ASKED, 0, CacheUse(written=2_100)),
+                (REQUEST, 0, CacheUse(written=2_100)),
                 (LONGER, 1_800, CacheUse(read=2_100, written=100)),
-                ([ASKED[0], Block("other", 100)], 1_801, CacheUse(written=2_100)),
+                ([REQUEST[0], Block("other", 100)], 1_801, CacheUse(written=2_100)),
                 (LONGER, 3_601, CacheUse(written=2_200)),
             ],
         ),
@@ -162,7 +170,7 @@ def test_a_cache_reads_and_writes_as_its_provider_says(rules, requests):
 
 
 @pytest.mark.parametrize(
-    ("agent", "own", "cost", "money"),
+    ("agent", "has_prices", "cost", "money"),
     [
         ("large", True, Cost(1, 1_000_000, 100_000).asked_of("small"), 1.2),
         ("large", True, Cost(1, 1_000_000, 100_000).asked_of("unheard-of"), 11.0),
@@ -171,9 +179,9 @@ def test_a_cache_reads_and_writes_as_its_provider_says(rules, requests):
         ("claude-sonnet-5-5", False, Cost(1, 100_000).asked_of("gpt-6.1-sol"), 0.25),
     ],
 )
-def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, own, cost, money):
+def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, has_prices, cost, money):
     builder = BillBuilder(
-        agent, {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)} if own else None
+        agent, {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)} if has_prices else None
     )
     builder.summarizer(cost)
     assert builder.bill().summarizer_money == builder.bill().money == pytest.approx(money)
@@ -182,13 +190,13 @@ def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, own, cost,
 
 @pytest.mark.parametrize("model", MODELS)
 def test_without_compaction_costs_what_the_policy_without_compaction_costs(model):
-    found = replay(talk(12, 160), window=2_500, policies=["none"], priced_as=model)
-    [run] = found.runs
-    assert run.bill == found.without
+    replayed = replay(talk(12, 160), window=2_500, policies=["none"], priced_as=model)
+    [run] = replayed.runs
+    assert run.bill == replayed.without
     assert run.bill.model == model
     assert run.bill.requests == len(run.steps) == 12
     assert run.bill.input_tokens == run.totals["sent_tokens"]
     assert 0 < run.totals["waited_seconds"] == pytest.approx(run.bill.waited)
-    both = summed([run.bill, None, found.without])
-    assert both.money == pytest.approx(2 * run.bill.money)
+    sum_of_two = summed([run.bill, None, replayed.without])
+    assert sum_of_two.money == pytest.approx(2 * run.bill.money)
     assert (summed([None]), Bill("m").cached_share) == (None, None)

@@ -21,7 +21,7 @@ PATH = "src/core/engine.py"
 CODE = "ZX81Q7"
 PATH_LINE = f"the wrong value comes out of {PATH} near the end"
 CODE_LINE = f"ticket {CODE} tells more about it than anybody wants"
-TOLD = f"{RULE}\n{PATH_LINE}.\n{CODE_LINE}."
+WHAT_IS_NEEDED = f"{RULE}\n{PATH_LINE}.\n{CODE_LINE}."
 REST = "nothing of note happens in this place and so we go on reading slowly " * 3
 EXAM = [
     {"kind": "rule", "question": "Which branch is not pushed to?", "evidence": [["called main"]]},
@@ -29,34 +29,38 @@ EXAM = [
 ]
 
 
-def agent(
-    steps: int = STEPS, last: str = f"I mend {PATH} and close {CODE}", *, told: bool = False
+def agent_transcript(
+    steps: int = STEPS, last: str = f"I mend {PATH} and close {CODE}", *, user_tells: bool = False
 ) -> list[dict[str, Any]]:
     """One user message and `steps` calls with results; the last message holds what is needed.
 
-    Where `told`, the user says what that is after step 1, with a rule, and says something else
-    two steps later: a user's words stay, and the newest of them stay in view.
+    With `user_tells`, the user says after step 1 what that is, with a rule, and says something
+    else two steps later: a user's words stay, and the newest of them stay in view.
     """
-    made = [user("please mend the build " + REST)]
+    messages = [user("please mend the build " + REST)]
     for step in range(steps):
         words = last if step == steps - 1 else REST
         shown = f"{PATH_LINE}\n{CODE_LINE}\n{REST}" if step == 1 else REST
-        made += [said(words, f"c{step}"), tool_result(f"c{step}", shown)]
-        if told and step in (1, 3):
-            made.append(user(TOLD if step == 1 else "Go on, please."))
-    return made
+        messages += [assistant_row(words, f"c{step}"), tool_result(f"c{step}", shown)]
+        if user_tells and step in (1, 3):
+            messages.append(user(WHAT_IS_NEEDED if step == 1 else "Go on, please."))
+    return messages
 
 
 Row = dict[str, Any]
 FILLER = "nothing of note happens in this place and so we go on reading slowly " * 4
 
 
-def said(text: str = "well", *calls: str, args: str = '{"where": "here"}') -> Row:
-    made = [
+def assistant_row(text: str = "well", *calls: str, args: str = '{"where": "here"}') -> Row:
+    tool_calls = [
         {"id": call, "type": "function", "function": {"name": "look", "arguments": args}}
         for call in calls
     ]
-    return {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
+    return {
+        "role": "assistant",
+        "content": text,
+        **({"tool_calls": tool_calls} if tool_calls else {}),
+    }
 
 
 def session(steps: int = 30, turns: int = 3) -> list[Row]:
@@ -65,9 +69,9 @@ def session(steps: int = 30, turns: int = 3) -> list[Row]:
     for turn in range(turns):
         rows.append(user(f"Always read src/part_{turn}.py whole. {FILLER}"))
         for step in range(steps // turns):
-            rows.append(said(f"Step {turn}.{step}: I look. {FILLER}", f"c{step}"))
+            rows.append(assistant_row(f"Step {turn}.{step}: I look. {FILLER}", f"c{step}"))
             rows.append(tool_result(f"c{step}", f"found in src/part_{turn}_{step}.py: {FILLER}"))
-        rows.append(said(f"Part {turn} is done."))
+        rows.append(assistant_row(f"Part {turn} is done."))
     return rows
 
 
@@ -88,20 +92,20 @@ def rows_of(form: str) -> list[Row]:
 
     What stands behind `=` is the text, behind `@` the id.
     """
-    made: list[Row] = []
+    rows: list[Row] = []
     for number, word in enumerate(form.split()):
         word, _, name = word.partition("@")
-        word, given, text = word.partition("=")
-        text = text if given else f"words {number}"
+        word, has_text, text = word.partition("=")
+        text = text if has_text else f"words {number}"
         calls = re.fullmatch(r"a\((.*)\)", word)
         if calls or word == "a":
-            row = said(text, *(calls[1].split(",") if calls else ()))
+            row = assistant_row(text, *(calls[1].split(",") if calls else ()))
         elif word in ("u", "s"):
             row = {"role": {"u": "user", "s": "system"}[word], "content": text}
         else:
             row = tool_result(word.removeprefix("r"), text)
-        made.append({**row, "id": name} if name else row)
-    return made
+        rows.append({**row, "id": name} if name else row)
+    return rows
 
 
 FORMS = {
@@ -124,12 +128,17 @@ FORMS = {
 AWKWARD = '{"self": 1, "runtime": 2, "config": 3, "run_manager": 4}'
 ODD: dict[str, list[Row]] = {
     **{name: rows_of(form) for name, form in FORMS.items()},
-    "no JSON": [user("go on"), said("a", "x", args='{"whe'), tool_result("x", "seen"), said("b")],
+    "no JSON": [
+        user("go on"),
+        assistant_row("a", "x", args='{"whe'),
+        tool_result("x", "seen"),
+        assistant_row("b"),
+    ],
     "awkward names": [
         user("go on"),
-        said("a", "x", args=AWKWARD),
+        assistant_row("a", "x", args=AWKWARD),
         tool_result("x", "seen"),
-        said("b"),
+        assistant_row("b"),
     ],
     "the form of Anthropic": ANTHROPIC,
 }
@@ -142,15 +151,19 @@ def test_every_message_of_an_odd_transcript_goes_through_the_graph(name):
     run = replay(rows, policies=["none"]).runs[0]
     assert (run.stopped, run.missing, run.broken) == ("", 0, 0)
     assert len(run.steps) == sum(row["role"] == "assistant" for row in rows)
-    kept = "\n".join(e.reading for e in read_messages(Recording.of(rows).messages))
-    assert all(e.text in kept for e in read_messages(rows) if e.role not in ("system", "assistant"))
+    recorded_text = "\n".join(e.reading for e in read_messages(Recording.of(rows).messages))
+    assert all(
+        e.text in recorded_text
+        for e in read_messages(rows)
+        if e.role not in ("system", "assistant")
+    )
 
 
-MADE: dict[str, Any] = {"window": 3_000, "keep": ("messages", 4), "summary_tokens": 256}
+REPLAY_SETTINGS: dict[str, Any] = {"window": 3_000, "keep": ("messages", 4), "summary_tokens": 256}
 QUESTIONS = [Question(str(q["question"]), tuple(map(tuple, q["evidence"]))) for q in EXAM]  # type: ignore[arg-type]
 
 
-def noted(text: str, recalled: str = "") -> PolicyRun:
+def run_with_notes(text: str, recalled: str = "") -> PolicyRun:
     """Replay a session in which one message stands for all that is older than the newest four."""
 
     class Notes(AgentMiddleware[Any, Any, Any]):
@@ -159,9 +172,11 @@ def noted(text: str, recalled: str = "") -> PolicyRun:
             return handler(request.override(messages=[notes, *request.messages[-4:]]))
 
     policy = ComparedPolicy(
-        "notes", "Notes", lambda setting: [Notes()], recall=lambda *asked: recalled, ours=True
+        "notes", "Notes", lambda setting: [Notes()], recall=lambda *arguments: recalled, ours=True
     )
-    return replay(agent(), policies=[policy], questions=QUESTIONS, **MADE).runs[0]
+    return replay(
+        agent_transcript(), policies=[policy], questions=QUESTIONS, **REPLAY_SETTINGS
+    ).runs[0]
 
 
 @pytest.mark.parametrize(
@@ -174,10 +189,10 @@ def noted(text: str, recalled: str = "") -> PolicyRun:
     ],
 )
 def test_what_the_agent_writes_again_counts_where_its_words_stand(notes, quoted, in_view):
-    found = noted(notes, recalled=CODE_LINE).totals
-    assert (found["needed"], found["quoted_share"]) == (2, quoted)
-    assert (found["asked"], found["in_view_share"]) == (2, in_view)
-    assert found["with_recall_share"] >= 0.5
+    totals = run_with_notes(notes, recalled=CODE_LINE).totals
+    assert (totals["needed"], totals["quoted_share"]) == (2, quoted)
+    assert (totals["asked"], totals["in_view_share"]) == (2, in_view)
+    assert totals["with_recall_share"] >= 0.5
 
 
 HOSTILE = (
@@ -190,9 +205,9 @@ HOSTILE = (
 def test_a_page_holds_figures_and_originals_and_hostile_text_stays_text():
     rows = session()
     rows[1]["content"] += HOSTILE
-    found = replay(rows, window=WINDOW, policies=["conspectus"])
-    page = replay_page([found])
-    [run] = found.runs
+    replayed = replay(rows, window=WINDOW, policies=["conspectus"])
+    page = replay_page([replayed])
+    [run] = replayed.runs
     assert run.compactions
     for figure in (run.totals["peak_tokens"], run.totals["sent_tokens"]):
         assert f"<td>{figure:,}</td>" in page

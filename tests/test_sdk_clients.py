@@ -25,7 +25,7 @@ from sdk_support import (
     size,
 )
 
-HERE = Scope("local", "s")
+SCOPE = Scope("local", "s")
 HI = [{"role": "user", "content": "hi"}]
 
 
@@ -49,8 +49,8 @@ def test_a_session_of_ten_windows_stays_inside_and_loses_nothing(loop, fitter):
             turn += 1
         check_requests(server)
         room = talk.fit_arguments.get("answer_tokens", 0)
-        assert max(one.tokens for one in server.requests) <= WINDOW - room
-    check_kept(fitter.archive, HERE, talk.history, [*sent, talk.history[-1]])
+        assert max(request.tokens for request in server.requests) <= WINDOW - room
+    check_kept(fitter.archive, SCOPE, talk.history, [*sent, talk.history[-1]])
 
 
 def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter):
@@ -60,13 +60,13 @@ def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter):
         history.append({"role": "user", "content": [text | MARK]})
         history.append({"role": "assistant", "content": [text]})
     history.append({"role": "user", "content": "Go on."})
-    first = fitter.fit(history, model="claude-next", thread_id="s")
-    assert first.outcome == "compacted"
+    result = fitter.fit(history, model="claude-next", thread_id="s")
+    assert result.outcome == "compacted"
     for message in history[:-1]:
         message["content"] = message["content"][0]["text"]
-    again = fitter.fit(history, model="claude-next", thread_id="s")
-    assert again.outcome == "kept"
-    assert again.dropped == first.evicted
+    second_result = fitter.fit(history, model="claude-next", thread_id="s")
+    assert second_result.outcome == "kept"
+    assert second_result.dropped == result.evicted
 
 
 def thinking(number: int) -> list[Any]:
@@ -79,8 +79,10 @@ def thinking(number: int) -> list[Any]:
 
 
 def signatures(messages: list[Any]) -> list[str]:
-    blocks = [one for message in messages for one in message["content"] if isinstance(one, dict)]
-    return [one["signature"] for one in blocks if one.get("type") == "thinking"]
+    blocks = [
+        block for message in messages for block in message["content"] if isinstance(block, dict)
+    ]
+    return [block["signature"] for block in blocks if block.get("type") == "thinking"]
 
 
 def test_thoughts_from_before_a_compaction_go_and_later_ones_stay(fitter):
@@ -118,7 +120,7 @@ def test_a_window_comes_by_a_models_profile_or_is_asked_for():
         Fitter(archive="memory:", window={"own": 0})
 
 
-NAMED = {
+MODELS_BY_WINDOW = {
     3_000: "gpt-4o openai/gpt-4o openai:gpt-4o openrouter/openai/gpt-4o gpt-4o-2024-08-06",
     2_000: "gpt-4o-mini",
     2_500: "gpt-4o-mini-2024-07-18 azure/gpt-4o-mini-2024-07-18",
@@ -127,7 +129,8 @@ NAMED = {
 
 
 @pytest.mark.parametrize(
-    ("model", "limit"), [(name, limit) for limit in NAMED for name in NAMED[limit].split()]
+    ("model", "limit"),
+    [(name, limit) for limit in MODELS_BY_WINDOW for name in MODELS_BY_WINDOW[limit].split()],
 )
 def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
     windows = {"gpt-4o": 3_000, "gpt-4o-m*": 2_000, "gpt-4o-mini-2024-*": 2_500, "*": 1_000}
@@ -138,15 +141,15 @@ def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
 
 
 def test_the_room_for_an_answer_is_kept_as_it_was_asked_for():
-    said = [{"role": ("user", "assistant")[n % 2], "content": "Step. " * 60} for n in range(40)]
+    messages = [{"role": ("user", "assistant")[n % 2], "content": "Step. " * 60} for n in range(40)]
     request: dict[str, Any] = {"model": "own", "thread_id": "t"}
-    said[1]["to_stay"] = "yes"
+    messages[1]["to_stay"] = "yes"
     with Fitter(archive="memory:", window=4_000, pin="to_stay") as fitter:
-        result = fitter.fit(said, **request, answer_tokens=3_000)
+        result = fitter.fit(messages, **request, answer_tokens=3_000)
         assert result.budget == 1_000
-        assert said[1] in result.messages
+        assert messages[1] in result.messages
         assert result.tokens_after <= 1_000
         with pytest.raises(StuckError, match=r"answer_tokens \(4,000\) take 4,0.* lower answer_t"):
-            fitter.fit(said, **request, answer_tokens=4_000)
+            fitter.fit(messages, **request, answer_tokens=4_000)
         with pytest.raises(PolicyError, match="answer_tokens must be"):
-            fitter.fit(said, **request, answer_tokens=-1)
+            fitter.fit(messages, **request, answer_tokens=-1)

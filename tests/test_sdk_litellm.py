@@ -37,9 +37,9 @@ def logger_of(fitter: Fitter, **settings: Any) -> Any:
     return FittingLogger(fitter, **settings)
 
 
-async def hooked(logger: Any, key: Any, data: dict[str, Any], kind: str) -> Any:
+async def sent_on(logger: Any, key: Any, data: dict[str, Any], call_type: str) -> Any:
     """A request as the proxy sends it on."""
-    return await logger.async_pre_call_hook(key, None, data, kind)
+    return await logger.async_pre_call_hook(key, None, data, call_type)
 
 
 def test_a_chat_of_ten_windows(fitter):
@@ -50,18 +50,18 @@ def test_a_chat_of_ten_windows(fitter):
     sent: list[Any] = []
 
     async def ask(server: FaultServer) -> Any:
-        given = {"model": "openai/gpt-4o", "messages": list(history), "tools": [OPENAI_TOOL]}
-        data = await hooked(logger, ANN, given, "acompletion")
-        assert given["messages"] == history  # the client's own request stays as it is
+        request = {"model": "openai/gpt-4o", "messages": list(history), "tools": [OPENAI_TOOL]}
+        data = await sent_on(logger, ANN, request, "acompletion")
+        assert request["messages"] == history  # the client's own request stays as it is
         sent[:] = data["messages"]
         answer = await litellm.acompletion(
             **data, api_base=server.openai_url, api_key="none", max_retries=0
         )
         message = answer.choices[0].message
-        kept = {"role": "assistant", "content": message.content}
+        answer_message = {"role": "assistant", "content": message.content}
         if message.tool_calls:
-            kept["tool_calls"] = [call.model_dump() for call in message.tool_calls]
-        history.append(kept)
+            answer_message["tool_calls"] = [call.model_dump() for call in message.tool_calls]
+        history.append(answer_message)
         return message
 
     async def main(server: FaultServer) -> None:
@@ -81,28 +81,33 @@ def test_a_chat_of_ten_windows(fitter):
     check_kept(fitter.archive, Scope(ANN.api_key, thread), history, [*sent, history[-1]])
 
 
-def large(first: str) -> list[Any]:
-    said = [{"role": "user", "content": first}]
+def long_history(first: str) -> list[Any]:
+    messages = [{"role": "user", "content": first}]
     for turn in range(12):
-        said.append({"role": "assistant", "content": module_text(turn)})
-        said.append({"role": "user", "content": question_of(turn)})
-    return said
+        messages.append({"role": "assistant", "content": module_text(turn)})
+        messages.append({"role": "user", "content": question_of(turn)})
+    return messages
 
 
 def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter):
     logger = logger_of(fitter, tenant=lambda key, data: data["user"])
 
     async def main() -> None:
-        items = {"model": "gpt-4o", "input": large("x"), "instructions": PROMPT, "user": "eve"}
-        fitted = await hooked(logger, ANN, items, "aresponses")
+        items = {
+            "model": "gpt-4o",
+            "input": long_history("x"),
+            "instructions": PROMPT,
+            "user": "eve",
+        }
+        fitted = await sent_on(logger, ANN, items, "aresponses")
         assert size(fitted["input"]) < WINDOW
         assert fitter.archive.threads("eve")
         texts = {"model": "e", "input": ["a text"] * 9_000}
-        assert await hooked(logger, ANN, texts, "aembedding") is texts
+        assert await sent_on(logger, ANN, texts, "aembedding") is texts
         plain = {"model": "gpt-4o", "input": "a long text " * WINDOW, "user": "eve"}
-        assert size((await hooked(logger, ANN, plain, "aresponses"))["input"]) < WINDOW
+        assert size((await sent_on(logger, ANN, plain, "aresponses"))["input"]) < WINDOW
         short = {**plain, "input": "hi"}
-        assert await hooked(logger, ANN, short, "aresponses") is short
+        assert await sent_on(logger, ANN, short, "aresponses") is short
 
     asyncio.run(main())
 
@@ -112,26 +117,29 @@ def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter):
 
     logger = logger_of(fitter)
     tools = [{**ANTHROPIC_TOOL, "description": module_text(1) * 10}]
-    data = {"model": "m", "messages": large("x"), "tools": tools}
+    data = {"model": "m", "messages": long_history("x"), "tools": tools}
     small = {**data, "messages": data["messages"][:1], "tools": [], "max_tokens": 10**6}
-    assert asyncio.run(hooked(logger, ANN, small, "acompletion")) == small
+    assert asyncio.run(sent_on(logger, ANN, small, "acompletion")) == small
     with pytest.raises(litellm.ContextWindowExceededError, match="tools"):
-        asyncio.run(hooked(logger, ANN, data, "acompletion"))
+        asyncio.run(sent_on(logger, ANN, data, "acompletion"))
 
 
 def test_what_is_not_understood_or_has_no_known_window_goes_on_as_it_came(fitter, caplog):
-    odd = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}, {"role": 7}]}
+    odd_request = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}, {"role": 7}]}
     nested: list[Any] = []
     for _ in range(3_000):
         nested = [nested]
-    assert asyncio.run(hooked(logger_of(fitter), ANN, odd, "acompletion")) is odd
+    assert asyncio.run(sent_on(logger_of(fitter), ANN, odd_request, "acompletion")) is odd_request
     tools: Any = ("x", [7], [{"name": "f", "input_schema": nested}])
-    for wrong in [{"tools": one} for one in tools] + [{"messages": "hi"}]:
-        wrong = {"model": "gpt-4o", "messages": large("x"), **wrong}
-        assert asyncio.run(hooked(logger_of(fitter), ANN, wrong, "acompletion")) is wrong
-    with Fitter(archive="memory:", window={"gpt-4o": WINDOW}) as other:
-        unknown = {"model": "mystery", "messages": large("x")}
-        assert asyncio.run(hooked(logger_of(other), ANN, unknown, "acompletion")) is unknown
+    for request in [{"tools": odd_tools} for odd_tools in tools] + [{"messages": "hi"}]:
+        request = {"model": "gpt-4o", "messages": long_history("x"), **request}
+        assert asyncio.run(sent_on(logger_of(fitter), ANN, request, "acompletion")) is request
+    with Fitter(archive="memory:", window={"gpt-4o": WINDOW}) as fitter_of_one_model:
+        unknown = {"model": "mystery", "messages": long_history("x")}
+        assert (
+            asyncio.run(sent_on(logger_of(fitter_of_one_model), ANN, unknown, "acompletion"))
+            is unknown
+        )
     assert [record.message.split(":")[0] for record in caplog.records] == [
         "sent on as it came, not fitted"
     ] * 6
@@ -166,14 +174,14 @@ def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(fitter, tmp_
         items = list[Any]()
         async with agent_at(server) as agent:
             while size(items) <= WINDOWS * WINDOW:
-                done = await Runner.run(
+                run_result = await Runner.run(
                     agent, question_of(turn), session=session, run_config=config
                 )
-                assert done.final_output.startswith("It is sound")
+                assert run_result.final_output.startswith("It is sound")
                 items = await inner.get_items()
                 turn = turn + 1
-        assert [one["content"] for one in items if one.get("role") == "user"] == [
-            question_of(one) for one in range(turn)
+        assert [item["content"] for item in items if item.get("role") == "user"] == [
+            question_of(number) for number in range(turn)
         ]  # what was summarised is no part of what the session keeps
         return items
 

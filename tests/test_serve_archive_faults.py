@@ -34,7 +34,7 @@ from serve_support import (
 PATH = "/v1/chat/completions"
 
 
-def long(tag: str) -> dict[str, Any]:
+def long_request(tag: str) -> dict[str, Any]:
     """A request that must be compacted, of a conversation of its own."""
     history = talk()
     return {"model": "m", "messages": [{"role": "user", "content": f"This is {tag}."}, *history]}
@@ -53,14 +53,14 @@ def figures(endpoint: Serving) -> dict[str, float]:
 @contextmanager
 def full_disk(folder: Path) -> Iterator[None]:
     """No file of this process grows: SQLite can write no more than where a disk is full."""
-    before_it = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit_before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    largest = max(one.stat().st_size for one in folder.iterdir())
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, before_it[1]))
+    largest = max(file.stat().st_size for file in folder.iterdir())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limit_before[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before_it)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit_before)
         signal.signal(signal.SIGXFSZ, handler)
 
 
@@ -83,13 +83,13 @@ def locked(folder: Path) -> Iterator[None]:
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
     """As on a file system that was mounted anew, to be read: each statement that writes fails."""
-    known = sqlite3.Connection.execute
+    execute = sqlite3.Connection.execute
 
     class ReadOnly(sqlite3.Connection):
         def execute(self, sql: str, *args: Any) -> Any:
             if sql.startswith("BEGIN"):
                 raise sqlite3.OperationalError("attempt to write a readonly database")
-            return known(self, sql, *args)
+            return execute(self, sql, *args)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("conspectus.archive.sqlite._Connection.execute", ReadOnly.execute)
@@ -106,37 +106,39 @@ def test_health_is_not_ok_while_the_archive_takes_nothing(tmp_path, monkeypatch,
     folder = tmp_path / "archive"
     folder.mkdir()
     with proxied_upstream(lambda asked: chat_reply(), folder) as (upstream, endpoint):
-        first = post(endpoint, PATH, long("the first"))
+        first = post(endpoint, PATH, long_request("the first"))
         assert (first.status_code, conspectus_header(first, "compacted")) == (200, "true")
         assert (status(endpoint, "/healthz"), status(endpoint, "/readyz")) == (200, 200)
         with FAULTS[fault](folder):
             assert status(endpoint, "/readyz") == 503
-            statuses = [post(endpoint, PATH, long(f"number {n}")).status_code for n in range(3)]
+            statuses = [
+                post(endpoint, PATH, long_request(f"number {n}")).status_code for n in range(3)
+            ]
             health = status(endpoint, "/healthz")
-            told = figures(endpoint)
+            metrics = figures(endpoint)
         assert statuses == [503] * 3
         assert health == 503
-        assert told['failures_total{reason="archive"}'] == 3
-        assert told["archive_up"] == 0
-        assert told["archive_failures"] >= 3
+        assert metrics['failures_total{reason="archive"}'] == 3
+        assert metrics["archive_up"] == 0
+        assert metrics["archive_failures"] >= 3
         # What did not reach the provider was not sent.
         assert len(upstream.posts) == 1
-        assert told["tokens_sent_total"] == int(conspectus_header(first, "tokens-after") or 0)
+        assert metrics["tokens_sent_total"] == int(conspectus_header(first, "tokens-after") or 0)
         if fault != "gone":  # then the program must be started again
             assert (status(endpoint, "/healthz"), status(endpoint, "/readyz")) == (200, 200)
-            again = post(endpoint, PATH, long("number 0"))
-            assert (again.status_code, conspectus_header(again, "compacted")) == (200, "true")
+            second = post(endpoint, PATH, long_request("number 0"))
+            assert (second.status_code, conspectus_header(second, "compacted")) == (200, "true")
             assert figures(endpoint)["archive_up"] == 1
 
 
 def test_a_compaction_that_is_kept_makes_health_ok_again(tmp_path, monkeypatch):
     monkeypatch.setattr("conspectus_serve.health.PROBES_APART", 600.0)
     with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (_, endpoint):
-        post(endpoint, PATH, long("the first"))
+        post(endpoint, PATH, long_request("the first"))
         with full_disk(tmp_path):
-            assert post(endpoint, PATH, long("another")).status_code == 503
+            assert post(endpoint, PATH, long_request("another")).status_code == 503
             assert status(endpoint, "/healthz") == 503
-        assert post(endpoint, PATH, long("another")).status_code == 200
+        assert post(endpoint, PATH, long_request("another")).status_code == 200
         assert status(endpoint, "/healthz") == 200
 
 
@@ -159,7 +161,7 @@ def test_a_database_that_is_read_only_or_down_is_not_ready(monkeypatch):
         with serving(upstream, address + options, secret_file="unused") as endpoint:
             assert status(endpoint, "/healthz") == 200
             assert status(endpoint, "/readyz") == 503
-            assert post(endpoint, PATH, long("one")).status_code == 503
+            assert post(endpoint, PATH, long_request("one")).status_code == 503
             assert status(endpoint, "/healthz") == 503
         with serving(upstream, address, secret_file="unused") as endpoint:
             assert status(endpoint, "/readyz") == 200
@@ -170,17 +172,17 @@ def test_a_client_that_left_during_a_summary_is_logged_as_left(
     tmp_path, monkeypatch, caplog, stream
 ):
     caplog.set_level(logging.INFO, "conspectus.serve")
-    began = threading.Event()
-    going = threading.Event()
-    known = Archive.put
+    has_begun = threading.Event()
+    may_go_on = threading.Event()
+    put = Archive.put
 
-    def slow(self: Any, *args: Any, **more: Any) -> Any:
-        began.set()
-        going.wait(60)
-        return known(self, *args, **more)
+    def slow(self: Any, *args: Any, **options: Any) -> Any:
+        has_begun.set()
+        may_go_on.wait(60)
+        return put(self, *args, **options)
 
     monkeypatch.setattr(Archive, "put", slow)
-    body = httpx.Request("POST", "http://h", json={**long("one"), "stream": stream}).content
+    body = httpx.Request("POST", "http://h", json={**long_request("one"), "stream": stream}).content
     head = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
     with proxied_upstream(lambda asked: chat_reply(), tmp_path, keep_alive=0.1) as (
         upstream,
@@ -188,19 +190,19 @@ def test_a_client_that_left_during_a_summary_is_logged_as_left(
     ):
         with socket.create_connection(("127.0.0.1", urlsplit(endpoint.url).port or 0)) as line:
             line.sendall(head % (PATH.encode(), len(body)) + body)
-            assert began.wait(60)
+            assert has_begun.wait(60)
             assert not stream or b": waiting" in line.recv(10_000) + line.recv(10_000)
-        until = time.monotonic() + 60
-        while " left " not in caplog.text and time.monotonic() < until:
+        deadline = time.monotonic() + 60
+        while " left " not in caplog.text and time.monotonic() < deadline:
             time.sleep(0.01)
-        going.set()
-        told = figures(endpoint)
+        may_go_on.set()
+        metrics = figures(endpoint)
         [line_of_log] = [text for text in caplog.messages if PATH in text]
     assert f" thread={line_of_log.partition('thread=')[2].split()[0]} " in line_of_log
     assert " sent=0 left reason=client_left " in line_of_log
-    assert told['failures_total{reason="client_left"}'] == 1
-    assert told['requests_total{kind="chat/completions",outcome="left"}'] == 1
-    assert told["tokens_sent_total"] == 0
+    assert metrics['failures_total{reason="client_left"}'] == 1
+    assert metrics['requests_total{kind="chat/completions",outcome="left"}'] == 1
+    assert metrics["tokens_sent_total"] == 0
     assert upstream.posts == []
 
 
@@ -210,9 +212,9 @@ def test_failures_are_counted_by_reason(tmp_path):
         post(endpoint, PATH, {"model": "m", "messages": talk(1)})
         post(endpoint, PATH, {"model": "m", "messages": talk(1)}, origin="file://")
         post(endpoint, PATH, {"model": "m", "messages": talk(), "tools": [{"n": "x " * 9_000}]})
-        told = figures(endpoint)
+        metrics = figures(endpoint)
     reasons = ("request", "upstream_status", "entrance", "too_long")
-    assert [told[f'failures_total{{reason="{one}"}}'] for one in reasons] == [1, 1, 1, 1]
+    assert [metrics[f'failures_total{{reason="{reason}"}}'] for reason in reasons] == [1, 1, 1, 1]
     with serving("http://127.0.0.1:9", tmp_path / "b.db") as endpoint:
         post(endpoint, PATH, {"model": "m", "messages": talk(1)})
         assert figures(endpoint)['failures_total{reason="upstream"}'] == 1

@@ -17,42 +17,42 @@ from serve_support import METER, SECRET, Serving, serving
 
 WINDOW = 3_000
 PORT = "The relay of Oslo answers on port 48213."
-NAMED = {"x-conspectus-thread": "mine"}
+THREAD_HEADER = {"x-conspectus-thread": "mine"}
 Turns = list[list[dict[str, Any]]]
 
 
-def plain(number: int) -> list[dict[str, Any]]:
-    said = f"Step {number}. {PORT if number == 3 else ''} " + "Think well. " * 30
-    return [user(said), assistant(f"Step {number} is done. " + "So. " * 20)]
+def turn_of(number: int) -> list[dict[str, Any]]:
+    question = f"Step {number}. {PORT if number == 3 else ''} " + "Think well. " * 30
+    return [user(question), assistant(f"Step {number} is done. " + "So. " * 20)]
 
 
 def with_short_words(number: int) -> list[dict[str, Any]]:
-    return [*plain(number), user("ok"), assistant("yes")]
+    return [*turn_of(number), user("ok"), assistant("yes")]
 
 
 def with_calls(number: int) -> list[dict[str, Any]]:
     """A turn whose call has the id that each turn's call has."""
-    asked, done = plain(number)
+    question, answer = turn_of(number)
     call = assistant("", ("call_0", f"{number}"))
-    return [asked, call, tool_result("call_0", f"RESULT-{number:03} " + "data. " * 60), done]
+    return [question, call, tool_result("call_0", f"RESULT-{number:03} " + "data. " * 60), answer]
 
 
 def all_of(turns: Turns) -> list[Any]:
-    return [one for part in turns for one in part]
+    return [message for part in turns for message in part]
 
 
-def newest(count: int) -> Callable[[Turns], list[Any]]:
+def newest_turns_only(count: int) -> Callable[[Turns], list[Any]]:
     return lambda turns: all_of(turns[-count:])
 
 
 def of_tokens(turns: Turns) -> list[Any]:
-    kept: Turns = []
-    while len(kept) < len(turns):
-        more = [turns[-len(kept) - 1], *kept]
-        if METER.messages(all_of(more)) > 2_400:
+    newest_turns: Turns = []
+    while len(newest_turns) < len(turns):
+        longer = [turns[-len(newest_turns) - 1], *newest_turns]
+        if METER.messages(all_of(longer)) > 2_400:
             break
-        kept = more
-    return all_of(kept)
+        newest_turns = longer
+    return all_of(newest_turns)
 
 
 def oldest_pair_by_pair(turns: Turns) -> list[Any]:
@@ -91,13 +91,13 @@ def own_summary(turns: Turns) -> list[Any]:
 def results_cleared(turns: Turns) -> list[Any]:
     sent = json.loads(json.dumps(turns[-12:]))
     for part in sent[:-3]:
-        for one in part:
-            if one["role"] == "tool":
-                one["content"] = "[Old tool result content cleared]"
+        for message in part:
+            if message["role"] == "tool":
+                message["content"] = "[Old tool result content cleared]"
     return all_of(sent)
 
 
-class Talk:
+class SlidingTalk:
     """A conversation through an endpoint, of which only a part is sent each time."""
 
     def __init__(self, upstream: FaultServer, endpoint: Serving, archive: Path) -> None:
@@ -110,10 +110,10 @@ class Talk:
     def run(
         self,
         pick: Callable[[Turns], list[Any]],
-        turn: Callable[[int], list[Any]] = plain,
+        turn: Callable[[int], list[Any]] = turn_of,
         count: int = 40,
         headers: dict[str, str] | None = None,
-    ) -> "Talk":
+    ) -> "SlidingTalk":
         client = OpenAI(base_url=self.endpoint.openai_url, api_key="k", max_retries=0)
         turns: Turns = []
         for number in range(count):
@@ -140,7 +140,7 @@ class Talk:
 
 
 @contextmanager
-def talking(folder: Path, **settings: Any) -> Iterator[Talk]:
+def talking(folder: Path, **settings: Any) -> Iterator[SlidingTalk]:
     archive = folder / "a.db"
     with (
         FaultServer(lambda request: "fine") as upstream,
@@ -148,28 +148,28 @@ def talking(folder: Path, **settings: Any) -> Iterator[Talk]:
             upstream.anthropic_url, archive, window=WINDOW, recall="off", **settings
         ) as endpoint,
     ):
-        yield Talk(upstream, endpoint, archive)
+        yield SlidingTalk(upstream, endpoint, archive)
 
 
 SLIDING: dict[str, Any] = {
-    "newest 16": (newest(16), plain),
-    "newest 8, which always fit": (newest(8), plain),
-    "newest 4, which always fit": (newest(4), plain),
-    "newest by tokens": (of_tokens, plain),
-    "oldest pair by pair": (oldest_pair_by_pair, plain),
-    "the system prompt stays": (with_a_system_prompt, plain),
-    "the first message stays": (first_and_newest, plain),
-    "the first turns stay": (first_turns_and_newest, plain),
+    "newest 16": (newest_turns_only(16), turn_of),
+    "newest 8, which always fit": (newest_turns_only(8), turn_of),
+    "newest 4, which always fit": (newest_turns_only(4), turn_of),
+    "newest by tokens": (of_tokens, turn_of),
+    "oldest pair by pair": (oldest_pair_by_pair, turn_of),
+    "the system prompt stays": (with_a_system_prompt, turn_of),
+    "the first message stays": (first_and_newest, turn_of),
+    "the first turns stay": (first_turns_and_newest, turn_of),
     "the first turns stay with their calls": (first_turns_and_newest, with_calls),
-    "a note behind the first turns": (head_and_tail, plain),
-    "a summary of its own": (own_summary, plain),
-    "short words in each turn": (newest(12), with_short_words),
-    "equal ids of calls": (newest(10), with_calls),
+    "a note behind the first turns": (head_and_tail, turn_of),
+    "a summary of its own": (own_summary, turn_of),
+    "short words in each turn": (newest_turns_only(12), with_short_words),
+    "equal ids of calls": (newest_turns_only(10), with_calls),
     "results are cleared": (results_cleared, with_calls),
 }
 
 
-@pytest.mark.parametrize("headers", [None, NAMED], ids=["found", "named"])
+@pytest.mark.parametrize("headers", [None, THREAD_HEADER], ids=["found", "named"])
 @pytest.mark.parametrize(("pick", "turn"), SLIDING.values(), ids=SLIDING)
 def test_a_client_that_slides_has_one_history_that_is_compacted_as_the_whole(
     tmp_path, pick, turn, headers
@@ -181,16 +181,16 @@ def test_a_client_that_slides_has_one_history_that_is_compacted_as_the_whole(
         talk.run(pick, turn, headers=headers)
         assert len(talk.threads) == 1
         assert 3 <= len(talk.records) <= len(whole.records) + 1
-        kept = talk.archived
-        assert PORT in kept
+        archived = talk.archived
+        assert PORT in archived
         # What the client has dropped was sent and archived before, and nothing is lost between.
-        assert all(f"Step {n}." in kept + talk.sent_last for n in range(40))
+        assert all(f"Step {n}." in archived + talk.sent_last for n in range(40))
         if turn is with_calls:
-            there = [n for n in range(36) if f"RESULT-{n:03}" in kept + talk.sent_last]
-            assert there == [*range(36)]
+            result_numbers = [n for n in range(36) if f"RESULT-{n:03}" in archived + talk.sent_last]
+            assert result_numbers == [*range(36)]
 
 
-@pytest.mark.parametrize("headers", [{}, NAMED], ids=["found", "named"])
+@pytest.mark.parametrize("headers", [{}, THREAD_HEADER], ids=["found", "named"])
 def test_after_a_restart_the_next_request_goes_on_from_the_notes(tmp_path, headers):
     turns: Turns = []
     records = set[str]()
@@ -198,7 +198,7 @@ def test_after_a_restart_the_next_request_goes_on_from_the_notes(tmp_path, heade
     for _ in range(8):
         with talking(tmp_path) as talk:
             for _ in range(5):
-                turns.append(plain(len(turns)))
+                turns.append(turn_of(len(turns)))
                 sent = [*all_of(turns[-16:]), user("Go on.")]
                 thread, record = ask(talk.endpoint, sent, **headers)
                 threads.add(thread)
@@ -212,7 +212,7 @@ def test_a_client_of_anthropic_slides_as_well(tmp_path):
     with talking(tmp_path) as talk:
         client = Anthropic(base_url=talk.endpoint.anthropic_url, api_key="k", max_retries=0)
         for number in range(40):
-            turns.append(plain(number))
+            turns.append(turn_of(number))
             answer = client.messages.with_raw_response.create(
                 model="m", max_tokens=9, messages=[*all_of(turns[-16:]), user("Go on.")]
             )
@@ -236,33 +236,33 @@ SHORT = [user("Hello."), assistant("Hi! How can I help you?")]
 
 
 def test_walls_stand_where_little_or_another_tenants_is_shared(tmp_path):
-    turns = [plain(number) for number in range(20)]
+    turns = [turn_of(number) for number in range(20)]
     secret = [user("My secret is a heron."), assistant("It is safe. " + "So. " * 30)]
     begin = [*secret, *all_of(turns), *SHORT]
     with talking(tmp_path) as talk:
-        mine, record = ask(talk.endpoint, [*begin, user("Go on.")])
+        thread_of_mine, record = ask(talk.endpoint, [*begin, user("Go on.")])
         assert record
-        others = {
+        foreign_requests = {
             "a greeting": [*SHORT, user("Another matter.")],
             "a greeting behind other words": [user("I am new."), *SHORT, user("And so?")],
             "one long turn": [*turns[-1], user("Another matter.")],
             "its middle": [*all_of(turns[4:12]), user("Another matter.")],
         }
-        for sent in others.values():
+        for sent in foreign_requests.values():
             thread, _ = ask(talk.endpoint, sent)
-            assert thread != mine
+            assert thread != thread_of_mine
             assert "heron" not in talk.sent_last
         # The same words with another key.
         slid = [*all_of(turns[-8:]), *SHORT, user("And now?")]
         ask(talk.endpoint, slid, key="another")
         assert "heron" not in talk.sent_last
-        again = ask(talk.endpoint, slid)
-        assert again == (mine, record)
+        thread_and_record = ask(talk.endpoint, slid)
+        assert thread_and_record == (thread_of_mine, record)
         assert "heron" in talk.sent_last
 
 
 def test_another_session_of_a_client_does_not_slide_into_a_history(tmp_path):
-    turns = [plain(number) for number in range(20)]
+    turns = [turn_of(number) for number in range(20)]
     with talking(tmp_path) as talk:
         first, _ = ask(talk.endpoint, [*all_of(turns), user("Go on.")], x_session_id="one")
         slid = [*all_of(turns[-8:]), user("And now?")]
@@ -276,7 +276,7 @@ def test_a_request_that_fits_is_not_filled_with_what_its_client_has_dropped(tmp_
     turns: Turns = []
     with talking(tmp_path) as talk:
         for number in range(8):  # all of them fit
-            turns.append(plain(number))
+            turns.append(turn_of(number))
             sent = [*all_of(turns[-3:]), user("Go on.")]
             ask(talk.endpoint, sent)
             assert talk.upstream.requests[-1].messages == sent
@@ -285,12 +285,12 @@ def test_a_request_that_fits_is_not_filled_with_what_its_client_has_dropped(tmp_
 def test_conversations_that_differ_in_what_both_have_dropped_share_no_notes(tmp_path):
     with talking(tmp_path) as talk:
         for number in range(8, 20):
-            rest = all_of([plain(n) for n in range(1, number)])
-            for name, other in (("heron", "otter"), ("otter", "heron")):
-                whole = [user(f"The password is {name}."), *all_of([plain(0)])[1:], *rest]
+            later_turns = all_of([turn_of(n) for n in range(1, number)])
+            for name, other_name in (("heron", "otter"), ("otter", "heron")):
+                whole = [user(f"The password is {name}."), *all_of([turn_of(0)])[1:], *later_turns]
                 sent = whole if number < 12 else whole[-10:]
                 ask(talk.endpoint, [*sent, user("Go on.")])
-                assert other not in talk.sent_last
+                assert other_name not in talk.sent_last
 
 
 def test_a_first_drop_of_one_message_loses_nothing(tmp_path):
@@ -303,8 +303,8 @@ def test_a_first_drop_of_one_message_loses_nothing(tmp_path):
 
     with talking(tmp_path) as talk:
         talk.run(drop_slowly, count=30)
-        kept = talk.archived + talk.sent_last
-        assert [n for n in range(30) if f"Step {n}. " not in kept] == []
+        archived_or_sent = talk.archived + talk.sent_last
+        assert [n for n in range(30) if f"Step {n}. " not in archived_or_sent] == []
 
 
 def test_a_named_client_that_sends_its_newest_turn_alone_has_one_history(tmp_path):
@@ -312,13 +312,13 @@ def test_a_named_client_that_sends_its_newest_turn_alone_has_one_history(tmp_pat
     records = set()
     with talking(tmp_path) as talk:
         for number in range(30):
-            question, answer = plain(number)
+            question, answer = turn_of(number)
             history.append(question)
-            thread, record = ask(talk.endpoint, history[-3:], **NAMED)
+            thread, record = ask(talk.endpoint, history[-3:], **THREAD_HEADER)
             talk.threads.add(thread)
             records |= {record} - {""}
             history.append(answer)
-        kept = talk.archived + talk.sent_last
+        archived_or_sent = talk.archived + talk.sent_last
     assert len(records) >= 3
     # The newest that no record covers yet are held in memory.
-    assert [n for n in range(22) if f"Step {n}. " not in kept] == []
+    assert [n for n in range(22) if f"Step {n}. " not in archived_or_sent] == []

@@ -63,13 +63,13 @@ def test_a_type_checker_sees_each_name_and_type(tmp_path):
     program.write_text("\n".join([USER_PROGRAM, revealed, *MISTAKES]))
     cache = ROOT / ".mypy_cache"
     checked = run_python("-m", "mypy", "--strict", "--cache-dir", cache, program, cwd=ROOT)
-    said = [line.split(": ", 1)[1] for line in checked.stdout.splitlines() if "program.py" in line]
-    signature = said.pop(0)
+    lines = [line.split(": ", 1)[1] for line in checked.stdout.splitlines() if "program.py" in line]
+    signature = lines.pop(0)
     for field in fields(CompactorSettings):
         assert f" {field.name}: " in signature, field.name
     assert signature.count(" =") == len(fields(CompactorSettings))  # each has a default
     assert "max_summary_tokens: int | None =" in signature
-    errors = [line for line in said if line.startswith("error: ")]
+    errors = [line for line in lines if line.startswith("error: ")]
     assert len(errors) == len(MISTAKES)
     for error, mistake in zip(errors, MISTAKES.values(), strict=True):
         assert mistake in error
@@ -94,7 +94,9 @@ def test_a_default_of_a_way_in_stands_beside_the_meaning_of_all():
     assert "trigger: When to compact." in middleware
     assert 'alternatives. Default: `("fraction", 0.85)` with a `window`' in compactor
     assert "alternatives. Default: never." in middleware
-    stale = [inspect.signature(way).parameters["stale_results"].default for way in SURFACES[:2]]
+    stale = [
+        inspect.signature(surface).parameters["stale_results"].default for surface in SURFACES[:2]
+    ]
     assert stale == [True, False]
 
 
@@ -112,15 +114,22 @@ def test_a_setting_has_the_same_default_wherever_it_is_set():
     """Where another library's default has to stand, the page of that surface says so."""
 
     def defaults(surface: Any) -> dict[str, Any]:
-        return {name: one.default for name, one in inspect.signature(surface).parameters.items()}
+        return {
+            name: parameter.default
+            for name, parameter in inspect.signature(surface).parameters.items()
+        }
 
-    own = defaults(Compactor)
+    compactor_defaults = defaults(Compactor)
     middleware = defaults(SummarizationMiddleware)
-    differ = {name for name in own.keys() & middleware if own[name] != middleware[name]}
+    differ = {
+        name
+        for name in compactor_defaults.keys() & middleware
+        if compactor_defaults[name] != middleware[name]
+    }
     assert differ == {"keep", "model", "token_counter", "stale_results", "summary_prompt"}
     file = {name: key.default for name, key in SummarizationConfig.model_fields.items()}
-    both = file.keys() & middleware
-    differ = {name for name in both if (file[name] or None) != (middleware[name] or None)}
+    common = file.keys() & middleware
+    differ = {name for name in common if (file[name] or None) != (middleware[name] or None)}
     assert differ == {"keep", "summary_prompt", "token_counter"}
 
 

@@ -26,7 +26,7 @@ from conspectus.model.sentences import whole_sentences
 from conspectus.tokens import estimate
 from model_support import request, turns
 
-TALES = {
+TEXTS_AND_ENDS = {
     "English": (
         "The user wants version {n} of the importer on Friday. The budget is {n}00 dollars, and no "
         "push goes to main. ",
@@ -46,11 +46,12 @@ TALES = {
     "a list": ("- version {n} of the importer is wanted on Friday [u0]\n", "]"),
 }
 FRIDAYS = {
-    name: "".join(text.format(n=n) for n in range(1, 60)) for name, (text, _) in TALES.items()
+    name: "".join(text.format(n=n) for n in range(1, 60))
+    for name, (text, _) in TEXTS_AND_ENDS.items()
 }
 
 
-class Limited(BaseChatModel):
+class LimitedModel(BaseChatModel):
     """Write a long text, and stop at the limit that it is given, as providers do."""
 
     text: str
@@ -58,7 +59,7 @@ class Limited(BaseChatModel):
     window_left: int | None = None  # tokens after which its window is full
     metadata_of_cut: dict[str, Any] = {"finish_reason": "length"}  # noqa: RUF012
     counts: bool = True
-    asked: list[str] = []  # noqa: RUF012
+    prompts: list[str] = []  # noqa: RUF012
 
     @property
     def _llm_type(self) -> str:
@@ -67,7 +68,7 @@ class Limited(BaseChatModel):
     def _generate(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any
     ) -> ChatResult:
-        self.asked.append("\n".join(str(one.content) for one in messages))
+        self.prompts.append("\n".join(str(message.content) for message in messages))
         limit = min(
             options.get("max_tokens") or self.max_tokens or 9_999, self.window_left or 9_999
         )
@@ -78,22 +79,24 @@ class Limited(BaseChatModel):
                 text = text[: len(text) * limit // estimate(text)]
             metadata = self.metadata_of_cut
         usage: Any = {"input_tokens": 500, "output_tokens": limit, "total_tokens": 500 + limit}
-        said = AIMessage(text, response_metadata=metadata)
+        message = AIMessage(text, response_metadata=metadata)
         if self.counts:
-            said.usage_metadata = usage
-        return ChatResult(generations=[ChatGeneration(message=said)])
+            message.usage_metadata = usage
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def limited(text: str = FRIDAYS["English"], **settings: Any) -> Limited:
-    return Limited(text=text, asked=[], **settings)
+def limited_model(text: str = FRIDAYS["English"], **settings: Any) -> LimitedModel:
+    return LimitedModel(text=text, prompts=[], **settings)
 
 
 def talk(count: int = 24) -> list[AnyMessage]:
-    said: list[AnyMessage] = []
+    messages: list[AnyMessage] = []
     for n in range(count):
-        said.append(HumanMessage(f"Look at part {n}. " + "some words about it " * 20, id=f"h{n}"))
-        said.append(AIMessage(f"Part {n} is sound. " + "it was read whole " * 20, id=f"a{n}"))
-    return [*said, HumanMessage("And now?", id="now")]
+        messages.append(
+            HumanMessage(f"Look at part {n}. " + "some words about it " * 20, id=f"h{n}")
+        )
+        messages.append(AIMessage(f"Part {n} is sound. " + "it was read whole " * 20, id=f"a{n}"))
+    return [*messages, HumanMessage("And now?", id="now")]
 
 
 def by_compactor(model: Any) -> tuple[str, Any]:
@@ -126,27 +129,29 @@ def by_short_term(model: Any) -> tuple[str, Any]:
     return result.running_summary.summary, None
 
 
-WAYS = [by_compactor, by_compactor_on_a_loop, by_middleware, by_short_term]
+SURFACES = [by_compactor, by_compactor_on_a_loop, by_middleware, by_short_term]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("language", TALES)
-def test_a_summary_that_ends_at_a_bound_limit_is_used(language, way):
-    model = limited(FRIDAYS[language])
-    summary, _ = way(model.bind(max_tokens=128))
+@pytest.mark.parametrize("summarise", SURFACES)
+@pytest.mark.parametrize("language", TEXTS_AND_ENDS)
+def test_a_summary_that_ends_at_a_bound_limit_is_used(language, summarise):
+    model = limited_model(FRIDAYS[language])
+    summary, _ = summarise(model.bind(max_tokens=128))
     used = re.sub(r" \[u0\]", "", summary)
     whole = re.sub(r" \[u0\]", "", FRIDAYS[language])
-    assert len(model.asked) == 1
+    assert len(model.prompts) == 1
     assert used
     assert used in whole
     following = whole[whole.index(used) + len(used) :]
-    assert used[-1] in TALES[language][1] or (language == "a list" and following[0] == "\n")
+    assert used[-1] in TEXTS_AND_ENDS[language][1] or (
+        language == "a list" and following[0] == "\n"
+    )
     assert estimate(used) > 40
 
 
 def test_a_summary_that_was_cut_is_said_to_be_cut(caplog):
     with caplog.at_level(logging.WARNING, "conspectus"):
-        _, result = by_compactor(limited(max_tokens=128))
+        _, result = by_compactor(limited_model(max_tokens=128))
     assert result.cut == result.record.cut > 0
     assert "misses its end" in result.reason
     assert "summary_cut" in [record.conspectus["event"] for record in caplog.records]
@@ -154,7 +159,7 @@ def test_a_summary_that_was_cut_is_said_to_be_cut(caplog):
 
 def test_a_summary_that_ended_by_itself_is_not_said_to_be_cut():
     _, result = by_compactor(
-        limited("All parts were read, and all are sound. " * 8, max_tokens=128)
+        limited_model("All parts were read, and all are sound. " * 8, max_tokens=128)
     )
     assert result.cut == 0
     assert "misses" not in result.reason
@@ -180,7 +185,7 @@ PROVIDERS = {
 @pytest.mark.parametrize("metadata", PROVIDERS.values(), ids=PROVIDERS)
 @pytest.mark.parametrize("counts", [True, False])
 def test_the_end_at_a_limit_is_known_by_each_providers_words(metadata, counts):
-    model = limited(max_tokens=128, metadata_of_cut=metadata, counts=counts)
+    model = limited_model(max_tokens=128, metadata_of_cut=metadata, counts=counts)
     summary = ChatModelSummarizer(model).summarize(request(turns(30), form="whole"))
     assert summary.text.endswith("main.")
     assert summary.cut > 0
@@ -201,33 +206,35 @@ OTHER_ENDS: list[tuple[dict[str, Any], type[SummaryError]]] = [
 
 @pytest.mark.parametrize(("settings", "error"), OTHER_ENDS)
 def test_a_summary_that_was_cut_for_another_reason_is_not_used(settings, error):
-    model = limited(**{"window_left": 128, **settings})
+    model = limited_model(**{"window_left": 128, **settings})
     with pytest.raises(error):
         ChatModelSummarizer(model).summarize(request(turns(3), form="whole"))
 
 
 def test_thoughts_that_take_the_whole_limit_leave_no_summary():
-    model = limited("<think>" + FRIDAYS["English"], max_tokens=128)
+    model = limited_model("<think>" + FRIDAYS["English"], max_tokens=128)
     with pytest.raises(SummaryRejected, match="thoughts took all of its limit of 128 tokens"):
         ChatModelSummarizer(model).summarize(request(turns(3)))
 
 
 def test_a_frame_that_was_cut_with_the_text_is_taken_off():
     for frame in ("<summary>\n", "```markdown\n"):
-        model = limited(frame + FRIDAYS["English"], max_tokens=128)
+        model = limited_model(frame + FRIDAYS["English"], max_tokens=128)
         summary = ChatModelSummarizer(model).summarize(request(turns(30), form="whole"))
         assert summary.text.startswith("The user wants version 1")
 
 
 WRAPPERS: dict[str, Any] = {
-    "set": lambda: limited(max_tokens=96),
-    "bound": lambda: limited().bind(max_tokens=96),
-    "bound over a larger one": lambda: limited(max_tokens=900).bind(max_tokens=96),
-    "with retries": lambda: limited().bind(max_tokens=96).with_retry(),
-    "with a configuration": lambda: limited(max_tokens=96).with_config(tags=["cheap"]),
-    "with fallbacks": lambda: limited(max_tokens=900).with_fallbacks([limited(max_tokens=96)]),
+    "set": lambda: limited_model(max_tokens=96),
+    "bound": lambda: limited_model().bind(max_tokens=96),
+    "bound over a larger one": lambda: limited_model(max_tokens=900).bind(max_tokens=96),
+    "with retries": lambda: limited_model().bind(max_tokens=96).with_retry(),
+    "with a configuration": lambda: limited_model(max_tokens=96).with_config(tags=["cheap"]),
+    "with fallbacks": lambda: limited_model(max_tokens=900).with_fallbacks(
+        [limited_model(max_tokens=96)]
+    ),
     "configurable": lambda: (
-        limited(max_tokens=900)
+        limited_model(max_tokens=900)
         .configurable_fields(max_tokens=ConfigurableField(id="most"))
         .with_config(configurable={"most": 96})
     ),
@@ -247,24 +254,24 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("model", WRAPPERS.values(), ids=WRAPPERS)
 def test_the_prompt_names_the_length_that_the_models_limit_allows(model):
-    asked = []
+    prompts = []
 
-    def note(self: Any, messages: Any, *more: Any, **options: Any) -> Any:
-        asked.append(str(messages[-1].content))
-        return write(self, messages, *more, **options)
+    def note(self: Any, messages: Any, *arguments: Any, **options: Any) -> Any:
+        prompts.append(str(messages[-1].content))
+        return write(self, messages, *arguments, **options)
 
-    write = Limited._generate
+    write = LimitedModel._generate
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Limited, "_generate", note)
+        patched.setattr(LimitedModel, "_generate", note)
         ChatModelSummarizer(model(), min_tokens=0).summarize(request(turns(6)))
-    assert "Write at most 96 tokens" in asked[0]
+    assert "Write at most 96 tokens" in prompts[0]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_limit_is_known_under_each_name(options):
-    assert answer_limit(limited().bind(**options)) == 96
-    assert answer_limit(limited().bind(temperature=0)) is None
-    assert answer_limit(limited().bind(max_tokens=-1)) is None
+    assert answer_limit(limited_model().bind(**options)) == 96
+    assert answer_limit(limited_model().bind(temperature=0)) is None
+    assert answer_limit(limited_model().bind(max_tokens=-1)) is None
 
 
 def test_limits_of_real_providers_models_are_known(monkeypatch):
@@ -280,15 +287,15 @@ def test_limits_of_real_providers_models_are_known(monkeypatch):
 
 
 def test_langmems_prompts_name_the_length_too():
-    model = limited()
+    model = limited_model()
     by_short_term(model.bind(max_tokens=128))
-    assert "Write at most 128 tokens" in model.asked[0]
-    model = limited("All parts were read, and all are sound. " * 8)
+    assert "Write at most 128 tokens" in model.prompts[0]
+    model = limited_model("All parts were read, and all are sound. " * 8)
     by_short_term(model)
-    assert "Write at most 256 tokens" in model.asked[0]
+    assert "Write at most 256 tokens" in model.prompts[0]
 
 
-class Rambling(Limited):
+class RamblingModel(LimitedModel):
     """Write a long text first, and the next one when it is asked again."""
 
     texts: list[str]
@@ -297,15 +304,15 @@ class Rambling(Limited):
     def _generate(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any
     ) -> ChatResult:
-        self.text = self.texts[min(len(self.asked), len(self.texts) - 1)]
+        self.text = self.texts[min(len(self.prompts), len(self.texts) - 1)]
         return super()._generate(messages, stop, run_manager, **options)
 
 
 LONG = FRIDAYS["English"]
 
 
-def capped(texts: list[str], mode: str) -> tuple[Rambling, Any]:
-    model = Rambling(texts=texts, asked=[])
+def compacted_within_200(texts: list[str], mode: str) -> tuple[RamblingModel, Any]:
+    model = RamblingModel(texts=texts, prompts=[])
     settings: Any = {"max_summary_tokens": 200, "notes": False, "keep": ("messages", 4)}
     compactor = Compactor(model, on_failure="raise", **settings)
     if mode == "async":
@@ -317,20 +324,20 @@ def capped(texts: list[str], mode: str) -> tuple[Rambling, Any]:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_summary_over_its_limit_is_sent_back_with_the_number(mode):
     short = "Version 1 is wanted on Friday, and nothing goes to main. " * 5
-    model, result = capped([LONG, short], mode)
-    assert len(model.asked) == 2
-    assert LONG.strip() in model.asked[1]
-    assert f"{estimate(LONG.strip()):,} tokens" in model.asked[1]
-    assert "at most 200" in " ".join(model.asked[1].split())
-    assert "some words about it" not in model.asked[1], "the messages are not paid for again"
+    model, result = compacted_within_200([LONG, short], mode)
+    assert len(model.prompts) == 2
+    assert LONG.strip() in model.prompts[1]
+    assert f"{estimate(LONG.strip()):,} tokens" in model.prompts[1]
+    assert "at most 200" in " ".join(model.prompts[1].split())
+    assert "some words about it" not in model.prompts[1], "the messages are not paid for again"
     assert result.summary == short.strip()
     assert result.cut == 0
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_summary_that_stays_too_long_is_cut_behind_a_sentence(mode):
-    model, result = capped([LONG, LONG], mode)
-    assert len(model.asked) == 2
+    model, result = compacted_within_200([LONG, LONG], mode)
+    assert len(model.prompts) == 2
     assert LONG.startswith(result.summary)
     assert result.summary.endswith(("Friday.", "main."))
     assert 120 < estimate(result.summary) <= 200
@@ -338,15 +345,15 @@ def test_a_summary_that_stays_too_long_is_cut_behind_a_sentence(mode):
 
 
 def test_a_long_summary_is_shortened_in_langmems_way_too():
-    model = Rambling(texts=[LONG], asked=[])
+    model = RamblingModel(texts=[LONG], prompts=[])
     summary, _ = by_short_term(model)
-    assert len(model.asked) == 2
+    assert len(model.prompts) == 2
     assert LONG.startswith(summary)
     assert 100 < count_tokens_approximately([SystemMessage(summary)]) <= 260
 
 
 def test_a_loop_without_an_end_is_no_summary():
-    model = Rambling(texts=["word " * 3_000], asked=[])
+    model = RamblingModel(texts=["word " * 3_000], prompts=[])
     with pytest.raises(SummaryError, match="over and over"):
         by_compactor_with(model)
 
@@ -357,7 +364,7 @@ def by_compactor_with(model: Any) -> Any:
     return compactor.compact(talk(), thread_id="t", force=True)
 
 
-ENDS = [
+CUT_TEXTS = [
     ("Ship on Friday. The budget is 3.5 million, and the tea", "Ship on Friday."),
     ("Das kostet z. B. 5 Euro. Dann wird das Te", "Das kostet z. B. 5 Euro."),
     ("用户想要发布。预算是五百元，不要推", "用户想要发布。"),
@@ -375,6 +382,6 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "used"), ENDS)
+@pytest.mark.parametrize(("text", "used"), CUT_TEXTS)
 def test_a_text_is_used_up_to_its_last_whole_sentence(text, used):
     assert whole_sentences(text) == used

@@ -43,12 +43,12 @@ def shown(messages: list[AnyMessage]) -> list[str]:
 
 def worker(messages: list[AnyMessage]) -> AIMessage:
     """Looks at four parts, one after the other, then answers."""
-    seen = sum(message.type == "tool" for message in messages)
+    results = sum(message.type == "tool" for message in messages)
     done = any("part 3" in str(message.content) for message in messages)
     if done:
         return AIMessage("All parts read.")
     number = max([int(str(m.content).split()[1]) for m in messages if m.type == "tool"] or [-1]) + 1
-    call = {"name": "look", "args": {"part": number}, "id": f"c{number}{seen}"}
+    call = {"name": "look", "args": {"part": number}, "id": f"c{number}{results}"}
     return AIMessage("", tool_calls=[call])
 
 
@@ -79,8 +79,8 @@ def _(side: Side) -> Any:
 )
 def _(side: Side) -> Any:
     ask = HumanMessage("Look at parts 0 to 3.", id="m0")
-    made = agent(side, answers=worker)
-    return shown(made.invoke({"messages": [ask]})["messages"])
+    new_agent = agent(side, answers=worker)
+    return shown(new_agent.invoke({"messages": [ask]})["messages"])
 
 
 @behaviour(AGENT, "a thread that the one class began, and the other goes on with")

@@ -67,7 +67,7 @@ for limit in (100, 250, 700):
     add(COUNTER, f"default, calls of tools: messages within {limit} tokens", within)
 
 
-def told(
+def talk_with_usage(
     total: int | None, *providers: str | None, at: int | None = None, count: int = 11
 ) -> list[AnyMessage]:
     """A talk whose answers name these providers in turn; the one at `at` reports `total`."""
@@ -99,15 +99,15 @@ def scaled(history: list[AnyMessage]) -> Callable[[Side], Any]:
 
 
 for name, history in {
-    "no report": told(None, "openai"),
-    "a report a tenth above the approximation": told(130, "openai"),
-    "a report ten times the approximation: 1.25 at most": told(1000, "openai"),
-    "a report below the approximation": told(20, "openai"),
-    "a report by an older answer": told(60, "openai", at=1),
-    "two providers": told(140, "openai", "anthropic"),
-    "no provider named": told(140),
-    "the first answer names none": told(140, None, "openai", at=1, count=5),
-    "the last answer names none": told(140, "openai", None, at=1, count=5),
+    "no report": talk_with_usage(None, "openai"),
+    "a report a tenth above the approximation": talk_with_usage(130, "openai"),
+    "a report ten times the approximation: 1.25 at most": talk_with_usage(1000, "openai"),
+    "a report below the approximation": talk_with_usage(20, "openai"),
+    "a report by an older answer": talk_with_usage(60, "openai", at=1),
+    "two providers": talk_with_usage(140, "openai", "anthropic"),
+    "no provider named": talk_with_usage(140),
+    "the first answer names none": talk_with_usage(140, None, "openai", at=1, count=5),
+    "the last answer names none": talk_with_usage(140, "openai", None, at=1, count=5),
 }.items():
     add(USAGE, f"{name}: the largest trigger that 11 messages reach", scaled(history))
 
@@ -125,7 +125,10 @@ for name, model, provider in (
     def reported(side: Side, model: str = model, provider: str = provider) -> Any:
         settings = {"trigger": ("tokens", 5000), "keep": ("messages", 2)}
         step = side.step(
-            told(5000, provider), provided(model), token_counter=ten_tokens_each, **settings
+            talk_with_usage(5000, provider),
+            provided(model),
+            token_counter=ten_tokens_each,
+            **settings,
         )
         return step is not None
 
@@ -135,7 +138,7 @@ for name, model, provider in (
 @behaviour(USAGE, "`keep` in tokens is not scaled: messages within 60 tokens")
 def _(side: Side) -> Any:
     settings = {"trigger": ("messages", 5), "keep": ("tokens", 60)}
-    return count_kept(side.step(told(1000, "openai"), **settings))
+    return count_kept(side.step(talk_with_usage(1000, "openai"), **settings))
 
 
 @behaviour(
@@ -145,12 +148,12 @@ def _(side: Side) -> Any:
 )
 def _(side: Side) -> Any:
     settings = {"trigger": ("tokens", 5000), "keep": ("messages", 4)}
-    made = side.make(provided("openai"), token_counter=ten_tokens_each, **settings)
-    history = told(6000, "openai", count=15)
+    middleware = side.make(provided("openai"), token_counter=ten_tokens_each, **settings)
+    history = talk_with_usage(6000, "openai", count=15)
     state: dict[str, Any] = {"messages": history}
     summaries = 0
     for n in range(4):
-        update = made.before_model(state, None)
+        update = middleware.before_model(state, None)
         if update is not None:
             summaries += 1
             state |= update

@@ -55,29 +55,29 @@ add(
 @behaviour(STATE, "what is kept are the same objects, unchanged, and so is the list that was given")
 def _(side: Side) -> Any:
     history = talk(7)
-    before = copy.deepcopy(history)
+    copied = copy.deepcopy(history)
     list_before = list(history)
     update = side.make(**SETTINGS).before_model({"messages": history}, Runtime())
-    same = all(now is then for now, then in zip(update["messages"][2:], history[5:], strict=True))
-    return same, history == before, [id(m) for m in history] == [id(m) for m in list_before]
+    same = all(kept is sent for kept, sent in zip(update["messages"][2:], history[5:], strict=True))
+    return same, history == copied, [id(m) for m in history] == [id(m) for m in list_before]
 
 
 @behaviour(STATE, "`abefore_model`")
 def _(side: Side) -> Any:
-    made = side.make(**SETTINGS)
-    none = asyncio.run(made.abefore_model({"messages": talk(3)}, Runtime()))
-    return none, kept_ids(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
+    middleware = side.make(**SETTINGS)
+    none = asyncio.run(middleware.abefore_model({"messages": talk(3)}, Runtime()))
+    return none, kept_ids(asyncio.run(middleware.abefore_model({"messages": talk(7)}, Runtime())))
 
 
 def rounds(side: Side, count: int, keep: int = 2, trigger: int = 5) -> tuple[list[Any], list[Any]]:
     """A talk that grows by one message a step: the states after, and the updates."""
-    made = side.make(trigger=("messages", trigger), keep=("messages", keep))
+    middleware = side.make(trigger=("messages", trigger), keep=("messages", keep))
     state: dict[str, Any] = {"messages": []}
     states = []
     updates = []
     for message in talk(count):
         state["messages"] = [*state["messages"], message]
-        update = made.before_model(state, Runtime())
+        update = middleware.before_model(state, Runtime())
         updates.append(update)
         if update is not None:
             state = {**state, **update, "messages": update["messages"][1:]}

@@ -45,7 +45,7 @@ FORMS: dict[str, tuple[Any, int | None]] = {
     "None": (None, None),
     "[], an empty list": ([], None),
 }
-for name, (given, limit) in FORMS.items():
+for name, (setting, limit) in FORMS.items():
     model = None if limit is None else writer(limit)
     add(
         TRIGGER,
@@ -54,7 +54,7 @@ for name, (given, limit) in FORMS.items():
             first_step,
             model=model,
             summarizer=writer(),
-            trigger=given,
+            trigger=setting,
             token_counter=ten_tokens_each,
         ),
     )
@@ -75,17 +75,17 @@ WRONG: dict[str, tuple[Any, str]] = {
     '"tokens"': ("tokens", CLEAR),
     "[7]": ([7], CLEAR),
 }
-for name, (given, why) in WRONG.items():
-    add(TRIGGER, f"`{name}`", build_outcome({"trigger": given}, lambda: writer(1000)), why)
+for name, (setting, why) in WRONG.items():
+    add(TRIGGER, f"`{name}`", build_outcome({"trigger": setting}, lambda: writer(1000)), why)
 
 
 @behaviour(TRIGGER, "a list that its owner changes afterwards")
 def _(side: Side) -> Any:
     given: list[Any] = [{"messages": 9}]
-    made = side.make(trigger=given, keep=("messages", 2))
+    middleware = side.make(trigger=given, keep=("messages", 2))
     given[0]["messages"] = 1
     given.append(("messages", 1))
-    return made.trigger, made.before_model({"messages": talk(5)}, None) is None
+    return middleware.trigger, middleware.before_model({"messages": talk(5)}, None) is None
 
 
 add(
@@ -94,7 +94,7 @@ add(
     lambda side: count_kept(side.step(talk(40), trigger=("messages", 30))),
 )
 
-for name, given, why in (
+for name, setting, why in (
     ('("words", 7)', ("words", 7), ""),
     ('("tokens", 0)', ("tokens", 0), ""),
     ('("messages", -1)', ("messages", -1), ""),
@@ -106,7 +106,7 @@ for name, given, why in (
     ("5", 5, f"{CLEAR}; `TypeError` would hide it from whoever catches settings that are wrong"),
     ("None", None, "None is the default, 20 messages"),
 ):
-    add(KEEP, f"`{name}`", build_outcome({"keep": given}, lambda: writer(1000)), why)
+    add(KEEP, f"`{name}`", build_outcome({"keep": setting}, lambda: writer(1000)), why)
 
 
 @behaviour(
@@ -115,10 +115,10 @@ for name, given, why in (
     "such a setting asks for a summary at every step; LangChain does that without a word",
 )
 def _(side: Side) -> Any:
-    told: list[str] = []
-    with warnings_into(told):
+    warnings_told: list[str] = []
+    with warnings_into(warnings_told):
         side.make(trigger=("messages", 10), keep=("messages", 10))
-    return told
+    return warnings_told
 
 
 OLD = "Deprecated names"
@@ -133,10 +133,10 @@ for name, settings in {
 }.items():
 
     def observe(side: Side, settings: Any = settings) -> Any:
-        told: list[str] = []
-        with warnings_into(told):
-            made = side.make(token_counter=ten_tokens_each, **settings)
-        return made.trigger, made.keep, told
+        warnings_told: list[str] = []
+        with warnings_into(warnings_told):
+            middleware = side.make(token_counter=ten_tokens_each, **settings)
+        return middleware.trigger, middleware.keep, warnings_told
 
     add(OLD, name, observe)
 
@@ -146,9 +146,13 @@ CALL = "Parameters and attributes"
 
 @behaviour(CALL, "every parameter of LangChain's is there, in the same way")
 def _(side: Side) -> Any:
-    theirs = inspect.signature(LangChains.__init__).parameters
-    found = inspect.signature(side.cls.__init__).parameters
-    return [(name, str(found[name].kind)) for name in theirs if name in found]
+    their_parameters = inspect.signature(LangChains.__init__).parameters
+    our_parameters = inspect.signature(side.cls.__init__).parameters
+    return [
+        (name, str(our_parameters[name].kind))
+        for name in their_parameters
+        if name in our_parameters
+    ]
 
 
 add(
@@ -162,8 +166,8 @@ add(
 @behaviour(CALL, "`model`, `keep`, `trigger` can be read back")
 def _(side: Side) -> Any:
     model = writer(1000)
-    made = side.make(model, trigger=[("tokens", 50), {"messages": 9}], keep=("fraction", 0.5))
-    return made.model is model, made.trigger, made.keep
+    middleware = side.make(model, trigger=[("tokens", 50), {"messages": 9}], keep=("fraction", 0.5))
+    return middleware.model is model, middleware.trigger, middleware.keep
 
 
 LATER: dict[str, tuple[Any, str]] = {
@@ -179,11 +183,11 @@ LATER: dict[str, tuple[Any, str]] = {
 for name, (value, why) in LATER.items():
 
     def later(side: Side, name: str = name, value: Any = value) -> Any:
-        made = side.make(
+        middleware = side.make(
             trigger=("tokens", 30), keep=("messages", 3), token_counter=ten_tokens_each
         )
-        before = kept_ids(made.before_model({"messages": talk(8)}, Runtime()))
-        setattr(made, name, value)
-        return before, kept_ids(made.before_model({"messages": talk(8)}, Runtime()))
+        kept_before = kept_ids(middleware.before_model({"messages": talk(8)}, Runtime()))
+        setattr(middleware, name, value)
+        return kept_before, kept_ids(middleware.before_model({"messages": talk(8)}, Runtime()))
 
     add(CALL, f"`{name}` is set later: messages kept before and after", later, why)

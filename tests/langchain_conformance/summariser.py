@@ -40,7 +40,7 @@ CITED = re.compile(r" \[\w+\]$")
 """The id of a message, with which the scripted model ends its answers."""
 
 
-def said(update: Any) -> Any:
+def summary_text(update: Any) -> Any:
     """What the summary says, without its first line, our note and mark, and what it cites."""
     if update is None:
         return None
@@ -49,7 +49,7 @@ def said(update: Any) -> Any:
     return text.partition("\n")[2] if text.startswith("(") else text
 
 
-def alone(side: Side) -> dict[str, Any]:
+def settings_of_text_alone(side: Side) -> dict[str, Any]:
     """`SETTINGS`, for what a summary says: the summariser's text and nothing beside it."""
     return {**SETTINGS, **side.text_alone}
 
@@ -61,15 +61,15 @@ def scripted(*answers: Any) -> ScriptedChatModel:
 @behaviour(WHO, "`model` writes, in one call")
 def _(side: Side) -> Any:
     model = scripted("- by the model")
-    return said(side.step(talk(7), model, **alone(side))), len(model.calls)
+    return summary_text(side.step(talk(7), model, **settings_of_text_alone(side))), len(model.calls)
 
 
 @behaviour(WHO, "`summarizer`, a model: `model` is not called")
 def _(side: Side) -> Any:
     model = scripted("- by the model")
-    other = scripted("- by the other")
-    update = side.step(talk(7), model, summarizer=other, **alone(side))
-    return said(update), len(model.calls), len(other.calls)
+    other_model = scripted("- by the other")
+    update = side.step(talk(7), model, summarizer=other_model, **settings_of_text_alone(side))
+    return summary_text(update), len(model.calls), len(other_model.calls)
 
 
 def notes(messages: Any) -> str:
@@ -96,12 +96,14 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
 for name, (function, why) in FUNCTIONS.items():
 
     def sync(side: Side, function: Any = function) -> Any:
-        done = result_or_error(lambda: side.step(talk(7), summarizer=function, **alone(side)))
-        return done.kinds if isinstance(done, Raised) else said(done)
+        outcome = result_or_error(
+            lambda: side.step(talk(7), summarizer=function, **settings_of_text_alone(side))
+        )
+        return outcome.kinds if isinstance(outcome, Raised) else summary_text(outcome)
 
     def on_loop(side: Side, function: Any = function) -> Any:
-        made = side.make(summarizer=function, **alone(side))
-        return said(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
+        middleware = side.make(summarizer=function, **settings_of_text_alone(side))
+        return summary_text(asyncio.run(middleware.abefore_model({"messages": talk(7)}, Runtime())))
 
     add(WHO, f"`summarizer`, {name}: a step without an event loop", sync, why or "")
     add(WHO, f"`summarizer`, {name}: a step on an event loop", on_loop)
@@ -109,35 +111,37 @@ for name, (function, why) in FUNCTIONS.items():
 
 @behaviour(READS, "a function gets the very messages that leave")
 def _(side: Side) -> Any:
-    got: list[Any] = []
+    messages_read: list[Any] = []
 
     def read(messages: Any) -> str:
-        got.extend(messages)
+        messages_read.extend(messages)
         return "- read"
 
     history = talk(7)
     side.make(summarizer=read, **SETTINGS).before_model({"messages": history}, Runtime())
-    return [m.id for m in got], all(a is b for a, b in zip(got, history, strict=False))
+    return [m.id for m in messages_read], all(
+        a is b for a, b in zip(messages_read, history, strict=False)
+    )
 
 
 @behaviour(READS, "a function gets the summary so far first, with its marker")
 def _(side: Side) -> Any:
-    got: list[Any] = []
+    messages_read: list[Any] = []
 
     def read(messages: Any) -> str:
-        got[:] = messages
+        messages_read[:] = messages
         return f"- {len(messages)} read"
 
-    made = side.make(summarizer=read, **SETTINGS)
-    update = made.before_model({"messages": talk(7)}, Runtime())
+    middleware = side.make(summarizer=read, **SETTINGS)
+    update = middleware.before_model({"messages": talk(7)}, Runtime())
     later = [HumanMessage(f"And part {n}?", id=f"n{n}") for n in range(4)]
     state = {**update, "messages": [*update["messages"][1:], *later]}
-    made.before_model(state, Runtime())
+    middleware.before_model(state, Runtime())
     return (
-        type(got[0]).__name__,
-        got[0].content.startswith(LINE),
-        got[0].additional_kwargs["lc_source"],
-        [message.id for message in got[1:]],
+        type(messages_read[0]).__name__,
+        messages_read[0].content.startswith(LINE),
+        messages_read[0].additional_kwargs["lc_source"],
+        [message.id for message in messages_read[1:]],
     )
 
 
@@ -175,9 +179,9 @@ for name, settings, why in (
 ):
 
     def read(side: Side, settings: Any = settings) -> Any:
-        given = dict(settings)
-        history = given.pop("history", talk(9))
-        return f"{words(history[:-2], prompt_of(side, history, **given))} of {len(history) - 2}"
+        changes = dict(settings)
+        history = changes.pop("history", talk(9))
+        return f"{words(history[:-2], prompt_of(side, history, **changes))} of {len(history) - 2}"
 
     add(READS, f"messages that leave, {name}: read to the last word", read, why)
 
@@ -203,8 +207,8 @@ def failing(answer: Any, **settings: Any) -> Callable[[Side], Any]:
         model = ScriptedChatModel(answers=lambda _: answer, cites=False)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("time.sleep", lambda seconds: None)  # between tries
-            done = result_or_error(lambda: side.step(talk(7), model, **SETTINGS, **settings))
-        came = "an error" if isinstance(done, Raised) else done and "a summary"
+            outcome = result_or_error(lambda: side.step(talk(7), model, **SETTINGS, **settings))
+        came = "an error" if isinstance(outcome, Raised) else outcome and "a summary"
         return came or "the history stays", len(model.calls)
 
     return observe

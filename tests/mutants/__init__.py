@@ -67,25 +67,25 @@ def read_defects() -> tuple[Defect, ...]:
     )
 
 
-def wrong_with(defects: Sequence[Defect]) -> list[str]:
+def problems_of_defects(defects: Sequence[Defect]) -> list[str]:
     """What is wrong with the defects themselves, one line each."""
-    wrong = []
-    for one in defects:
+    problems = []
+    for defect in defects:
         try:
-            path = SOURCE / one.path
-            one.planted(path.read_text(encoding="utf-8") if path.is_file() else "")
+            path = SOURCE / defect.path
+            defect.planted(path.read_text(encoding="utf-8") if path.is_file() else "")
         except ValueError as error:
-            wrong.append(f"{one.name}: {error}")
-        file, _, name = one.test.partition("::")
+            problems.append(f"{defect.name}: {error}")
+        file, _, name = defect.test.partition("::")
         if name not in _tests_of(file):
-            wrong.append(f"{one.name}: there is no test {one.test}")
-    names = Counter(one.name for one in defects)
-    return wrong + [f"two defects are called {name!r}" for name, n in names.items() if n > 1]
+            problems.append(f"{defect.name}: there is no test {defect.test}")
+    names = Counter(defect.name for defect in defects)
+    return problems + [f"two defects are called {name!r}" for name, n in names.items() if n > 1]
 
 
 @cache
 def _tests_of(file: str) -> frozenset[str]:
     path = TESTS / file
     parts = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return frozenset(one.name for one in parts if isinstance(one, kinds))
+    function_types = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return frozenset(part.name for part in parts if isinstance(part, function_types))

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from mutants import PROMISES, SOURCE, TESTS, Defect, read_defects, wrong_with
+from mutants import PROMISES, SOURCE, TESTS, Defect, problems_of_defects, read_defects
 
 SECONDS = 60.0
 """How long one test may take; one that does not end has noticed nothing."""
@@ -49,8 +49,8 @@ class Witness:
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
         report = yield
         if call.excinfo is not None and not report.skipped:
-            kind = "failed" if self.is_promised(call.excinfo) else "broke"
-            self.verdict = [kind, str(call.excinfo.exconly())[:400]]
+            verdict = "failed" if self.is_promised(call.excinfo) else "broke"
+            self.verdict = [verdict, str(call.excinfo.exconly())[:400]]
         elif report.when == "call" and self.verdict[1] == "no test was run":
             self.verdict = ["passed", ""]
         return report
@@ -69,39 +69,42 @@ class Witness:
         return refusal or isinstance(error, pytest.fail.Exception)
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for; 1 if a defect was not noticed."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("--promise", type=int, choices=PROMISES, help="those of one promise only")
     parser.add_argument("--name", default="", help="those whose name holds this text only")
     parser.add_argument("--workers", type=int, default=2, help="how many at once; default: 2")
-    asked = parser.parse_args(given)
-    if wrong := wrong_with(read_defects()):
+    options = parser.parse_args(arguments)
+    if wrong := problems_of_defects(read_defects()):
         print(*wrong, sep="\n")
         return 1
     chosen = [
-        one
-        for one in read_defects()
-        if asked.promise in (None, one.promise) and asked.name.lower() in one.name.lower()
+        chosen_defect
+        for chosen_defect in read_defects()
+        if options.promise in (None, chosen_defect.promise)
+        and options.name.lower() in chosen_defect.name.lower()
     ]
     if not chosen:
-        parser.error(f"no defect has {asked.name!r} in its name; tests/mutants has them")
+        parser.error(f"no defect has {options.name!r} in its name; tests/mutants has them")
     import_others()
     # Without a defect each test passes, or it would prove nothing when it fails.
-    tests = sorted({one.test for one in chosen})
-    jobs = [(None, test) for test in tests] + [(one, one.test) for one in chosen]
+    tests = sorted({chosen_defect.test for chosen_defect in chosen})
+    jobs = [(None, test) for test in tests] + [
+        (chosen_defect, chosen_defect.test) for chosen_defect in chosen
+    ]
     planted = Counter[int]()
     noticed = Counter[int]()
     unsound = 0
-    for defect, test, verdict, said in run_all(jobs, max(1, asked.workers)):
+    for defect, test, verdict, message in run_all(jobs, max(1, options.workers)):
         if defect is None:
             if verdict != "passed":
                 unsound += 1
-                print(f"without any defect {test} {verdict}: {said}", flush=True)
+                print(f"without any defect {test} {verdict}: {message}", flush=True)
             continue
         planted[defect.promise] += 1
         noticed[defect.promise] += verdict == "failed"
-        mark = "noticed by" if verdict == "failed" else f"NOT NOTICED ({verdict} {said}) by"
+        mark = "noticed by" if verdict == "failed" else f"NOT NOTICED ({verdict} {message}) by"
         changed = defect.changes or defect.file
         print(f"{defect.promise:>2}  {defect.name}\n    {changed}: {mark} {test}", flush=True)
     for promise in sorted(planted):
@@ -140,9 +143,9 @@ def run_all(
                     os.killpg(process, signal.SIGKILL)
                     os.waitpid(process, 0)
                 del running[process]
-                verdict, said = _read(folder) if ended else ("took too long", "")
+                verdict, message = _read(folder) if ended else ("took too long", "")
                 shutil.rmtree(folder, ignore_errors=True)
-                yield defect, test, verdict, said
+                yield defect, test, verdict, message
             time.sleep(0.02)
     finally:
         for process, (_, _, folder, _) in running.items():
@@ -152,10 +155,10 @@ def run_all(
 
 def _read(folder: Path) -> tuple[str, str]:
     try:
-        verdict, said = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
+        verdict, message = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return "broke", (folder / "output.txt").read_text(errors="replace")[-400:]
-    return verdict, said
+    return verdict, message
 
 
 def _forked(folder: Path, defect: Defect | None, test: str) -> int:

@@ -75,9 +75,9 @@ def _find(scope: list[ast.stmt], name: str) -> Function | ast.Assign | ast.AnnAs
 def _wrong_function(text: str, node: Function, names: list[str], wrong: str) -> str:
     """Put the wrong form behind the right one, which gets another name."""
     lines = text.splitlines(keepends=True)
-    first_line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-    before = lines[: first_line - 1]
-    after = lines[node.end_lineno :]
+    first_line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    lines_before = lines[: first_line - 1]
+    lines_after = lines[node.end_lineno :]
     decorators = ["@" + ast.unparse(decorator) + "\n" for decorator in node.decorator_list]
     wrong_tree = ast.parse(textwrap.dedent(wrong))
     if [getattr(part, "name", "") for part in wrong_tree.body] != [node.name]:
@@ -97,13 +97,15 @@ def _wrong_function(text: str, node: Function, names: list[str], wrong: str) -> 
             part.id = reference
     wrong_form = "".join(decorators) + ast.unparse(wrong_tree) + "\n"
     both = textwrap.indent(f"{right}\n{wrong_form}", " " * node.col_offset)
-    return "".join([*before, both, *after])
+    return "".join([*lines_before, both, *lines_after])
 
 
 def _wrong_constant(text: str, node: ast.Assign | ast.AnnAssign, wrong: str) -> str:
     lines = text.splitlines(keepends=True)
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    before = lines[: node.lineno - 1]
-    after = lines[node.end_lineno :]
+    lines_before = lines[: node.lineno - 1]
+    lines_after = lines[node.end_lineno :]
     assignment = f"{ast.unparse(target)} = {wrong}\n"
-    return "".join([*before, textwrap.indent(assignment, " " * node.col_offset), *after])
+    return "".join(
+        [*lines_before, textwrap.indent(assignment, " " * node.col_offset), *lines_after]
+    )
