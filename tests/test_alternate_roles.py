@@ -24,7 +24,9 @@ from conspectus.archive import Scope
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import ContextGuard
 from conspectus.messages import read_messages
+from conspectus.messages.alternation import alternating, is_joined_into
 from conspectus.short_term import summarize_messages
+from conspectus.short_term.step import without_joined_summary
 from conspectus_sdk import Fitter
 from graph_support import look, new_agent, new_middleware, thread_config, tool_steps, user_input
 from scripted_models import ScriptedChatModel
@@ -443,3 +445,20 @@ def test_a_step_with_nothing_due_notices_two_messages_of_the_user():
     messages += [{"role": "user", "content": "and"}, {"role": "user", "content": "now?"}]
     messages.append({"role": "assistant", "content": "Now."})
     assert not compactor.compact(messages, thread_id="t").alternates
+
+
+@pytest.mark.parametrize(
+    ("content", "is_part"), [("Go", False), ("Go on.", True), ("Now go.", True), ("", False)]
+)
+def test_only_a_whole_message_is_a_part_of_a_joined_one(content, is_part):
+    joined = {"role": "user", "content": "Notes.\n\nGo on.\n\nNow go."}
+    assert is_joined_into({"role": "user", "content": content}, joined) == is_part
+    blocks = {"role": "user", "content": [{"type": "text", "text": "Notes."}]}
+    assert not is_joined_into({"role": "user", "content": []}, blocks)
+
+
+@pytest.mark.parametrize("sequence", [list, tuple])
+def test_the_summary_is_known_in_any_sequence_that_it_was_joined_to(sequence):
+    joined = alternating([HumanMessage("Notes."), HumanMessage("Hi.")])
+    remaining = without_joined_summary(sequence(joined), [HumanMessage("Notes.")])
+    assert [message.content for message in remaining] == ["Hi."]

@@ -11,7 +11,7 @@ from conspectus.cli import output
 
 ROWS: list[dict[str, Any]] = [
     {"thread": "trip to Reykjavik and back in three days", "tokens": 1200, "first": None},
-    {"thread": "\x1b[31mred\tpaint", "tokens": 7, "first": "2026-11-28"},
+    {"thread": "\x1b[31mred\tpaint\nand blue", "tokens": 7, "first": "2026-11-28"},
 ]
 
 
@@ -46,7 +46,7 @@ def test_elsewhere_values_have_tabs_between_them(capsys):
     heading, first, second = capsys.readouterr().out.splitlines()
     assert heading.split("\t") == ["thread", "tokens", "first"]
     assert first == "trip to Reykjavik and back in three days\t1200\t"
-    assert second == "\ufffd[31mred paint\t7\t2026-11-28"
+    assert second == "\ufffd[31mred paint and blue\t7\t2026-11-28"
 
 
 def test_a_table_in_a_pipe_is_not_folded_and_has_no_colour(capsys):

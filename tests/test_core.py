@@ -431,3 +431,10 @@ def test_a_record_that_shows_short_what_is_not_there_is_dropped():
 def test_large_sizes_are_told_to_the_token():
     settings = Settings(trigger=("tokens", 1_000_000), keep=("tokens", 1_234_567))
     assert "keep 1,234,567 tokens" in next(settings.policy().caveats(None))
+
+
+def test_a_result_without_an_id_answers_a_call_of_the_newest_answer():
+    calling = item("assistant", 10, 0, calls=("a", "b"))
+    results = [item("tool", 10, number, answers=("",)) for number in (1, 2)]
+    assert match_calls([calling, results[0]]).pending, "one of the calls is open"
+    assert not match_calls([calling, *results]).pending

@@ -1,5 +1,6 @@
 """Deep Agents with our middleware: in every agent, with its own limits, and all else as it was."""
 
+import pickle
 import re
 import sys
 from typing import Any
@@ -13,6 +14,7 @@ from deepagents.middleware.summarization import (
     create_summarization_tool_middleware,
 )
 from langchain.agents.middleware import AgentMiddleware
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -139,6 +141,33 @@ def test_settings_of_the_main_agent_reach_every_subagent(stacks):
         assert middleware.keep == ("messages", 3)
         assert middleware._setup.engine.archive is given_middleware._setup.engine.archive
         assert middleware.window == (None if name == "a" else 9_000)
+
+
+def test_a_setting_that_is_set_later_reaches_every_subagent(stacks):
+    main = model(50_000)
+    small_model = model(8_000)
+    summarization = summarization_middleware(main)
+    summarization.keep = ("messages", 5)
+    create_deep_agent(
+        main, middleware=[summarization], subagents=[subagent("a", model=small_model)]
+    )
+    for name in ("main", "general-purpose", "a"):
+        middleware = next(
+            part for part in stacks[name] if isinstance(part, DeepAgentsSummarization)
+        )
+        assert middleware.keep == ("messages", 5)
+        assert middleware.trigger == ("fraction", 0.85)  # of its own model's window
+
+
+def test_a_middleware_with_an_archive_can_be_pickled(tmp_path):
+    small_model = FakeListChatModel(responses=["fine"], profile={"max_input_tokens": 8_000})
+    summarization = summarization_middleware(small_model, archive=tmp_path / "a.db", recall="tool")
+    copied = pickle.loads(pickle.dumps(summarization))
+    for middleware in (copied, copied.for_model(small_model)):
+        assert (middleware.trigger, middleware.history) == (("fraction", 0.85), "preserve")
+        assert middleware.archive is copied.archive
+    copied.close()
+    summarization.close()
 
 
 def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there():

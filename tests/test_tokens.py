@@ -17,6 +17,7 @@ from langgraph.runtime import Runtime
 from compactor_support import compacted, new_compactor
 from conspectus import Compactor, SummarizationMiddleware, short_term
 from conspectus.messages import read_message, read_messages
+from conspectus.messages.blocks import media_of
 from conspectus.tokens import FAMILIES, MAY_BE_LOW, TokenMeter, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from conspectus_sdk import Fitter
@@ -260,6 +261,13 @@ def test_the_length_of_a_recording_follows_from_its_bytes(block_type, mime, raw,
     )
     url = f"data:{mime};base64,{b64(raw)}"
     assert media_tokens({"type": block_type, "url": url}, "openai") == tokens
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_bytes_are_decoded_in_either_alphabet_of_base64(encode):
+    raw = b"\x89PNG" + bytes(range(256))
+    media = media_of({"type": "file", "data": encode(raw).decode()})
+    assert (media.kind, media.raw()) == ("image", raw)
 
 
 def test_media_count_by_their_rule_in_a_window():

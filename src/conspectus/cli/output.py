@@ -23,6 +23,7 @@ ESCAPED = "backslashreplace"  # what becomes of characters that an encoding does
 STDOUT = Path("-")
 NUMERIC = "0123456789$–"  # the first characters of a number, or of the sign for none
 UNFOLDED = 10_000  # columns of a table that is not printed on a terminal
+SEPARATORS = str.maketrans("\t\n", "  ")  # of cells and rows, which no cell may hold
 PATIENCE = 2.0  # seconds until progress is said
 PACE = 5.0  # seconds between two lines of it
 
@@ -55,7 +56,7 @@ def print_rows(rows: Sequence[Mapping[str, str | int | None]], otherwise: str = 
         print_table(lines)
         return
     for line in lines:
-        cells = (printable(cell).replace("\t", " ") for cell in line)
+        cells = (printable(cell).translate(SEPARATORS) for cell in line)
         print("\t".join(cells).rstrip(" "))
 
 

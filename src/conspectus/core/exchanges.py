@@ -118,7 +118,13 @@ class _Matching:
         return call in self.waiting[caller] or caller == self.newest_answer
 
     def _note_answered(self, caller: int, answers: Sequence[str]) -> None:
-        self.waiting[caller].difference_update(answers)
+        """Close the calls that a message answers; a result without an id closes any one of them."""
+        waiting = self.waiting[caller]
+        closed = waiting.intersection(answers)
+        waiting -= closed
+        has_nameless = "" in answers and caller == self.newest_answer
+        if waiting and has_nameless and "" not in closed:
+            waiting.remove(min(waiting))
 
     def _open_calls(self, begin: int, item: Item) -> None:
         """Have the calls of a message wait for their results."""

@@ -29,6 +29,7 @@ from conspectus.engine.settings import AnyTrigger
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.agent_step import AgentStep
+from conspectus.langchain.middleware import FIXED, NAMES
 from conspectus.langchain.refused_features import model_name
 from conspectus.langchain.settings import DEPRECATED, InstanceName, SummarizationSettings
 from conspectus.langchain.state import CompactionState
@@ -38,7 +39,7 @@ from conspectus.model.calls import profile_window
 from conspectus.observe import log
 
 MIRRORED = "_conspectus_mirrored"  # our channel for the record up to which the files are written
-NAME = "SummarizationMiddleware"  # of the middleware of Deep Agents that ours replaces
+DEEP_AGENTS_NAME = "SummarizationMiddleware"  # of the middleware of Deep Agents that ours replaces
 NOTE = (
     "The messages that a summary stands for, and the originals of those that are clipped, are "
     "kept word for word (images and files by name) in files under {folder}, numbered in the order "
@@ -67,7 +68,7 @@ def summarization_defaults(model: object, *, window: int | None = None) -> dict[
     """
     window_of(window, 0)
     limit = profile_window(model) if window is None else window
-    large_arguments = {"tools": [], "over": 500}  # of no tools: arguments, and no results
+    large_arguments = {"tools": [], "over": 500}  # clips arguments only: no tool's results
     if limit is None:
         return {
             "trigger": ("tokens", 170_000),
@@ -112,10 +113,13 @@ class DeepAgentsSettings(SummarizationSettings):
     reserved_tokens: int = BY_MODEL
     stale_results: AnyStale = BY_MODEL
     truncate_args_settings: Mapping[str, Any] | None = BY_MODEL
-    """Deep Agents' own setting for old arguments, of which `max_length` and None count."""
+    """Deep Agents' own setting for old arguments.
+
+    `max_length` and whether there is a `trigger` count; None switches it off.
+    """
     history: Literal["replace", "preserve"] = "preserve"
     recall: Literal["off", "tool", "auto"] = "auto"
-    name: InstanceName = NAME
+    name: InstanceName = DEEP_AGENTS_NAME
 
 
 class DeepAgentsState(CompactionState):
@@ -152,19 +156,33 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         model = cast("BaseChatModel", model_of(settings.model, settings.summarizer))
         self._backend = backend
         self._build(_with_limits(settings, model, deprecated_kwargs), deprecated_kwargs)
-        self._given = replace(settings, model=model, archive=self.archive)
-        self._old = deprecated_kwargs
+        self._own_settings = replace(settings, model=model)  # as they were given
+        self._deprecated = deprecated_kwargs
+        changeable = (name for name in NAMES if name not in FIXED)
+        self._first_values = {name: vars(self)[name] for name in changeable}
 
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
         """Make the same for the model of a subagent, with its limits and the same archive."""
-        settings = replace(self._given, model=model)
+        settings = replace(self._own_settings, **self._set_later())
+        settings = replace(settings, model=model, archive=self.archive)
         if _is_another(model, self.model):
             settings = replace(settings, window=None, reserved_tokens=BY_MODEL)
-        copy = DeepAgentsSummarization(**vars(settings), **self._old)
+        copy = DeepAgentsSummarization(**vars(settings), **self._deprecated)
         # One preparation for all, which ends when the first is closed.
         engine = replace(copy._setup.engine, background=self._background)
         copy._made = copy._setup.with_engine(engine)
         return copy
+
+    def _set_later(self) -> dict[str, Any]:
+        """Return the settings that were set since this middleware was made."""
+        values = vars(self)
+        return {
+            name: values[name]
+            for name, first in self._first_values.items()
+            if values[name] != first
+            for name, first in self._first_values.items()
+            if values[name] != first
+        }
 
     def _location(self, scope: Scope) -> str:
         if self._backend is None:

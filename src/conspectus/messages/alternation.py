@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conspectus.core.records import Record
 
 AlternateRoles = Literal["auto", "on", "off"]
-"""Whether messages of the user in a row are joined: always, never, or for models that need it."""
+"""Whether messages of the user in a row are joined: for models that need it, always, or never."""
 
 STRICT = re.compile(
     r"mistral|mixtral|ministral|codestral|devstral|magistral|pixtral|mathstral|gemma|llama-?2\b"
@@ -279,7 +279,10 @@ def as_users(message: BaseMessage) -> BaseMessage:
 
 
 def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Put leading system messages of a prompt at the beginning of its first user message."""
+    """Make system messages the user's, and join all messages of the user that then stand in a row.
+
+    So a leading one begins the first message of the user.
+    """
     as_user_messages = [as_users(message) for message in messages]
     original_of = dict(zip(map(id, as_user_messages), messages, strict=True))
     sent = alternating(as_user_messages)
@@ -378,13 +381,15 @@ def taken_apart(source: Source, record: Record) -> list[Source] | None:
 
 
 def is_joined_into(message: Any, joined: Any) -> bool:
-    """Tell whether the content of a dict stands whole, behind another text, in a joined one."""
+    """Tell whether the dict `joined` contains all of `message` behind some other text."""
     if is_message(joined) or not (_is_joinable(joined) and _is_joinable(message)):
         return False
     content = joined["content"]
     part = message["content"]
+    if not part:
+        return False
     if isinstance(content, str) and isinstance(part, str):
-        return f"{BETWEEN}{part}" in content
+        return f"{BETWEEN}{part}{BETWEEN}" in f"{content}{BETWEEN}"
     blocks = part if isinstance(part, list) else [{"type": "text", "text": part}]
     return isinstance(content, list) and all(block in content[1:] for block in blocks)
 

@@ -346,6 +346,7 @@ ENCODED = 400  # characters from which on a text of base64 is taken for encoded 
 MIN_LINE = 40  # characters of a line of base64
 MIN_LETTERS = 4  # different characters in it; a ruled line of one or two signs is no base64
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]+")
+URL_SAFE = str.maketrans("-_", "+/")  # signs of base64 in addresses, with the usual ones
 MAX_DEPTH = 24  # levels of a value in which encoded bytes are looked for
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -373,7 +374,7 @@ class Media:
         if isinstance(self.data, bytes):
             return self.data[:limit]
         encoded = self.data if limit is None else self.data[: limit // 3 * 4]
-        text = "".join(encoded.split())
+        text = "".join(encoded.split()).translate(URL_SAFE)
         try:
             return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError):

@@ -271,14 +271,22 @@ def _with_id(message: BaseMessage) -> BaseMessage:
 
 
 def without_joined_summary(messages: Any, summary_messages: Messages) -> Any:
-    """Return messages without the summary that a result has joined to some of them."""
-    if not isinstance(messages, list) or not any(map(is_labelled_joined, messages)):
+    """Return messages without the summary that a result has joined to some of them.
+
+    What is no list of messages comes back as it is.
+    """
+    if not is_listing(messages) or not any(map(is_labelled_joined, messages)):
         return messages
     summaries = [str(message.content) for message in summary_messages]
     return [
         _without_summary(message, summaries) if is_labelled_joined(message) else message
         for message in messages
     ]
+
+
+def is_listing(value: object) -> bool:
+    """Tell whether a value may be a list of messages: any sequence but a text."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def _without_summary(message: Any, summaries: Sequence[str]) -> Any:
@@ -338,7 +346,7 @@ def _check_messages(messages: Any) -> None:
     """Refuse what is no list of messages, and ids that stand twice."""
     form = "messages must be a list of LangChain messages, not"
     remedy = "langchain_core.messages.convert_to_messages makes them"
-    if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
+    if not is_listing(messages):
         raise MessageError(f"{form} {type(messages).__name__}; {remedy}")
     for message in messages:
         if not isinstance(message, BaseMessage):
