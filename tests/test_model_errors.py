@@ -18,7 +18,7 @@ from conspectus.messages.refusals import refuses_thoughts
 from conspectus.model.answers import answer_of
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.provider_errors import explained, is_overflow, retry_after
+from conspectus.model.provider_errors import as_summary_error, is_overflow, retry_after
 from histories import talk
 from model_support import (
     ScriptedChatModel,
@@ -89,7 +89,7 @@ def test_what_providers_say_about_a_full_window_is_understood(text):
         is_overflow(_StatusError(n, text)) for n in (401, 503)
     )  # Kimi; relays, one's own servers
     assert not is_overflow(_StatusError(429, text))
-    assert isinstance(explained(ValueError(text), "m", None), SummarizerOverflow)
+    assert isinstance(as_summary_error(ValueError(text), "m", None), SummarizerOverflow)
 
 
 def test_one_request_with_more_tokens_than_a_minute_has_is_too_long():
@@ -106,12 +106,12 @@ def test_another_error_is_no_full_window(text):
 def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised():
     text = f"{'word ' * 58}key sk-{'A1b2' * 12} was turned down"
     assert "sk-" in text[:300]
-    explanation = str(explained(ValueError(text), "m", None))
+    explanation = str(as_summary_error(ValueError(text), "m", None))
     assert "word key ...)" in explanation
     assert "sk-" not in explanation
-    assert "bad key)" in str(explained(ValueError("bad key"), "m", None))
+    assert "bad key)" in str(as_summary_error(ValueError("bad key"), "m", None))
     chinese = "密钥无效，请检查。" * 40
-    assert f"{chinese[:300]}...)" in str(explained(ValueError(chinese), "m", None))
+    assert f"{chinese[:300]}...)" in str(as_summary_error(ValueError(chinese), "m", None))
 
 
 class Speechless(RuntimeError):
@@ -120,7 +120,7 @@ class Speechless(RuntimeError):
 
 
 def test_an_error_without_a_text_is_explained_by_its_class():
-    failure = explained(Speechless(), "m", None)
+    failure = as_summary_error(Speechless(), "m", None)
     assert "Speechless: a Speechless without a text" in str(failure)
     assert not is_overflow(Speechless())
     assert not refuses_thoughts(Speechless())
@@ -140,7 +140,7 @@ NONSENSE = ("Fri, 31 Dec 9999 23:59:59 -1200", "soon", "nan", "inf", "-1", "0", 
 def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(headers, seconds):
     busy: Any = ConnectionError("busy")
     busy.response = SimpleNamespace(headers=headers)
-    failure = explained(busy, "model", 1.0)
+    failure = as_summary_error(busy, "model", 1.0)
     assert (failure.transient, failure.retry_after) == (True, seconds)
     assert retry_after(busy) == seconds
 

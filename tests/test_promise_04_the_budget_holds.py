@@ -66,7 +66,7 @@ def test_one_giant_message_is_clipped_with_a_pointer(window):
 
 
 def test_a_clip_that_comes_out_larger_than_planned_does_not_take_effect(monkeypatch):
-    monkeypatch.setattr(leaving, "clipped", lambda item, *_: item)
+    monkeypatch.setattr(leaving, "clip_item", lambda item, *_: item)
     messages = [user("x " * 50_000)]
     result = compacted(messages, new_compactor(window=700))
     assert (result.outcome, result.failed, result.messages) == ("stuck", "summary", messages)

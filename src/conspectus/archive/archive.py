@@ -305,7 +305,7 @@ class Archive:
         followers = [*siblings, record.id][-MAX_BRANCHES:]
         links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent}": followers}
         if record.summary:
-            links[f"{RECORD_OF_SUMMARY} {record.name}"] = record.id
+            links[f"{RECORD_OF_SUMMARY} {record.name_in_history}"] = record.id
         return [StoredItem(label_hash(name), packed({"id": ids})) for name, ids in links.items()]
 
     def chain(self, scope: Scope) -> Chain:

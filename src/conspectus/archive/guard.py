@@ -21,7 +21,7 @@ from conspectus.observe.observation import listening, safe_text
 UNREPORTED = ("batch", "close", "search_index")  # parts of an operation, or none of the store
 
 
-class Stopped(BaseException):
+class GateShut(BaseException):
     """Background work came to a closed gate. A `BaseException`: no handler may catch it."""
 
 
@@ -50,11 +50,11 @@ class Gate:
         """Make a call and return what it returns.
 
         Raises:
-            Stopped: the gate is shut.
+            GateShut: the gate is shut.
         """
         with self._lock:
             if self.is_shut:
-                raise Stopped("what was prepared in the background was stopped")
+                raise GateShut("what was prepared in the background was stopped")
             self._running += 1
         try:
             return call()

@@ -121,7 +121,8 @@ class ItemPlace:
 class Tables(ArchiveStore):
     """An archive in SQL, with the words of originals in an index of the database.
 
-    Each call is one transaction. What has expired is never returned.
+    Each call is one transaction. What has expired is never returned; `keys_named` may still
+    name it.
     """
 
     may_hang = False

@@ -123,7 +123,8 @@ class Record:
         parent: the record before it; None for the first of a thread.
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages clipped from now on.
-        summary: body of the summary of all that the chain covers; empty for clips alone.
+        summary: body of the summary of all that the chain covers, also where it only clips; empty
+            as long as nothing has left.
         notes: all notes so far, as plain data; empty for clips alone.
         cause: the trigger or other reason for it.
         tokens_before: size of the view before it.
@@ -133,8 +134,8 @@ class Record:
         by: name of the summariser; empty for clips alone.
         cost: calls and tokens that it took, those of tries that failed too.
         redacted: secrets taken out of its originals, by kind.
-        cut: tokens known to miss at the end of a summary that was longer than its room, or that
-            ended at a limit that was set for its model, then at least 1; 0 if it is whole.
+        cut: tokens known to be missing at the end of a summary that was longer than its room, or
+            that ended at a limit that was set for its model, then at least 1; 0 if it is whole.
         order: keys in the order of the conversation: those that left, and those before the last of
             them that stay and that no earlier record names; empty if none stays.
         stayed: keys of what stayed behind the last that left, in order; by these a history is known
@@ -194,7 +195,7 @@ class Record:
         return notes_number_of(self.parent, self.covers, [clip.key for clip in self.clips])
 
     @property
-    def name(self) -> str:
+    def name_in_history(self) -> str:
         """The number and the summary, by which a returning history names the record."""
         return f"{self.notes_number}\n{self.summary}"
 

@@ -16,9 +16,9 @@ from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, run, run_in_worker
 from conspectus.core.plan import window_or_trigger
 from conspectus.core.policy import plain_words
-from conspectus.engine.background import begin
+from conspectus.engine.background import begin_preparation
 from conspectus.engine.building import meter_of, model_of, window_of
-from conspectus.engine.cached_request import last_request_of
+from conspectus.engine.cached_request import request_template
 from conspectus.engine.closing import Closing
 from conspectus.engine.engine import Engine
 from conspectus.engine.entry import compact_messages
@@ -72,32 +72,32 @@ class Compactor(Attributes, Closing):
     def _build(self, settings: CompactorSettings, memories: Memories) -> None:
         self._settings = settings  # as they were given: a copy reads them anew
         model = model_of(settings.model, settings.summarizer)
-        window = profile_window(model) if settings.window is None else settings.window
-        room = window_of(window, settings.reserved_tokens)
+        limit = profile_window(model) if settings.window is None else settings.window
+        window = window_of(limit, settings.reserved_tokens)
         trigger = settings.trigger
         if trigger is None:
-            if room is None and model is not None:
+            if window is None and model is not None:
                 log("no_window", NO_WINDOW, level=logging.INFO)
-            # As in Deep Agents.
-            trigger = ("tokens", 170_000) if room is None else ("fraction", 0.85)
+            # 170,000 is what Deep Agents takes where no profile is known.
+            trigger = ("tokens", 170_000) if window is None else ("fraction", 0.85)
         settings = replace(settings, model=model, trigger=trigger)
         policy = replace(settings.policy(), keep_is_set=settings.keep is not None)
-        if policy.needs_window and room is None:
+        if policy.needs_window and window is None:
             raise PolicyError(
                 "a fraction needs to know the window of the model that answers: pass window=<its "
                 "input limit in tokens> (--window in a command), or use tokens or messages instead"
             )
-        for caveat in policy.caveats(window):
+        for caveat in policy.caveats(limit):
             warnings.warn(caveat, UserWarning, stacklevel=CALLER)
         meter = meter_of(settings.token_counter, settings.tokenizer, model)
         self._engine = replace(Engine.build(settings, policy, meter), memories=memories)
-        self._last_request = last_request_of(self._engine, settings.summary_request, window)
+        self._last_request = request_template(self._engine, settings.summary_request, limit)
         self.policy = self._engine.policy
         self.archive = self._engine.archive
         self._background = self._engine.background
         self._opened = self.archive if isinstance(settings.archive, (str, Path)) else None
         # With no window of its own, a history must fit the trigger that it is to stay below.
-        self._room = window_or_trigger(self.policy, room)
+        self._window = window_or_trigger(self.policy, window)
         if self.archive is None:
             why = "no archive= was given: originals cannot be recalled after a compaction"
             log("no_archive", why, level=logging.INFO)
@@ -108,10 +108,10 @@ class Compactor(Attributes, Closing):
         archive = settings.archive
         is_address = archive is None or isinstance(archive, (str, Path))
         shown_archive = without_password(str(archive)) if is_address else type(archive).__name__
-        window = None if self._room is None else self._room.limit
+        limit = None if self._window is None else self._window.limit
         return (
             f"Compactor(summarizer={' or '.join(self._engine.summarizers)!r}, "
-            f"trigger={settings.trigger}, keep={self.policy.keep}, window={window}, "
+            f"trigger={settings.trigger}, keep={self.policy.keep}, window={limit}, "
             f"archive={shown_archive})"
         )
 
@@ -197,7 +197,7 @@ class Compactor(Attributes, Closing):
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> CompactionResult:
         engine = self._engine
-        history = HistoryContext(engine, scope, self._room)
+        history = HistoryContext(engine, scope, self._window)
         sources = as_messages(messages)
         words = plain_words(focus, "focus")
         work = compact_messages(history, sources, force=force, focus=words)
@@ -257,7 +257,7 @@ class Compactor(Attributes, Closing):
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
         entries = read_messages(list(as_messages(messages)))
-        return begin(HistoryContext(self._engine, scope, self._room), entries)
+        return begin_preparation(HistoryContext(self._engine, scope, self._window), entries)
 
     def recall(
         self,
@@ -325,7 +325,7 @@ class Compactor(Attributes, Closing):
 
 
 def _warn_of_merged_summaries(messages: Sequence[Source]) -> None:
-    """Log that a history has two summaries of ours; not of more, as those come of two."""
+    """Log that a history has two summaries of ours, the first time: the next call has three."""
     ids = [str(message.id) for message in messages if is_message(message)]
     if sum(name.startswith("summary-") for name in ids) == 2:
         log("summaries_merged", MERGED)

@@ -24,8 +24,8 @@ class SummaryRefused(SummaryError):
 async def approved(written: WrittenDraft, leaving: Leaving) -> Draft:
     """Return the draft as a person approved it; as it is where no preview is set.
 
-    The person is asked again until the text fits, in the caller's context, where a graph's
-    interrupt works.
+    The person is asked again until the text fits, in the caller's context, so that `interrupt()`
+    of a graph works in it.
 
     Raises:
         SummaryRefused: the person does not want it.

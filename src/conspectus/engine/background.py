@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus._langchain import begun_beside, kept_config
-from conspectus.archive.guard import GATE, Stopped
+from conspectus.archive.guard import GATE, GateShut
 from conspectus.core.items import Size
 from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.plans import Compact, Keep
@@ -77,9 +77,11 @@ async def decide_with_drafts(view: View, request: CompactionRequest) -> Decision
 
 
 async def use_prepared_draft(decision: Decision) -> Decision:
-    """Return the decision that puts a prepared draft in force, or waits for it.
+    """Return the decision with a draft that was prepared for it.
 
-    Without one it is the decision as it is; then the summary is written now.
+    Where none is ready yet, a preparation is begun and the history is kept as it is, while it fits;
+    where it does not fit, one that is under way is waited for. The decision comes back as it is if
+    there is no draft, and the summary is then written in the foreground.
     """
     view = decision.view
     history = view.history
@@ -96,9 +98,9 @@ async def use_prepared_draft(decision: Decision) -> Decision:
     if prepared is not None or jobs.closed:
         return prepared or decision
     job = jobs.latest.get(history.scope)
-    in_vain = job is not None and not job.under_way and job.head == head
-    if not history.exceeds_window(view.size) and not in_vain:
-        begin(view.history, view, head, size)
+    has_ended = job is not None and not job.under_way and job.head == head
+    if not history.exceeds_window(view.size) and not has_ended:
+        begin_preparation(view.history, view, head, size)
         emit("preparation", history.scope, name="went_on")
         return replace(decision, plan=Keep(GOES_ON, view.size.tokens, preparing=True))
     if job is None or not job.under_way:
@@ -189,10 +191,10 @@ def begin_if_near(view: View, head: str, size: Size) -> None:
     """Begin a preparation for a history whose trigger is near."""
     history = view.history
     if history.nears_trigger(size) and _jobs_of(history).may_begin(history.scope, head, size):
-        begin(history, view, head, size)
+        begin_preparation(history, view, head, size)
 
 
-def begin(
+def begin_preparation(
     history: HistoryContext,
     messages: View | list[Message],
     head: str = "",
@@ -228,7 +230,7 @@ def begin(
         try:
             prepared = _prepare(beside, messages, job)
             context.run(job.driver.run, heard_by(engine.listeners, prepared))
-        except Stopped as error:
+        except GateShut as error:
             job.outcome = "cancelled"
             job.reason = str(error)
         except BaseException as error:
@@ -297,7 +299,7 @@ async def _write_draft(
         if saved is not None and _draft_fits(saved, view):
             return 0, ""
         view = shared_out(view)
-        plan = plan_for(view, ahead=True)
+        plan = plan_for(view, for_preparation=True)
         if not isinstance(plan, Compact):
             return 0, plan.reason
         if plan.stuck is not None:

@@ -16,13 +16,26 @@ from typing import NamedTuple
 from conspectus.core.records import Chain
 from conspectus.messages import SUMMARY_LINE, Message
 
-MOST_KEPT = 8  # first messages that a client keeps, such as its task, or examples
-MOST_OWN = 2  # messages that a client puts in the place of others, such as a summary
-LEAST_SHARED = 2  # messages in a row that a history must share with the end of what is known
-MANY_SHARED = 8  # the same with what is known, where it goes on in another way before its end
-ASKED_ANEW = 2  # messages at the end of what is known that a client may put in other words
-LEAST_DROPPED = 2  # messages that are missing behind those that a client keeps
-RECENT = 1_000  # newest messages of a history by which the next one is known
+MOST_KEPT = 8
+"""First messages that a client keeps, such as its task, or examples."""
+
+MOST_OWN = 2
+"""Messages that a client puts in the place of others, such as a summary."""
+
+LEAST_SHARED = 2
+"""Messages in a row that a history must share with the end of what is known."""
+
+MANY_SHARED = 8
+"""Messages in a row that it must share with what is known where it leaves that before its end."""
+
+ASKED_ANEW = 2
+"""Messages at the end of what is known that a client may put in other words."""
+
+LEAST_DROPPED = 2
+"""Messages that are missing behind those that a client keeps."""
+
+RECENT = 1_000
+"""Newest messages of a history by which the next one is known."""
 
 
 class BegunLater(NamedTuple):
@@ -39,8 +52,8 @@ class _Known(NamedTuple):
     """The messages that a chain of records knows, in the order of the conversation."""
 
     keys: tuple[str, ...]
-    contents: list[str]  # what `stem_of` gives for each key
-    evicted: int  # how many of them have left the view; those behind them have stayed
+    stems: list[str]  # of each key
+    placed: int  # how many of them have a place in the chain; those behind them stayed at its end
     covered: frozenset[str]  # keys of all that has left, whoever had put it there
 
 
@@ -61,19 +74,27 @@ def up_to_last_answer(entries: Sequence[Message]) -> int:
 
 
 def begun_later(
-    chain: Chain, entries: Sequence[Message], contents: Sequence[str], *, goes_on: bool
+    chain: Chain, entries: Sequence[Message], stems: Sequence[str], *, goes_on: bool
 ) -> BegunLater | None:
     """Return where a history joins the messages that a chain knows; None if it does not.
 
     Args:
         chain: records, the oldest first.
         entries: the history.
-        contents: what `stem_of` gives for the key of each message.
+        stems: of the key of each message.
         goes_on: the history is known to go on from the chain, even if the client has dropped all
             that was in view at its last record.
 
-    What stayed at the last record, and was dropped before it left, is not among the missing ones:
-    the next record names it no more, and equal messages would then have other keys.
+    An example: the last record covers a to d, and e, f and g stayed in view then.
+
+        known      a b c d e f g    the first four are placed
+        sent       a x e f g h      the client keeps its first message, and puts x for the others
+        own        x                place 1
+        start      e                place 2
+        missing    a b c d
+
+    Had the client dropped e as well, e would not be missing: it stayed, so that no record names it,
+    and a message that is equal to it must not be counted on from it.
     """
     if not chain:
         return None
@@ -81,64 +102,63 @@ def begun_later(
     places = [at for at, entry in enumerate(entries) if entry.role != "system"]
     if any(entries[at].text.startswith(SUMMARY_LINE) for at in places[: MOST_OWN + 1]):
         return None  # a view that was given back, of another branch
-    texts = [contents[at] for at in places]
-    joint = _joint_with(known, texts)
+    sent = [stems[at] for at in places]
+    joint = _joint_with(known, sent)
     if joint is None:
-        return _without_joint(known, places, texts, len(entries)) if goes_on else None
+        return _without_joint(known, places, sent, len(entries)) if goes_on else None
     first, at = joint
-    if _asks_covered_question_again(known, entries, places, texts, at - first):
+    if _asks_covered_question_again(known, entries, places, sent, at - first):
         return None
-    kept = run_of(known.contents, 0, texts[:first], 0)
-    evicted = known.keys[: known.evicted]
-    return BegunLater(places[first], evicted[:at], tuple(places[kept:first]))
+    kept = run_of(known.stems, 0, sent[:first], 0)
+    missing = known.keys[: min(at, known.placed)]
+    return BegunLater(places[first], missing, tuple(places[kept:first]))
 
 
 def _known_to(chain: Chain) -> _Known:
     """Return the messages that a chain knows, but those that a client had put there itself."""
     clients_own = {key for record in chain for key in record.clients_own}
     placed = dict.fromkeys(key for record in chain for key in record.order or record.covers)
-    evicted = tuple(key for key in placed if key not in clients_own)
-    seen = set(evicted)
+    known_places = tuple(key for key in placed if key not in clients_own)
+    seen = set(known_places)
     stayed = (key for key in chain[-1].stayed if key not in seen)
-    keys = (*evicted, *stayed)
+    keys = (*known_places, *stayed)
     covered = frozenset(key for record in chain for key in record.covers)
-    return _Known(keys, [stem_of(key) for key in keys], len(evicted), covered)
+    return _Known(keys, [stem_of(key) for key in keys], len(known_places), covered)
 
 
-def _joint_with(known: _Known, texts: Sequence[str]) -> tuple[int, int] | None:
+def _joint_with(known: _Known, sent: Sequence[str]) -> tuple[int, int] | None:
     """Return where a history goes on from what is known, by its end or by many messages."""
-    near_end = max(known.evicted, len(known.contents) - ASKED_ANEW)
-    by_end = joint_of(known.contents, texts, near_end)
-    return by_end or joint_of(known.contents, texts, known.evicted, least=MANY_SHARED)
+    near_end = max(known.placed, len(known.stems) - ASKED_ANEW)
+    by_end = joint_of(known.stems, sent, near_end)
+    return by_end or joint_of(known.stems, sent, known.placed, least=MANY_SHARED)
 
 
 def _without_joint(
-    known: _Known, places: Sequence[int], texts: Sequence[str], length: int
+    known: _Known, places: Sequence[int], sent: Sequence[str], length: int
 ) -> BegunLater | None:
     """Return where a history goes on that is known to, though it shares nothing with its end.
 
     None if it holds a message that was said once and has left: then it has gone back.
     """
-    contents = known.contents
-    count = Counter(contents)
+    count = Counter(known.stems)
     covered = (stem_of(key) for key in known.covered)
-    said_once = {content for content in covered if count[content] == 1}
-    kept = min(MOST_KEPT, run_of(contents, 0, texts, 0))
-    if not said_once.isdisjoint(texts[max(kept, MOST_OWN) :]):
+    said_once = {stem for stem in covered if count[stem] == 1}
+    kept = min(MOST_KEPT, run_of(known.stems, 0, sent, 0))
+    if not said_once.isdisjoint(sent[max(kept, MOST_OWN) :]):
         return None
-    return BegunLater([*places, length][kept], known.keys[: known.evicted])
+    return BegunLater([*places, length][kept], known.keys[: known.placed])
 
 
 def _asks_covered_question_again(
     known: _Known,
     entries: Sequence[Message],
     places: Sequence[int],
-    texts: Sequence[str],
+    sent: Sequence[str],
     shift: int,
 ) -> bool:
     """Tell whether a client has gone back to a covered question, and asks it again.
 
-    `shift` is by how much the place of a message in the history is less than in what is known.
+    A message at a place in the history stands at `place + shift` in what is known.
     """
     users = (at for at in range(len(places) - 1, -1, -1) if entries[places[at]].role == "user")
     newest = next(users, None)
@@ -147,19 +167,19 @@ def _asks_covered_question_again(
     place = newest + shift
     if place >= len(known.keys) or known.keys[place] not in known.covered:
         return False
-    return known.contents[place] == texts[newest]
+    return known.stems[place] == sent[newest]
 
 
-def goes_on_from(recent: Sequence[str], contents: Sequence[str]) -> bool:
+def goes_on_from(recent: Sequence[str], stems: Sequence[str]) -> bool:
     """Return whether a history holds the end of another one, of whose beginning it may have less.
 
-    `recent` and `contents` are of messages that are no system messages.
+    `recent` and `stems` are of messages that are no system messages.
     """
-    return bool(recent) and joint_of(recent, contents, len(recent)) is not None
+    return bool(recent) and joint_of(recent, stems, len(recent)) is not None
 
 
 def joint_of(
-    known: Sequence[str], contents: Sequence[str], reaching: int, *, least: int = LEAST_SHARED
+    known: Sequence[str], stems: Sequence[str], reaching: int, *, least: int = LEAST_SHARED
 ) -> tuple[int, int] | None:
     """Return where a history that begins later goes on from what is known, and its place there.
 
@@ -167,19 +187,19 @@ def joint_of(
     messages at least, one of which was said once: short answers are said again and again. None if
     it does not go on, begins where what is known begins, or repeats what it would have dropped.
     """
-    if run_of(known, 0, contents, 0) > MOST_KEPT:
+    if run_of(known, 0, stems, 0) > MOST_KEPT:
         return None  # it begins where what is known begins
     places: dict[str, list[int]] = {}
-    for at, content in enumerate(known):
-        places.setdefault(content, []).append(at)
-    for first in range(min(MOST_KEPT + MOST_OWN + 1, len(contents))):
-        for at in places.get(contents[first], ()):
-            if not _may_stand_first(known, contents[:first], at, places.keys()):
+    for at, stem in enumerate(known):
+        places.setdefault(stem, []).append(at)
+    for first in range(min(MOST_KEPT + MOST_OWN + 1, len(stems))):
+        for at in places.get(stems[first], ()):
+            if not _may_stand_first(known, stems[:first], at, places.keys()):
                 continue
-            shared = run_of(known, at, contents, first)
+            shared = run_of(known, at, stems, first)
             if shared < least or at + shared < reaching:
                 continue
-            if _repeats_dropped(known[:at], known, contents[first + shared :], reaching):
+            if _repeats_dropped(known[:at], known, stems[first + shared :], reaching):
                 continue
             if _holds_unique(known[at : at + shared], places):
                 return first, at
@@ -194,19 +214,19 @@ def _repeats_dropped(
     Then it has dropped nothing: a turn before them was asked again, and ends like a later one.
     """
     return any(
-        content == following[0] and at + run_of(known, at, following, 0) >= reaching
-        for at, content in enumerate(dropped)
+        stem == following[0] and at + run_of(known, at, following, 0) >= reaching
+        for at, stem in enumerate(dropped)
         if following
     )
 
 
-def _holds_unique(contents: Sequence[str], places: dict[str, list[int]]) -> bool:
-    """Tell whether one of these contents was said once."""
-    return any(len(places[content]) == 1 for content in contents)
+def _holds_unique(stems: Sequence[str], places: dict[str, list[int]]) -> bool:
+    """Tell whether one of these stems was said once."""
+    return any(len(places[stem]) == 1 for stem in stems)
 
 
 def _may_stand_first(
-    known: Sequence[str], first: Sequence[str], at: int, contents: Container[str]
+    known: Sequence[str], first: Sequence[str], at: int, stems: Container[str]
 ) -> bool:
     """Return whether these messages may stand before a history that begins at a place.
 
@@ -220,13 +240,13 @@ def _may_stand_first(
         return kept <= MOST_KEPT and at >= kept + (LEAST_DROPPED if kept else 1)
     if kept > MOST_KEPT or len(own) > MOST_OWN:
         return False
-    return at > len(first) and not any(content in contents for content in own)
+    return at > len(first) and not any(stem in stems for stem in own)
 
 
-def run_of(known: Sequence[str], at: int, contents: Sequence[str], first: int) -> int:
+def run_of(known: Sequence[str], at: int, stems: Sequence[str], first: int) -> int:
     """Return how many messages are alike from two places on."""
     count = 0
-    for left, right in zip(known[at:], contents[first:], strict=False):
+    for left, right in zip(known[at:], stems[first:], strict=False):
         if left != right:
             break
         count += 1

@@ -13,7 +13,7 @@ from conspectus.core.records import Chain
 from conspectus.engine.begun_later import RECENT, goes_on_from, stems_of, up_to_last_answer
 from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.view import View, clipped_again, is_outdated_clip, view_of
+from conspectus.engine.view import View, clip_item_again, is_outdated_clip, view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.alternation import is_labelled_joined
@@ -85,7 +85,7 @@ async def _with_newest_clips(view: View) -> View:
     originals = await view.history.store.find_originals(sorted(outdated))
     engine = view.history.engine
     items = tuple(
-        clipped_again(item, originals[item.key], engine) if item.key in originals else item
+        clip_item_again(item, originals[item.key], engine) if item.key in originals else item
         for item in view.items
     )
     return replace(view, items=items)

@@ -52,8 +52,10 @@ def sending(memory: SessionMemory, request: LastRequest | None) -> Iterator[None
         memory.last_request = None if request is None else replace(request, at=monotonic())
 
 
-def last_request_of(engine: Engine, setting: object, window: int | None) -> LastRequest | None:
-    """Describe the requests of a plain loop, without messages; None if no summary uses the cache.
+def request_template(engine: Engine, setting: object, window: int | None) -> LastRequest | None:
+    """Return the template of a plain loop's requests, to which each adds its messages.
+
+    None if no summary uses the cache.
 
     `setting` is the Runnable that the loop calls, or a kind of request: then it is the
     summariser's.

@@ -41,7 +41,8 @@ if hasattr(os, "register_at_fork"):
 async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     """Wait until no other worker of this process writes a draft of this name.
 
-    Nobody waits for work that needs the thread which would wait, or one that has ended.
+    It goes on without the lock where to wait would be a deadlock, and after `LONGEST_LOOK` seconds.
+    The draft of a writer whose thread has ended is taken over.
     """
     draft = _DraftName(history.store.identity, history.scope, name)
     own = _Writer(home_thread(), object())

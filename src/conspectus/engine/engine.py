@@ -112,7 +112,7 @@ class Engine:
         )
         return "\0".join(str(getattr(part, "identity", part)) for part in parts)
 
-    def counted(self, view: Sequence[Any]) -> int | None:
+    def count_as_sent(self, view: Sequence[Any]) -> int | None:
         """Count a view by the caller's counter, as it is sent; None where there is no such."""
         if not self.meter.counts_lists:
             return None

@@ -17,7 +17,7 @@ from conspectus.observe import price_of
 SHORTENINGS = 4
 """How often a summary is made shorter whose record's id makes the view too large."""
 
-TOO_LARGE = (
+STILL_TOO_LARGE = (
     "with messages clipped the history takes {:,} tokens of {:,}; use a model with a larger "
     "window, or a token_counter that counts a message always alike"
 )
@@ -49,7 +49,7 @@ def check_budget(after: View, leaving: Leaving) -> None:
         return
     nothing_fits = plan.at_most > plan.budget
     if not nothing_fits:
-        raise SummaryError(TOO_LARGE.format(after.size.tokens, plan.budget))
+        raise SummaryError(STILL_TOO_LARGE.format(after.size.tokens, plan.budget))
 
 
 def _made(leaving: Leaving, draft: Draft) -> tuple[Record, View]:

@@ -106,11 +106,12 @@ def _left_in_view(
     remaining: list[Remaining] = []
     dropped = 0
     for position, entry in enumerate(matched.entries):
-        if summaries.get(position, len(matched.chain)) < len(matched.chain):
+        number = summaries.get(position)
+        if number is not None and number < len(matched.chain):
             continue  # the summary in force takes its place
         came_clipped = clips.get(position) in shown
         key = matched.keys[position] if came_clipped else entry.key
-        if key in covered:  # none after a summary: it has another key there
+        if key in covered:  # no message behind a summary: `_named_behind` gave it another key
             dropped += 1
         else:
             remaining.append(Remaining(position, key, newest.get(key), came_clipped))
@@ -199,7 +200,7 @@ def _record_with_text(chain: Chain, text: str) -> int | None:
 
 
 def clip_hash(entry: Message) -> str:
-    """Hash a clip with its role and calls; return an empty text for other messages."""
+    """Return the hash of a clip with its role and calls; empty for a message that is no clip."""
     if POINTER not in entry.reading:
         return ""
     parts = "\0".join((entry.role, *entry.answers, entry.reading))
@@ -224,15 +225,20 @@ def _known_clips(
     clips: dict[int, KnownClip] = {}
     for position, entry in enumerate(entries):
         text_hash = clip_hash(entry)
-        candidates = originals.get(text_hash, [])
-        is_behind_summary = position > summary_at
-        while candidates and _is_taken(candidates[0], taken, covered if is_behind_summary else ()):
-            candidates.pop(0)
-        key = candidates[0] if candidates else entry.key
+        out_of_reach = covered if position > summary_at else set()
+        original = next(
+            (
+                key
+                for key in originals.get(text_hash, ())
+                if not _is_taken(key, taken, out_of_reach)
+            ),
+            None,
+        )
+        key = entry.key if original is None else original
         if key in all_originals:
             taken.add(key)
-        if candidates:
-            clips[position] = KnownClip(text_hash, key)
+        if original is not None:
+            clips[position] = KnownClip(text_hash, original)
     return clips
 
 

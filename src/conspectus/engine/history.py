@@ -147,16 +147,16 @@ class HistoryContext:
         """Tell whether a view of this size does not fit the window."""
         return self.window is not None and size.tokens > self.window.budget
 
+    def fires(self, size: Size, since: Size | None = None) -> bool:
+        """Tell whether the trigger fires at a size that it is compared with.
+
+        With `since`, the size that the last compaction reached, the history must have grown enough.
+        """
+        return self.engine.policy.fired(size, self.limit, since) is not None
+
     def is_due(self, size: Size) -> bool:
         """Tell whether the trigger, as the caller counts, or the window asks for a compaction."""
-        fired = self.engine.policy.fired(self.trigger_size or size, self.limit)
-        return fired is not None or self.exceeds_window(size)
-
-    def is_due_again(self, size: Size, head: Record | None) -> bool:
-        """Tell the same for a history that has grown since the record in force was made."""
-        reached = head.size_after if head else None
-        fired = self.engine.policy.fired(size, self.limit, reached)
-        return fired is not None or self.exceeds_window(size)
+        return self.exceeds_window(size) or self.fires(self.trigger_size or size)
 
     def nears_trigger(self, size: Size) -> bool:
         """Tell whether notes should be prepared for a history of this size."""
@@ -165,5 +165,10 @@ class HistoryContext:
         return self.engine.policy.fired(divided(size, PREPARE_FROM), self.limit) is not None
 
     def is_quiet(self, size: Size, head: Record | None) -> bool:
-        """Tell whether neither the trigger, nor the window, nor a preparation asks for anything."""
-        return not (self.nears_trigger(size) or self.is_due_again(size, head))
+        """Tell whether neither the trigger, nor the window, nor a preparation asks for anything.
+
+        `head` is the record in force, from which the trigger counts.
+        """
+        if self.nears_trigger(size) or self.exceeds_window(size):
+            return False
+        return not self.fires(size, since=head.size_after if head else None)

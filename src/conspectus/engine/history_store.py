@@ -237,7 +237,7 @@ class UnarchivedHistory:
         if self.head_in_state and self.checkpointed:
             return
         self.memory.chain = (*chain, record)
-        self.memory.chains.put(record.name, self.memory.chain)
+        self.memory.chains.put(record.name_in_history, self.memory.chain)
 
     async def find_draft(self, name: str) -> Draft | None:
         return self.memory.drafts.get(name)

@@ -7,14 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus.core.plans import Compact
 from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
 from conspectus.core.records import Chain, notes_number_of
 from conspectus.engine.engine import Engine
 from conspectus.engine.planning import Decision
-from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying, summary_to_come
+from conspectus.engine.view import View, ViewItem, clip_item, sent_with, staying, summary_to_come
 from conspectus.errors import RedactionError
 from conspectus.messages import Message
 from conspectus.messages.framing import summary_body
@@ -24,7 +24,6 @@ from conspectus.redaction import Redaction
 
 ALWAYS_ALLOWED = 200
 """Tokens that a summary message may take, even where it stands for less."""
-
 
 DAMAGED_NOTES = (TypeError, ValueError, AttributeError, KeyError)
 """What reading notes raises that are damaged or of another version."""
@@ -37,12 +36,12 @@ class SummarySizes:
     replaced: int  # tokens of what the summary replaces
     beside: int  # tokens of the view beside it
     target: int  # what is asked for
-    paying_limit: int  # up to this size, two fifths of the window stay free
+    roomy_limit: int  # up to this size, two fifths of the window stay free
     soft_limit: int  # above it a shorter one is asked for, so that the budget keeps room
     hard_limit: int  # the largest that is used
 
-    def replaced_by(self, summarizer: str) -> int:
-        """Return the most tokens of a summary by what it replaces.
+    def most_for(self, summarizer: str) -> int:
+        """Return the most tokens of a summary by this summariser: no more than what it replaces.
 
         One that a caller has asked a model for may take a few more than a tiny history.
         """
@@ -153,7 +152,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     originals = await _originals_of(view, [*leaving_items, *to_clip])
     # What stays in view is shown as it was, so clips are made before secrets are taken out.
     clips = {
-        clip.index: clipped(item, originals[item.key], clip, engine)
+        clip.index: clip_item(item, originals[item.key], clip, engine)
         for clip, item in zip(plan.clips, to_clip, strict=True)
     }
     remaining = staying(view, plan, clips)
@@ -295,7 +294,7 @@ def size_of_summary(
     history = view.history
     engine = history.engine
     if engine.meter.counts_lists:
-        return (engine.counted(sent_with(view, remaining, body, number)) or 0) - beside
+        return (engine.count_as_sent(sent_with(view, remaining, body, number)) or 0) - beside
     if engine.summary_size is not None:
         return engine.summary_size(body)
     return engine.meter.message(summary_to_come(view, body))
@@ -311,25 +310,32 @@ def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) 
         for place, item in enumerate(view.items)
         if place in evicted or (item.summary and replaces_summaries)
     )
-    counted = engine.counted(sent_with(view, remaining))
+    counted = engine.count_as_sent(sent_with(view, remaining))
     beside = sum(item.tokens for item in remaining) if counted is None else counted
-    hard_limit, soft_limit = _limits(plan, engine, replaced, beside)
+    limits = _limits(plan, engine, replaced, beside)
     # Clips may be larger than planned: the summary then gets what is left.
-    hard_limit = max(1, hard_limit)
+    hard_limit = max(1, limits.hard)
     target = min(plan.summary_tokens, hard_limit)
-    paying_limit = hard_limit if plan.planned_within is None else plan.planned_within - beside
+    roomy_limit = hard_limit if plan.planned_within is None else plan.planned_within - beside
     return SummarySizes(
         replaced=replaced,
         beside=beside,
         target=target,
-        paying_limit=min(hard_limit, max(target, paying_limit)),
-        soft_limit=max(target, soft_limit),
+        roomy_limit=min(hard_limit, max(target, roomy_limit)),
+        soft_limit=max(target, limits.soft),
         hard_limit=hard_limit,
     )
 
 
-def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> tuple[int, int]:
-    """Return the hard and the soft limit of a summary message, in tokens."""
+class _Limits(NamedTuple):
+    """The most tokens of a summary message."""
+
+    hard: int  # a longer one is not used
+    soft: int  # a longer one is asked for once more, shorter
+
+
+def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> _Limits:
+    """Return the limits of the summary of a plan; `beside` are the tokens of what stays."""
     cap = plan.summary_cap
     always_allowed = ALWAYS_ALLOWED
     if engine.meter.counts_lists:  # a list may count for many times as much as its texts
@@ -338,14 +344,14 @@ def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> tuple[
     hard = hard if cap is None else min(hard, cap)
     soft = hard if cap is not None else min(hard, LARGEST_SUMMARY)
     if plan.budget is None:
-        return hard, soft
+        return _Limits(hard, soft)
     if plan.at_most > plan.budget:  # nothing fits: the least useful summary
         least = min(hard, plan.summary_tokens)
-        return least, least
+        return _Limits(least, least)
     hard = min(hard, plan.budget - beside)
     soft = min(soft, int(plan.budget / REARM) - beside)
     if engine.summary_size is not None and plan.budget < SMALLEST_SUMMARY:
         # A summary in a tiny budget need only fit by itself where its message is the caller's own.
         largest = max(hard, plan.budget)
-        return largest, largest
-    return hard, soft
+        return _Limits(largest, largest)
+    return _Limits(hard, soft)

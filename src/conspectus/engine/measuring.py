@@ -68,4 +68,4 @@ def shared_out(view: View) -> View:
         sizes = [meter.message(item.source) for item in view.items]
         engine = replace(engine, clip_pointer=None)
     engine = engine.measuring_by(meter.scaled(total / sum(sizes)))
-    return view.shared_out(replace(history, engine=engine), sizes, total)
+    return view.with_sizes(replace(history, engine=engine), sizes, total)

@@ -1,8 +1,7 @@
 """What a process remembers between calls: of each session, and of histories with nothing due.
 
-With an archive a process remembers pauses of a session alone, and failures stand in the archive,
-where each process finds them. Without one it holds the records too, so that a history sent whole
-again is not summarised again.
+With an archive, records, drafts and failures are there, and a process keeps only what saves time.
+Without one it holds these too, so that a history sent whole again is not summarised again.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class QuietHistory:
     """A history with nothing due, as it was sent and read."""
 
     sent: list[Source]  # the caller's messages
-    contents: list[Any]  # copies of what they held, by which a change in place is noticed
+    copies: list[Any]  # of what they held, by which a change in place is noticed
     stored_head: str  # id of the record that the store named as in force; empty for none
     head: Record | None
     result: CompactionResult
@@ -73,26 +72,26 @@ class QuietHistory:
     characters: int  # of all messages, images included
     joins: bool  # messages of the user in a row are joined
     last_role: Role | None  # of the newest message
-    counted: int | None = None  # tokens of the view by a caller's counter; None for none
+    tokens_by_caller: int | None = None  # tokens of the view by a caller's counter; None for none
 
 
 @dataclass(slots=True)
 class SessionMemory:
     """What this process remembers of one session."""
 
-    # Where there is no archive: the records in force, other chains by the name of their newest
-    # record, and drafts by the name of their plan.
-    chain: Chain = ()
+    chain: Chain = ()  # the records in force, where there is no archive
     chains: BoundedCache[str, Chain] = field(
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )
+    """Other chains, by the name of their newest record in a history; likewise."""
     drafts: BoundedCache[str, Draft] = field(
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )
+    """Drafts by their names; likewise."""
     failed: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered_requests: int = 0  # how many of its requests were answered
-    recent_stems: Sequence[str] = ()  # the contents of the history that was read last
+    recent_stems: Sequence[str] = ()  # of the history that was read last
     reported_settings: set[object] = field(default_factory=set)  # logged as too tight
 
     def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:

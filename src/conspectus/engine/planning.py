@@ -1,8 +1,8 @@
 """Decide about one view: the plan of the core, measured by the caller's own counter if any.
 
-A caller's counter counts lists, and need not be a sum. A plan shares its count of the whole list
-out among the messages. What the plan leaves in view is measured here before anybody writes a
-summary, and a plan that would not fit is made again in less room.
+A caller's counter measures whole lists: the parts need not add up. So its total is divided among
+the messages in proportion (`shared_out`). What a plan leaves in view is measured here before a
+summary is written, and a plan that would not fit is made again in less room.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from conspectus.engine.history import PREPARE_FROM
 from conspectus.engine.history_store import PREPARATION_FAILED, SUMMARY_FAILED
 from conspectus.engine.measuring import shared_out
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.view import View, ViewItem, clipped, sent_with, staying
+from conspectus.engine.view import View, ViewItem, clip_item, sent_with, staying
 from conspectus.errors import ArchiveOvertaken
 
-ID_MARGIN = 16  # Tokens left free at most for the ids of a record, which are not known yet
-TRIES = 6  # Plans that are made and measured before the smallest view is taken
+ID_MARGIN = 16
+"""Tokens left free at most for the ids of a record, which are not known yet."""
+
+TRIES = 6
+"""Plans that are made and measured before the smallest view is taken."""
 
 SUMMARY_FLOOR = 120
 """Tokens beside its frame below which a summary holds little more than one rule."""
@@ -48,10 +51,9 @@ class CompactionRequest:
 
     force: bool = False  # compact although nothing asks for it
     focus: str = ""  # the subject to keep above all, in plain words
-    # In a retry: what was spent before, the records that were in force at first, and why it is one.
-    spent: Cost = field(default_factory=Cost)
-    chain_before: Chain | None = None
-    overtaken: ArchiveOvertaken | None = None
+    spent: Cost = field(default_factory=Cost)  # by the tries before this one
+    chain_before: Chain | None = None  # what was in force at the first try; None in the first
+    overtaken: ArchiveOvertaken | None = None  # why there is another try
 
     def for_retry(self, view: View, error: ArchiveOvertaken) -> CompactionRequest:
         """Return the request after another worker was first with the history of a view."""
@@ -87,11 +89,12 @@ Decide = Callable[[View, CompactionRequest], Awaitable[Decision]]
 async def decide(view: View, request: CompactionRequest) -> Decision:
     """Plan for a view, in tokens of a caller's counter if there is one."""
     history = view.history
-    if request.force or history.nears_trigger(view.size) or history.is_due(view.size):
+    nears_trigger = history.nears_trigger(history.trigger_size or view.size)
+    if request.force or nears_trigger or history.is_due(view.size):
         view = shared_out(view)
     plan_within = partial(plan_for, view, force=request.force)
     decided = measured_plan(view, plan_within, force=request.force)
-    if not request.force and await has_recalled_failure(view, decided):
+    if not request.force and await take_over_noted_failure(view, decided):
         decided = measured_plan(view, partial(plan_for, view))
     return Decision(view, decided)
 
@@ -99,25 +102,30 @@ async def decide(view: View, request: CompactionRequest) -> Decision:
 # The plan of the core
 
 
-def plan_for(view: View, tighter: int = 0, *, force: bool = False, ahead: bool = False) -> Plan:
-    """Plan for a view; after a failed summary only if the history has changed.
+def plan_for(
+    view: View, tighter: int = 0, *, force: bool = False, for_preparation: bool = False
+) -> Plan:
+    """Plan for a view; after a failed summary only once the history has grown by a tenth.
 
     Args:
         view: what the model sees.
         tighter: tokens of the window that the plan leaves free.
         force: compact although nothing asks for it.
-        ahead: plan as if the trigger fired where notes are prepared, and nothing had failed.
+        for_preparation: plan as if the trigger fired where notes are prepared, and nothing had
+            failed.
     """
     history = view.history
     engine = history.engine
     size = view.size
-    if engine.meter.counts_lists and not (force or ahead or history.is_due(size)):
+    if engine.meter.counts_lists and not (force or for_preparation or history.is_due(size)):
         return Keep(BELOW, size.tokens, due=False)
     window = history.window
     if tighter and window is not None:
         window = replace(window, reserved=window.reserved + tighter)
     failed: FailedSummary | None = None
-    if ahead:
+    growth_until_used = 0.0
+    if for_preparation:
+        growth_until_used = 1 - PREPARE_FROM
         trigger_size: Size | None = divided(history.trigger_size or size, PREPARE_FROM)
         reached: Size | None = None
     else:
@@ -143,14 +151,21 @@ def plan_for(view: View, tighter: int = 0, *, force: bool = False, ahead: bool =
             clip_users=history.store.keeps_originals,
             floor=engine.frame + _least_text(engine),
             never_larger=[*engine.summarizers] == [EMBEDDED],
-            growth=1 - PREPARE_FROM if ahead else 0,
+            growth=growth_until_used,
         ),
     )
     if failed is None or not isinstance(decided, Keep) or decided.due:
         return decided
-    if not history.is_due_again(history.trigger_size or size, view.head):
-        return decided
+    if not _would_be_due(view):
+        return decided  # nothing waits for another try
     return replace(decided, reason=FAILED_BEFORE % failed.size.messages)
+
+
+def _would_be_due(view: View) -> bool:
+    """Tell whether a history would be compacted now, if its last compaction had not failed."""
+    history = view.history
+    over = history.exceeds_window(view.size)
+    return over or history.fires(history.trigger_size or view.size, since=_reached(view))
 
 
 def _reached(view: View) -> Size | None:
@@ -332,12 +347,12 @@ def _size_with_summary(view: View, decided: Compact) -> int:
     for clip in decided.clips:
         item = view.items[clip.index]
         if item.entry is not None and not item.came_clipped:  # else its original is in the archive
-            clips[clip.index] = clipped(item, item.entry, clip, engine)
+            clips[clip.index] = clip_item(item, item.entry, clip, engine)
     remaining = staying(view, decided, clips)
     standing = [item.tokens for item in view.items if item.summary]
     if not (decided.summary_tokens or standing):
-        return engine.counted(sent_with(view, remaining)) or 0
-    empty = engine.counted(sent_with(view, remaining, body="")) or 0
+        return engine.count_as_sent(sent_with(view, remaining)) or 0
+    empty = engine.count_as_sent(sent_with(view, remaining, body="")) or 0
     summary_tokens = decided.summary_tokens or sum(standing)
     return empty + max(0, summary_tokens - engine.frame)
 
@@ -345,8 +360,8 @@ def _size_with_summary(view: View, decided: Compact) -> int:
 # Failures that somebody has noted
 
 
-async def has_recalled_failure(view: View, decided: Plan) -> bool:
-    """Take over a failure of this history that some process has noted; tell whether there is one.
+async def take_over_noted_failure(view: View, decided: Plan) -> bool:
+    """Take over a failure of this history that another process has noted, and tell whether it did.
 
     It is looked for only where a plan asks for a summary.
     """

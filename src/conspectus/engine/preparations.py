@@ -56,7 +56,7 @@ class Preparation:
 
     @property
     def under_way(self) -> bool:
-        """Whether it may still end by itself: not once it was stopped, or lost in a fork."""
+        """Whether its thread works, and was not told to stop."""
         return self.thread.is_alive() and not self.gate.is_shut
 
     def wait(self, seconds: float | None = None) -> bool:

@@ -43,13 +43,13 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         return
     # A summary that the user sends last is one once another message follows.
     users = [item for item in view.items if item.entry is not None and item.role == "user"]
-    contents = [entry.memo["copy"] for entry in view.entries]
-    if None in contents or (users and is_summary_message(users[-1].source)):
+    copies = [entry.memo["copy"] for entry in view.entries]
+    if None in copies or (users and is_summary_message(users[-1].source)):
         return
     estimated = view.uncorrected or view
     quiet = QuietHistory(
         sent=[entry.source for entry in view.entries],
-        contents=contents,
+        copies=copies,
         stored_head=view.stored_head,
         head=view.head,
         # A caller may go on with its own list.
@@ -59,7 +59,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         characters=sum(entry.memo["size"] for entry in view.entries),
         joins=view.joins,
         last_role=view.entries[-1].role if view.entries else None,
-        counted=view.size.tokens if history.engine.meter.counts_lists else None,
+        tokens_by_caller=view.size.tokens if history.engine.meter.counts_lists else None,
     )
     history.engine.memories.quiet_histories.put(history.scope, quiet)
 
@@ -80,8 +80,8 @@ async def reuse_result(
         return None  # raised again, with its place, where all are read
     if quiet is None:
         return None
-    if quiet.counted is None and history.engine.meter.counts_lists:
-        quiet = replace(quiet, counted=history.engine.counted(quiet.result.messages))
+    if quiet.tokens_by_caller is None and history.engine.meter.counts_lists:
+        quiet = replace(quiet, tokens_by_caller=history.engine.count_as_sent(quiet.result.messages))
     memory.quiet_histories.put(history.scope, quiet)
     corrected = corrected_history(history, quiet.reports or (), quiet.head)
     tokens = _tokens_of(quiet, corrected)
@@ -100,8 +100,8 @@ async def reuse_result(
 
 def _tokens_of(quiet: QuietHistory, corrected: HistoryContext) -> int:
     """Return the tokens of what is sent."""
-    if quiet.counted is not None:
-        return quiet.counted
+    if quiet.tokens_by_caller is not None:
+        return quiet.tokens_by_caller
     ratio = corrected.engine.meter.ratio
     if ratio == 1.0:
         return sum(quiet.sizes)
@@ -116,7 +116,7 @@ def _gone_on(
 
     None if the messages do not begin with those, or if a new one may change how earlier ones are
     seen: then all must be read. Equal messages may be other objects, as in a request that was read
-    anew; the view has those then.
+    anew; then the view holds the new objects.
 
     Raises:
         MessageError: a new message cannot be understood.
@@ -142,13 +142,13 @@ def _gone_on(
     return replace(
         before,
         sent=[*beginning, *sources],
-        contents=[*before.contents, *(entry.memo["copy"] for entry in later)],
+        copies=[*before.copies, *(entry.memo["copy"] for entry in later)],
         result=replace(before.result, messages=view, kept=before.result.kept + len(later)),
         sizes=sizes,
         reports=_reports_with(before, sources, sizes),
         characters=before.characters + sum(entry.memo["size"] for entry in later),
         last_role=later[-1].role if later else before.last_role,
-        counted=before.counted if nothing_new else None,
+        tokens_by_caller=before.tokens_by_caller if nothing_new else None,
     )
 
 
@@ -166,9 +166,9 @@ def _same_beginning(before: QuietHistory, messages: Sequence[Any]) -> Sequence[A
 def _holds_the_same(messages: Sequence[Any], before: QuietHistory) -> bool:
     """Tell whether messages are those that were sent, and hold what they held."""
     # A dict itself is compared fastest.
-    contents = [getattr(message, "__dict__", message) for message in messages]
+    copies = [getattr(message, "__dict__", message) for message in messages]
     same_types = [*map(type, messages)] == [*map(type, before.sent)]
-    return same_types and is_unchanged(contents, before.contents)
+    return same_types and is_unchanged(copies, before.copies)
 
 
 def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[Message]) -> bool:

@@ -42,7 +42,8 @@ class CompactionResult:
         failed: the obstacle of a compaction that failed; None for none.
         failures: failed tries on the way, one sentence each.
         redacted: secrets that were taken out of what left or was clipped, by kind.
-        cut: tokens known to miss at the end of the new summary, as for `Record`; 0 if it is whole.
+        cut: tokens known to be missing at the end of the new summary, as for `Record`; 0 if it is
+            whole.
         alternates: no model has answered two messages of the user in a row in this history.
         preparing: the trigger was reached, the history fits, and its notes are being prepared in
             the background: nothing needs to be done.
@@ -90,7 +91,7 @@ class CompactionResult:
 
     @property
     def cut(self) -> int:
-        """Tokens known to miss at the end of the new summary; 0 if it is whole."""
+        """Tokens known to be missing at the end of the new summary; 0 if it is whole."""
         return 0 if self.record is None else self.record.cut
 
     @property

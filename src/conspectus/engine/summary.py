@@ -105,8 +105,10 @@ async def find_or_write(leaving: Leaving) -> WrittenDraft:
     prepared = leaving.decision.draft
     if not leaving.plan.summary_tokens:
         return WrittenDraft(Draft(leaving.previous_summary, by="", read=()))
-    nobody_else_needs_it = engine.preview is None and prepared is None and not history.draft_only
-    if nobody_else_needs_it and [*engine.summarizers] == [EMBEDDED]:
+    is_never_looked_for_again = (
+        engine.preview is None and prepared is None and not history.draft_only
+    )
+    if is_never_looked_for_again and [*engine.summarizers] == [EMBEDDED]:
         return await _write(leaving)  # it is as cheap to write as to look for
     name = _name_of(leaving)
     async with draft_lock(history, name):
@@ -156,7 +158,7 @@ def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
     try:
         if draft.notes and leaving.summary_size(framed_body(draft.body)) > limit:
             draft = in_less_room(leaving, draft, limit)
-        return checked(leaving, draft)
+        return check_draft(leaving, draft)
     except SummaryRejected:
         return None
     except DAMAGED_NOTES as error:
@@ -164,8 +166,8 @@ def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
         return None
 
 
-def checked(leaving: Leaving, draft: Draft) -> Draft:
-    """Measure a draft and check it.
+def check_draft(leaving: Leaving, draft: Draft) -> Draft:
+    """Check a draft; return it framed as it will be sent, and measured.
 
     Raises:
         SummaryRejected: it cannot be used.
@@ -174,8 +176,10 @@ def checked(leaving: Leaving, draft: Draft) -> Draft:
     with observing("step", name="check", by=draft.by) as observation:
         text = framed_body(draft.body)
         tokens = leaving.summary_size(text)
-        replaced = sizes.replaced_by(draft.by)
-        reasons = rejection_reasons(draft, leaving.evicted, tokens, replaced, sizes.hard_limit)
+        replaced = sizes.most_for(draft.by)
+        reasons = rejection_reasons(
+            draft, leaving.evicted, tokens=tokens, replaced=replaced, limit=sizes.hard_limit
+        )
         outcome = "refused" if reasons else "ok"
         observation.add(problems=len(reasons), tokens_after=tokens, outcome=outcome)
     if reasons:
@@ -208,7 +212,7 @@ async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenD
                 try:
                     with observing("step", name="summarize", by=by):
                         draft = await _ask(leaving, by, request)
-                    draft = checked(leaving, draft)
+                    draft = check_draft(leaving, draft)
                     return WrittenDraft(draft, attempts.and_spent(draft.cost))
                 except SummaryError as failure:
                     error = failure
@@ -230,7 +234,7 @@ async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenD
         error.attempts = attempts
         raise error
     finally:
-        del error  # it holds this frame
+        del error  # its traceback holds this frame: a cycle
 
 
 def _may_be_tried_again(error: SummaryError, request: SummaryRequest | None) -> bool:
@@ -269,13 +273,13 @@ def _must_become_smaller(leaving: Leaving) -> bool:
 def window_alone_asks(leaving: Leaving) -> bool:
     """Tell whether a compaction is due by the window alone, so that no model is asked for it.
 
-    A trigger in tokens says how often a model is asked. The window may ask earlier: in text that
-    takes more tokens than the trigger's counter says, or beside a large system prompt. The notes on
-    what leaves then are made by rules. The model is asked again, and reads these notes, once all
-    that has come since its last summary reaches the trigger.
+    With a trigger of 100,000 tokens, a system prompt of 60,000 and a window of 128,000, messages of
+    68,000 fill the window before the trigger has fired. A trigger in tokens says how often a model
+    is asked, so the notes on what leaves are then made by rules. A model is asked again, and reads
+    these notes, once all that has come since its last summary reaches the trigger.
 
-    Where the trigger counts as the window does, the window asks first only if less of it is left
-    than the trigger says. No compaction would then be the trigger's, and a model is asked for each.
+    That is so where the trigger has a count of its own (`history.trigger_size`). Where it counts
+    what the window counts, no compaction would ever be the trigger's; a model is asked for each.
     """
     history = leaving.view.history
     engine = history.engine

@@ -103,7 +103,7 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
 
     def context_of(tokens: int) -> str:
         text = earlier.render(tokens + 2 * findings_size, count, archived=True, calls=False)
-        return "\n".join(filter(None, (text, *_request_in_view(leaving), foreign)))
+        return "\n".join(filter(None, (text, *_users_message_in_view(leaving), foreign)))
 
     return replace(
         request,
@@ -120,13 +120,13 @@ def _within_asked_share(limit: int) -> int:
     return max(1, min(int(limit * MOST_ASKED_SHARE), LARGEST_ANSWER))
 
 
-def _request_in_view(leaving: Leaving) -> list[str]:
+def _users_message_in_view(leaving: Leaving) -> list[str]:
     """Quote the user's message that stays although later ones leave."""
-    request = _kept_request(leaving)
-    if request is None:
+    words = _kept_words_of_user(leaving)
+    if words is None:
         return section(IN_VIEW, [])
-    quoted = cut(as_notes(request.own), IN_VIEW_CHARACTERS)
-    return section(IN_VIEW, [f"{quoted} [{request.cite}]"])
+    quoted = cut(as_notes(words.own), IN_VIEW_CHARACTERS)
+    return section(IN_VIEW, [f"{quoted} [{words.cite}]"])
 
 
 # What is made of the answer
@@ -140,7 +140,7 @@ def rejection(draft: Draft, reasons: Sequence[str]) -> SummaryRejected:
 
 
 def rejection_reasons(
-    draft: Draft, entries: Sequence[Message], tokens: int, replaced: int, limit: int
+    draft: Draft, entries: Sequence[Message], *, tokens: int, replaced: int, limit: int
 ) -> list[str]:
     """Say why a draft cannot be used, a sentence for each reason; empty if it can.
 
@@ -180,13 +180,13 @@ def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     if not engine.settings.notes:
         return replace(draft, body=text, notes=Notes(text=text, edited=True).to_json())
     size = leaving.summary_size(draft.body)
-    replaced = sizes.replaced_by(draft.by)
-    reasons = rejection_reasons(draft, (), size, replaced, sizes.hard_limit)
+    replaced = sizes.most_for(draft.by)
+    reasons = rejection_reasons(draft, (), tokens=size, replaced=replaced, limit=sizes.hard_limit)
     if reasons:
         raise rejection(draft, reasons)
-    # A longer text has the room of the lines beside it, and no more than leaves two fifths free.
+    # A text above the target may use the room that the lines would have had, up to `roomy_limit`.
     room_of_text = engine.meter.text(text) + HEADINGS
-    room_of_text = min(leaving.text_within(sizes.paying_limit), room_of_text)
+    room_of_text = min(leaving.text_within(sizes.roomy_limit), room_of_text)
     room = max(1, leaving.text_within(sizes.target), room_of_text)
     if request.form == "whole":
         return with_notes(leaving, draft, room, text=text)
@@ -271,7 +271,7 @@ def with_notes(
     if below:
         added = replace(added, below=below)
     renderer = NotesRenderer([leaving.notes, added])
-    limit = min(leaving.sizes.hard_limit, leaving.sizes.replaced_by(draft.by))
+    limit = min(leaving.sizes.hard_limit, leaving.sizes.most_for(draft.by))
     rendered = _rendered_within(leaving, renderer, room, limit)
     return replace(draft, body=rendered, notes=renderer.recorded().to_json())
 
@@ -325,14 +325,14 @@ def in_less_room(leaving: Leaving, draft: Draft, limit: int) -> Draft:
 def _what_is_below(leaving: Leaving) -> str:
     """Say what stands below the notes although it came before the last message that leaves.
 
-    That are the user's last words, and calls without a result. Empty for nothing.
+    Those are the user's last words, and calls without a result. Empty if nothing does.
     """
     if not leaving.messages:
         return ""
     names: list[str] = []
-    request = _kept_request(leaving)
-    if request is not None:
-        quoted = cut(one_line(request.own), NAMED_BY_CHARACTERS)
+    words = _kept_words_of_user(leaving)
+    if words is not None:
+        quoted = cut(one_line(words.own), NAMED_BY_CHARACTERS)
         names.append(f'the message of the user "{quoted}"')
     answered = {call for message in leaving.kept for call in message.answers}
     for message in leaving.kept[: leaving.kept_before_last_evicted]:
@@ -348,7 +348,7 @@ def _what_is_below(leaving: Leaving) -> str:
     return f"{' and '.join(names)} {stands} came before {last}the last message noted above"
 
 
-def _kept_request(leaving: Leaving) -> Message | None:
+def _kept_words_of_user(leaving: Leaving) -> Message | None:
     """Return the user's last message that stays and came before the last one that leaves."""
     before = leaving.kept[: leaving.kept_before_last_evicted]
     return next((message for message in reversed(before) if is_users(message)), None)

@@ -128,7 +128,7 @@ class View:
         """The size of the view as it is sent: by a caller's counter, or else of its messages."""
         if self.known_size is not None:
             return self.known_size
-        counted = self.history.engine.counted(self.sent)
+        counted = self.history.engine.count_as_sent(self.sent)
         if counted is None:
             counted = sum(item.tokens for item in self.items)
         return Size(counted, len(self.items))
@@ -155,7 +155,7 @@ class View:
         )
         return replace(self, history=history, items=items, uncorrected=self)
 
-    def shared_out(self, history: HistoryContext, sizes: Sequence[int], tokens: int) -> View:
+    def with_sizes(self, history: HistoryContext, sizes: Sequence[int], tokens: int) -> View:
         """Return it with `tokens` shared out among its messages, each in proportion to its size.
 
         The meter of `history` measures what is made of them, such as a summary, in the same tokens.
@@ -273,7 +273,7 @@ def is_outdated_clip(item: ViewItem) -> bool:
     return bool(item.clip.text_hash) and clip_hash(item.entry) != item.clip.text_hash
 
 
-def clipped_again(item: ViewItem, original: Message, engine: Engine) -> ViewItem:
+def clip_item_again(item: ViewItem, original: Message, engine: Engine) -> ViewItem:
     """Show a message that came back as an older record has clipped it as the newest does."""
     short = None if item.clip is None else _clip_by(item.clip, original, engine)
     if short is None:
@@ -438,7 +438,7 @@ def sent_with(
 # What a plan takes out
 
 
-def clipped(item: ViewItem, original: Message, clip_asked: Clip, engine: Engine) -> ViewItem:
+def clip_item(item: ViewItem, original: Message, clip_asked: Clip, engine: Engine) -> ViewItem:
     """Show an item short, from its whole original, with what makes it known again."""
     meter = engine.meter
     pointer = engine.clip_pointer

@@ -16,7 +16,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size, Window
-from conspectus.engine.background import begin
+from conspectus.engine.background import begin_preparation
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.result import CompactionResult
@@ -216,7 +216,9 @@ class MeasuredStep:
         if not history.nears_trigger(self.trigger_size):
             return
         if jobs.may_begin(history.scope, head_id, self.trigger_size):
-            begin(history, read_messages(self.step.messages), head_id, self.trigger_size)
+            begin_preparation(
+                history, read_messages(self.step.messages), head_id, self.trigger_size
+            )
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""

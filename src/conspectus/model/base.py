@@ -88,8 +88,8 @@ class Summary:
     read: tuple[str, ...]  # keys of the entries that it has read whole
     cost: Cost = field(default_factory=Cost)
     request_kind: str = ""  # to a chat model: "cached" on the agent's last request, else "smallest"
-    # tokens known to miss at its end, at least 1, if it ended at a limit that its caller has set
     cut: int = 0
+    """Tokens known to be missing at its end, at least 1, if it ended at a limit of its caller's."""
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from conspectus.model.answer_limits import answer_limit, answer_limits_of, ends_
 from conspectus.model.answer_text import is_cut_off, text_of
 from conspectus.model.answers import LONGEST_ANSWER, SHORT
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.provider_errors import explained
+from conspectus.model.provider_errors import as_summary_error
 from conspectus.model.sentences import whole_sentences
 from conspectus.observe import observing
 from conspectus.tokens.meter import PER_MESSAGE
@@ -149,7 +149,7 @@ class Caller:
         model, provider = model_and_provider(self.model, self.name) if self.is_model else ("", "")
         name = model or self.name
         facts = {"summarizer": self.name, "provider": provider, "request": self.kind}
-        with observing("model_call", name=name, **facts) as event:
+        with observing("model_call", name=name, **facts) as observation:
             # A call that is cancelled, or answered too late, was read all the same and is charged.
             unanswered = Cost(1, sent_tokens, 0, estimated_calls=1)
             cost = unanswered
@@ -159,18 +159,18 @@ class Caller:
                 answer = self._text_of(message)
                 wrong = check(answer.text, cut=bool(answer.cut))
                 if wrong:
-                    event.add(outcome="rejected")
+                    observation.add(outcome="rejected")
                 return replace(answer, wrong=wrong)
             except Exception as error:
-                failure = explained(error, self.name, self.timeout, is_model=self.is_model)
+                failure = as_summary_error(error, self.name, self.timeout, is_model=self.is_model)
                 if cost is unanswered and not isinstance(failure, SummarizerTimeout):
                     cost = Cost(1)  # providers charge nothing for what they turn down
                 outcome = "error" if failure.failure == "summary" else failure.failure
-                event.add(outcome=outcome)
+                observation.add(outcome=outcome)
                 raise failure from (error if failure is not error else error.__cause__)
             finally:
                 self.costs.append(cost.asked_of(name))
-                event.add(cost=self.costs[-1])
+                observation.add(cost=self.costs[-1])
 
     def _cost_of(self, message: Any, sent_tokens: int) -> Cost:
         """Return the cost that a provider reports, or an estimate."""

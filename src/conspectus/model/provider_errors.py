@@ -137,7 +137,7 @@ def lasts(error: BaseException) -> bool | None:
     return None
 
 
-def explained(
+def as_summary_error(
     error: Exception, name: str, timeout: float | None, *, is_model: bool = True
 ) -> SummaryError:
     """Return the failure of a summariser as one of ours, marked if it may pass.
