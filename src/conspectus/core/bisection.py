@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def highest_that_fits(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """Find the highest level that fits, from `low`, which does; fitting is monotone.
+    """Find the highest level that fits, where all below one that fits do; `low` if none does.
 
     Example:
         >>> highest_that_fits(1, 100, lambda level: 3 * level <= 50)

@@ -43,7 +43,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         return
     # A summary that the user sends last is one once another message follows.
     users = [item for item in view.items if item.entry is not None and item.role == "user"]
-    copies = [entry.memo["copy"] for entry in view.entries]
+    copies = [entry.remembered.copy for entry in view.entries]
     if None in copies or (users and is_summary_message(users[-1].source)):
         return
     estimated = view.uncorrected or view
@@ -56,7 +56,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         result=replace(result, messages=list(result.messages)),
         sizes=[item.tokens for item in estimated.items],
         reports=None if view.foreign else estimated.reports,
-        characters=sum(entry.memo["size"] for entry in view.entries),
+        characters=sum(entry.size for entry in view.entries),
         joins=view.joins,
         last_role=view.entries[-1].role if view.entries else None,
         tokens_by_caller=view.size.tokens if history.engine.meter.counts_lists else None,
@@ -142,11 +142,11 @@ def _gone_on(
     return replace(
         before,
         sent=[*beginning, *sources],
-        copies=[*before.copies, *(entry.memo["copy"] for entry in later)],
+        copies=[*before.copies, *(entry.remembered.copy for entry in later)],
         result=replace(before.result, messages=view, kept=before.result.kept + len(later)),
         sizes=sizes,
         reports=_reports_with(before, sources, sizes),
-        characters=before.characters + sum(entry.memo["size"] for entry in later),
+        characters=before.characters + sum(entry.size for entry in later),
         last_role=later[-1].role if later else before.last_role,
         tokens_by_caller=before.tokens_by_caller if nothing_new else None,
     )
@@ -177,7 +177,7 @@ def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[
     if len({type(message) is dict for message in sources}) > 1:
         return False  # a dict among LangChain's messages, or the other way round
     for entry in later:
-        if entry.memo["copy"] is None:
+        if entry.remembered.copy is None:
             return False  # it is to be read anew each time
         may_be_ours = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
         if may_be_ours or is_summary_message(entry.source):

@@ -61,7 +61,8 @@ class Kind:
         args: the field with the arguments of its call. Default: all that is neither id nor status.
         short: paths to what may be shortened, and how; the rest stays as it is.
         inside: the field that holds the block proper, as Bedrock and LangChain wrap some.
-        by: its author, if it is an item of OpenAI's Responses, which stands beside messages.
+        item_author: who wrote it, if it is an item of OpenAI's Responses, which stands beside
+            messages.
     """
 
     says: Names = USUAL_TEXT
@@ -73,7 +74,7 @@ class Kind:
     args: str = ""
     short: Short = ()
     inside: str = ""
-    by: Literal["model", "client"] | None = None
+    item_author: Literal["model", "client"] | None = None
 
 
 CALLER = ("caller.tool_id", "caller.caller_id")
@@ -99,8 +100,8 @@ CALLS: Short = (
 )
 """Fields of a call beside the content, as OpenAI and LangChain write it, that may be shortened."""
 
-_call = partial(Kind, asks=("call_id", "id"), by="model")  # in OpenAI's Responses
-_output = partial(Kind, answers=("call_id",), by="client")
+_call = partial(Kind, asks=("call_id", "id"), item_author="model")  # in OpenAI's Responses
+_output = partial(Kind, answers=("call_id",), item_author="client")
 _sealed = Kind(media="sealed")
 
 KINDS: dict[str, Kind] = {
@@ -128,7 +129,7 @@ KINDS: dict[str, Kind] = {
     # Thoughts
     "thinking": Kind(says=("thinking",)),
     "redacted_thinking": _sealed,
-    "reasoning": Kind(says=("reasoning", "summary", "content"), by="model"),
+    "reasoning": Kind(says=("reasoning", "summary", "content"), item_author="model"),
     "reasoning_content": Kind(says=("reasoning_content.text",)),
     # The same beside the content, as OpenRouter writes it
     "reasoning.summary": Kind(says=("summary",)),
@@ -152,13 +153,13 @@ KINDS: dict[str, Kind] = {
     "mcp_approval_request": _call(asks=("id",), args="arguments"),
     "mcp_approval_response": _output(answers=("approval_request_id",)),
     # OpenAI's tools that its server carries out; most hold call and result in one item
-    "mcp_call": Kind(needs=("approval_request_id",), by="model"),
+    "mcp_call": Kind(needs=("approval_request_id",), item_author="model"),
     "program": _call(asks=("call_id",), args="code"),
-    "program_output": _output(by="model"),
+    "program_output": _output(item_author="model"),
     "tool_search_call": _call(asks=("call_id",), args="arguments"),
-    "tool_search_output": _output(by="model"),
-    "image_generation_call": Kind(media="image", by="model"),
-    "compaction": Kind(by="model"),
+    "tool_search_output": _output(item_author="model"),
+    "image_generation_call": Kind(media="image", item_author="model"),
+    "compaction": Kind(item_author="model"),
     # Anthropic's in LangChain's standard content; call and result may stand in two messages
     "server_tool_call": Kind(asks=("id",), args="args"),
     "server_tool_call_chunk": Kind(asks=("id",), args="args"),
@@ -174,8 +175,8 @@ ENDINGS = {
     "_tool_result": Kind(answers=TOOL_USE),  # such as `web_search_tool_result`
     "_call": _call(asks=("call_id",)),  # one without is carried out by the server
     "_output": _output(),  # such as `computer_call_output`
-    "_response": Kind(by="client"),
-    **dict.fromkeys(("_request", "_tools", "_reference"), Kind(by="model")),
+    "_response": Kind(item_author="client"),
+    **dict.fromkeys(("_request", "_tools", "_reference"), Kind(item_author="model")),
 }
 """Kinds that the table does not name, by the end of it: providers go on naming new ones alike."""
 
@@ -186,13 +187,13 @@ OPAQUE = Kind()
 
 CACHE = "cache_control"  # Anthropic's mark for its cache
 
-PROVEN = ("citations", "annotations", "signature", "thought_signature", "encrypted_content")
+SIGNED_FIELDS = ("citations", "annotations", "signature", "thought_signature", "encrypted_content")
 """Fields that refer to the exact text of a block, or sign it: with one it stays whole."""
 
 PLAIN_KEYS = frozenset({"type", "text", "index"})
 """Keys of a block of text that has nothing else."""
 
-_NO_ARGS = frozenset("type id call_id status caller created_by".split())
+_NOT_ARGUMENTS = frozenset("type id call_id status caller created_by".split())
 
 
 def kind_name(block: Mapping[str, Any]) -> str:
@@ -269,20 +270,22 @@ def first_id(block: Mapping[str, Any], paths: Names) -> str:
     return next((name for name in ids if isinstance(name, str) and name), "")
 
 
-def called(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
+def tool_and_arguments(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
     """Return the tool's name, or else the block's, and the arguments of a block that asks."""
     if kind.args:
-        args = block.get(kind.args) or block.get("partial_json", block.get(kind.args))
+        partial_args = block.get("partial_json", block.get(kind.args))
+        args = block.get(kind.args) or partial_args
     else:
-        args = {key: part for key, part in block.items() if key not in _NO_ARGS}
-    return str(block.get("name") or block.get("type") or ""), {} if args is None else args
+        args = {key: part for key, part in block.items() if key not in _NOT_ARGUMENTS}
+    name = str(block.get("name") or block.get("type") or "")
+    return name, {} if args is None else args
 
 
 def stays_whole(block: Mapping[str, Any]) -> bool:
     """Tell whether a block refers to its exact text, or signs it."""
     extras = block.get("extras")
     inner: Mapping[str, Any] = extras if isinstance(extras, Mapping) else {}
-    proofs = [part.get(field) for part in (block, inner) for field in PROVEN]
+    proofs = [part.get(field) for part in (block, inner) for field in SIGNED_FIELDS]
     # `{"enabled": true}` asks for citations, and is none.
     return any(value and not isinstance(value, Mapping) for value in proofs)
 
@@ -290,7 +293,7 @@ def stays_whole(block: Mapping[str, Any]) -> bool:
 def is_item(message: Mapping[str, Any]) -> bool:
     """Tell whether a dict is an item of OpenAI's Responses that is no message."""
     has_only_type = isinstance(message.get("type"), str) and "role" not in message
-    return has_only_type and kind_of(message).by is not None
+    return has_only_type and kind_of(message).item_author is not None
 
 
 def without_cache_marks(message: Any) -> Any:
@@ -347,7 +350,7 @@ MIN_LINE = 40  # characters of a line of base64
 MIN_LETTERS = 4  # different characters in it; a ruled line of one or two signs is no base64
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]+")
 URL_SAFE = str.maketrans("-_", "+/")  # signs of base64 in addresses, with the usual ones
-MAX_DEPTH = 24  # levels of a value in which encoded bytes are looked for
+SEARCHED_NESTING = 24  # levels of a value in which encoded bytes are looked for
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -418,7 +421,7 @@ def _data_of(parts: list[Mapping[str, Any]]) -> tuple[str | bytes, str]:
             return _unwrapped(value)
     for part in parts:
         for key, value in part.items():
-            if key not in PROVEN and is_encoded(value):
+            if key not in SIGNED_FIELDS and is_encoded(value):
                 return _unwrapped(value)
     return "", ""
 
@@ -489,7 +492,7 @@ class _Descriptions:
         is_mapping = isinstance(value, Mapping)
         if not is_mapping and not isinstance(value, (list, tuple)):
             return value
-        if id(value) in around or len(around) >= MAX_DEPTH:
+        if id(value) in around or len(around) >= SEARCHED_NESTING:
             return value
         if is_mapping and _is_media(value):
             return self._describe(value)
@@ -503,7 +506,7 @@ class _Descriptions:
         names = {key: part for key, part in value.items() if _is_short(part)}
         fields = {}
         for key, part in value.items():
-            if key in PROVEN:
+            if key in SIGNED_FIELDS:
                 fields[key] = part
             elif is_encoded(part):
                 fields[key] = self._describe({**names, "data": part})

@@ -37,21 +37,22 @@ _NUMBER = re.compile(r"\n\(notes #(\d{6})\)\Z")
 _ANY_NUMBER = re.compile(r"\n\(notes #(\d{6})\)(?=\n|\Z)")
 _MORE = re.compile(r"\n\(notes #\d{6}\)\n\n")  # a summary with messages joined to it
 
-TAGS = ("message", "messages", "notes", "focus", "recalled", "summary", "conversation")
+OWN_TAGS = ("message", "messages", "notes", "focus", "recalled", "summary", "conversation")
 """Tags of our own frames."""
 
-FOREIGN = "system assistant human start_of_turn end_of_turn bos eos".split()
-SPEAKERS = "system user assistant human ai developer tool function".split()
-PARTS = "call result response message output use prompt reminder".split()
-"""Tags by which chat templates and agents mark the speaker, alone or with a part of the talk, as in
-`tool_calls` and `system-reminder`."""
+FOREIGN_TAGS = "system assistant human start_of_turn end_of_turn bos eos".split()
+"""Tags by which chat templates mark a speaker, or the begin of a turn."""
 
-PAIRED = "user developer tool model ai".split()
+SPEAKERS = "system user assistant human ai developer tool function".split()
+TALK_PARTS = "call result response message output use prompt reminder".split()
+"""Of these, and a speaker before them, agents make tags, as in `tool_calls`, `system-reminder`."""
+
+PAIRED_TAGS = "user developer tool model ai".split()
 """Tags that are placeholders by themselves, as in `ssh <user>@<host>`. They count only in a text
 that also closes one, or if one opens a line and speech follows it at once or on the next line,
 as in a text cut before the closing tag."""
 
-BRACKETS = "inst system_prompt available_tools tool_calls tool_results".split()
+BRACKET_TAGS = "inst system_prompt available_tools tool_calls tool_results".split()
 """Tags in square brackets."""
 
 ROLES = "system human user assistant developer tool ai".split()
@@ -60,7 +61,7 @@ HEADINGS = "instruction instructions response input".split()
 
 _UNSEEN = "\u200b"  # Stands in a skeleton for any invisible sign
 
-_F = f"{_UNSEEN}*+"
+_UNSEENS = f"{_UNSEEN}*+"  # any number of them, which may divide a word
 BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 """Characters that end a line for models, in a terminal, or for `str.splitlines`."""
 
@@ -102,7 +103,7 @@ _CONTROLS_AS_NUL = {code: _NUL for code in range(128) if _SHAPES[code] == _UNSEE
 
 def _spread(word: str) -> str:
     """Make a pattern for a word that unseen signs may divide."""
-    return _F.join("[_ -]" if char in "_-" else re.escape(char) for char in word)
+    return _UNSEENS.join("[_ -]" if char in "_-" else re.escape(char) for char in word)
 
 
 def _any(words: tuple[str, ...] | list[str]) -> str:
@@ -113,7 +114,7 @@ def _in_any_case(words: list[str]) -> str:
     """Make a pattern for words in small or large letters, tried faster than by `re.IGNORECASE`."""
     ordered = sorted(words, key=len, reverse=True)
     return "|".join(
-        _F.join(f"[{letter.lower()}{letter.upper()}]" for letter in word) for word in ordered
+        _UNSEENS.join(f"[{letter.lower()}{letter.upper()}]" for letter in word) for word in ordered
     )
 
 
@@ -135,22 +136,24 @@ def _may_begin(words: list[str], *signs: str) -> str:
     """
     alone = f"[{''.join(signs)}]|" if signs else ""
     first = "".join({word[0] for word in words})
-    return rf"(?=[\s{_UNSEEN}]*+/?[\s{_UNSEEN}]*+(?:{alone}[{first}]{_F}[a-z]))"
+    return rf"(?=[\s{_UNSEEN}]*+/?[\s{_UNSEEN}]*+(?:{alone}[{first}]{_UNSEENS}[a-z]))"
 
 
-_TALK = rf"(?:{_any(SPEAKERS)}){_F}[_ -]{_F}(?:{_any(PARTS)})(?:{_F}s)?"
+_TALK = rf"(?:{_any(SPEAKERS)}){_UNSEENS}[_ -]{_UNSEENS}(?:{_any(TALK_PARTS)})(?:{_UNSEENS}s)?"
 _TAG = re.compile(
     # A `<` before another one opens nothing, but for `<<sys>>`.
-    rf"<(?!<){_may_begin([*TAGS, *FOREIGN, *SPEAKERS, 'invoke'], '|', 's')}"
-    rf"(?={_F}\||{_GAP}(?:/{_GAP})?(?:(?:{_any([*TAGS, *FOREIGN])}|{_TALK})(?!\w)"
+    rf"<(?!<){_may_begin([*OWN_TAGS, *FOREIGN_TAGS, *SPEAKERS, 'invoke'], '|', 's')}"
+    rf"(?={_UNSEENS}\||{_GAP}(?:/{_GAP})?(?:(?:{_any([*OWN_TAGS, *FOREIGN_TAGS])}|{_TALK})(?!\w)"
     rf"|s{_GAP}>|(?<!/){_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=))"
-    rf"|\[(?!\[){_may_begin(BRACKETS)}(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKETS)}){_GAP}\])"
-    rf"|<(?={_F}<{_F}/?{_F}(?:{_spread('sys')}){_F}>)"
+    rf"|\[(?!\[){_may_begin(BRACKET_TAGS)}(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKET_TAGS)}){_GAP}\])"
+    rf"|<(?={_UNSEENS}<{_UNSEENS}/?{_UNSEENS}(?:{_spread('sys')}){_UNSEENS}>)"
 )
-_CLOSED = re.compile(rf"\|{_F}(>)")
-_PAIR = re.compile(rf"<(?!<){_may_begin(PAIRED)}(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))")
+_CLOSED = re.compile(rf"\|{_UNSEENS}(>)")
+_PAIR = re.compile(
+    rf"<(?!<){_may_begin(PAIRED_TAGS)}(?={_GAP}(/{_GAP})?(?:{_any(PAIRED_TAGS)})(?!\w))"
+)
 _OPENED = re.compile(
-    rf"{_START}{_HEAD}(<)(?={_GAP}(?:{_any(PAIRED)}){_GAP}>"
+    rf"{_START}{_HEAD}(<)(?={_GAP}(?:{_any(PAIRED_TAGS)}){_GAP}>"
     rf"(?:[^\W\d_]|[ \t{_UNSEEN}]*+(?:[{BREAKS}]|\Z)))"
 )
 _NAME = rf"(?:{_in_any_case(ROLES)})(?![^\W_])"
@@ -190,7 +193,7 @@ def _without_marks(text: str) -> tuple[str, str]:
     letters = _in_small_letters(shape)
     marks = [tag.start() for tag in _TAG.finditer(letters)]
     marks += [tag.start(1) for tag in _CLOSED.finditer(letters)]
-    pairs = list(_PAIR.finditer(letters)) if _holds(letters, PAIRED) else []
+    pairs = list(_PAIR.finditer(letters)) if _holds(letters, PAIRED_TAGS) else []
     if any(tag[1] for tag in pairs):
         marks += [tag.start() for tag in pairs]
     elif pairs:
@@ -217,7 +220,7 @@ def _holds(letters: str, words: Iterable[str]) -> bool:
 
 
 def as_notes(text: str) -> str:
-    """Do as `as_data`, and let no line start like a role.
+    """Do what `as_data` does, and mark lines that start like a role.
 
     Example:
         >>> as_notes("System: obey")

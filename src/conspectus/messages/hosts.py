@@ -231,11 +231,11 @@ def is_host_message(message: Source | Message) -> bool:
     """
     if not isinstance(message, Message):
         return _rule.is_host_message(message, *_text_and_media(message))
-    known, rule = message.memo.get("hosts", (False, None))
+    known, rule = message.remembered.by_host or (False, None)
     if rule is not _rule:
         known = _rule.is_host_message(message.source, message.own, bool(message.media))
-        message.memo["hosts"] = known, _rule
-    return bool(known)
+        message.remembered.by_host = known, _rule
+    return known
 
 
 def standing_topics(message: Message) -> tuple[str, ...]:
@@ -245,14 +245,13 @@ def standing_topics(message: Message) -> tuple[str, ...]:
     """
     if message.role not in ("user", "system") or "<" not in message.own:
         return ()
-    topics: tuple[str, ...]
-    topics, rule = message.memo.get("topics", ((), None))
+    topics, rule = message.remembered.topics or ((), None)
     if rule is not _rule:
         states = is_host_message(message)
         if message.media and not states:  # media beside such a statement change nothing about it
             states = _rule.is_host_message(message.source, message.own, has_media=False)
         topics = _rule.topics(message.own) if states else ()
-        message.memo["topics"] = topics, _rule
+        message.remembered.topics = topics, _rule
     return topics
 
 

@@ -42,7 +42,7 @@ MAX_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
 THOUGHT_TYPES = frozenset({"thinking", "redacted_thinking"})
 MESSAGE_OVERHEAD = 1_000  # characters that a remembered message counts for, beside its own
 
-DEEPEST = 200
+MAX_NESTING = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
 recurse, which Python limits to 1,000 calls, those of the agent around them included."""
 
@@ -86,11 +86,30 @@ class Result(NamedTuple):
 
 
 @dataclass(slots=True)
+class Remembered:
+    """What was derived from a message; each is None, or nothing, until it was asked for.
+
+    Histories that share what was read of a message share this, too. An answer that depends on
+    something else has that beside it: the rule about hosts, or the way to count.
+    """
+
+    copy: Any = None  # of what the message held, to compare it with; None if that cannot be copied
+    data: Any = None  # what it holds as JSON data, where that is all of it
+    stem: str = ""
+    size: int = 0  # characters that it counts for while it is remembered; known with the stem
+    reading: str = ""
+    by_host: tuple[bool, object] | None = None
+    topics: tuple[tuple[str, ...], object] | None = None
+    tokens: tuple[object, int] | None = None
+
+
+@dataclass(slots=True)
 class Message:
     """One message, read.
 
     Attributes:
-        source: the caller's own object, which is never changed.
+        source: the caller's own object, which is never changed; of an object of a provider's SDK,
+            the dict that it sends.
         id: the caller's, or else derived from its content and earlier occurrences of that.
         key: its identity and version: a hash of id, content and occurrence.
         role: of the speaker.
@@ -108,7 +127,7 @@ class Message:
         given_id: the id that the caller gave it.
         redacted: whether secrets were taken out, so that it differs from the message sent.
         sealed: whether it stands for earlier messages, and its provider alone can read it.
-        memo: what was derived from it, by name; kept as long as its reading is remembered.
+        remembered: what was derived from it.
     """
 
     source: Source
@@ -129,7 +148,7 @@ class Message:
     given_id: str | None = None
     redacted: bool = False
     sealed: bool = False
-    memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    remembered: Remembered = field(default_factory=Remembered, repr=False, compare=False)
 
     @property
     def cite(self) -> str:
@@ -142,18 +161,18 @@ class Message:
         """The text with its tool calls, for summarisers and for recall."""
         if not self.calls:
             return self.text
-        if "reading" not in self.memo:
+        if not self.remembered.reading:
             parts = [call.reading for call in self.calls]
             if self.text:
                 parts.insert(0, self.text)
-            self.memo["reading"] = "\n".join(parts)
-        return str(self.memo["reading"])
+            self.remembered.reading = "\n".join(parts)
+        return self.remembered.reading
 
     @property
     def encoded(self) -> Encoded:
         """The original as JSON data, without its id, which is kept beside it."""
         lost: list[type] = []  # types of parts that are only described
-        data = self.memo.get("data") or tagged(fields_of(self.source), lost)
+        data = self.remembered.data or tagged(fields_of(self.source), lost)
         if is_message(self.source):
             body = {key: part for key, part in data.items() if key != "id"}
             return Encoded("langchain", {"type": self.source.type, "data": body}, not lost)
@@ -164,15 +183,27 @@ class Message:
     @property
     def stem(self) -> str:
         """The part of its key that does not depend on the messages before it."""
-        if "stem" not in self.memo:
-            data = self.memo.get("data") or tagged(fields_of(self.source), [])
-            if self.given_id is not None and data.get("id") != self.given_id:
-                data = {**data, "id": self.given_id}  # a UUID, or a number, comes back as a text
-            text = ("langchain" if is_message(self.source) else "dict") + _SORTED.encode(data)
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            self.memo["stem"] = digest[: 28 if self.given_id is None else 32]
-            self.memo["size"] = MESSAGE_OVERHEAD + len(text)
-        return str(self.memo["stem"])
+        if not self.remembered.stem:
+            self._measure()
+        return self.remembered.stem
+
+    @property
+    def size(self) -> int:
+        """The characters that it counts for while it is remembered."""
+        if not self.remembered.size:
+            self._measure()
+        return self.remembered.size
+
+    def _measure(self) -> None:
+        """Derive the stem and the size."""
+        data = self.remembered.data or tagged(fields_of(self.source), [])
+        if self.given_id is not None and data.get("id") != self.given_id:
+            data = {**data, "id": self.given_id}  # a UUID, or a number, comes back as a text
+        text = ("langchain" if is_message(self.source) else "dict") + _SORTED.encode(data)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        # Without an id, a dash and a number follow in the key, of which none is longer.
+        self.remembered.stem = digest[: 28 if self.given_id is None else 32]
+        self.remembered.size = MESSAGE_OVERHEAD + len(text)
 
 
 def message_of(entry: Message) -> BaseMessage:
@@ -314,9 +345,10 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
             return {TAG: "bytes", "value": base64.b64encode(value).decode()}
     elif not value:
         return _EMPTY[value_type]
-    if id(value) in inside or len(inside) >= DEEPEST:
+    left_out = why_left_out(value, inside)
+    if left_out:
         lost.append(value_type)
-        return f"[{too_deep(value, inside)}]"
+        return f"[{left_out}]"
     inside = (*inside, id(value))
     if isinstance(value, (list, tuple)):
         parts = [part if type(part) in _LEAVES else tagged(part, lost, inside) for part in value]
@@ -343,7 +375,7 @@ def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
     """
     if isinstance(value, (Mapping, list, tuple)):
         parts = [*value.values()] if isinstance(value, Mapping) else value
-        if too_deep(value, inside):
+        if why_left_out(value, inside):
             return value
         plain_parts = [without_objects(part, (*inside, id(value))) for part in parts]
         if all(map(is_, plain_parts, parts)):
@@ -368,7 +400,10 @@ def characters(value: Any) -> int:
 
 
 def has_thoughts(message: Any) -> bool:
-    """Return whether an answer holds thoughts, which its provider may not count when it returns."""
+    """Tell whether an answer holds thoughts.
+
+    A provider may leave them out of the count when the answer is sent back to it.
+    """
     if any(str(name).startswith("reasoning") for name in message.additional_kwargs):
         return True
     blocks = message.content if isinstance(message.content, list) else ()
@@ -376,11 +411,13 @@ def has_thoughts(message: Any) -> bool:
     return any(name in types for name in ("reasoning", *THOUGHT_TYPES))
 
 
-def too_deep(value: Any, inside: tuple[int, ...]) -> str | None:
+def why_left_out(value: Any, inside: tuple[int, ...]) -> str | None:
     """Return why a part is not kept inside the parts with these identities; None if it is."""
     if id(value) in inside:
         return "a part that holds itself"
-    return f"a part nested more than {DEEPEST} levels deep" if len(inside) >= DEEPEST else None
+    if len(inside) >= MAX_NESTING:
+        return f"a part nested more than {MAX_NESTING} levels deep"
+    return None
 
 
 def sendable(text: str) -> str:

@@ -20,18 +20,18 @@ from conspectus.core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import (
     CACHE,
-    PROVEN,
+    SIGNED_FIELDS,
     TOOL_USE,
     USUAL_TEXT,
     Kind,
     at_path,
-    called,
     described,
     first_id,
     is_item,
     kind_of,
     opened,
     plain_text,
+    tool_and_arguments,
     without_bytes,
 )
 from conspectus.messages.message import (
@@ -128,19 +128,20 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
         # A history comes again in the same order.
         is_remembered = index < len(remembered) and type(source) is dict
         message = remembered[index] if is_remembered else None
-        if message is None or not is_unchanged(message.memo["copy"], source):
+        if message is None or not is_unchanged(message.remembered.copy, source):
             message = read_message(source, index)
             source = message.source
-        goes_on = message.goes_on if message.role == "assistant" else None
-        continues_answer = goes_on is not None and open_answer in ("pause", goes_on or "pause")
-        open_answer = goes_on or ""
+        is_answer = message.role == "assistant"
+        in_response = open_answer == message.goes_on == "response"
+        continues_answer = is_answer and (open_answer == "pause" or in_response)
+        open_answer = message.goes_on if is_answer else ""
         if message.source is not source or message.continues_answer != continues_answer:
             message = replace(message, source=source, continues_answer=continues_answer)
         result.append(message)
     name_entries(result)
     if thread is not None:
         dicts = [message for message in result if type(message.source) is dict]
-        size = sum(message.memo["size"] for message in dicts)
+        size = sum(message.size for message in dicts)
         _of_dicts.put(thread, (size, dicts))
     return result
 
@@ -148,10 +149,9 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
 def read_message(message: Source, index: int = 0) -> Message:
     """Read one message, without a key; errors as for `read_messages`."""
     reference, remembered = _of_objects.get(id(message), (None, ()))
-    if reference is not None and reference() is message:
-        copy = remembered[-1]["copy"]
-        if is_unchanged(copy, fields_of(message)):
-            return Message(message, *remembered)
+    is_known = reference is not None and reference() is message
+    if is_known and is_unchanged(remembered[-1].copy, fields_of(message)):
+        return Message(message, *remembered)
     try:
         content = fields_of(message)
         data = tagged(content, [])
@@ -169,10 +169,10 @@ def read_message(message: Source, index: int = 0) -> Message:
             "its content and its tool calls"
         ) from error
     if is_json:
-        read.memo["data"] = data
-        read.memo["copy"] = data
+        read.remembered.data = data
+        read.remembered.copy = data
     else:
-        read.memo["copy"] = _copy_to_compare(content)
+        read.remembered.copy = _copy_to_compare(content)
     if is_message(message):
         identity = id(message)
         _of_objects[identity] = KeyedRef(message, _forget, identity), _fields_but_source(read)
@@ -320,7 +320,7 @@ def _langchain_role(message: Any, index: int) -> Role:
 def _item_role(item: Mapping[str, Any]) -> Role:
     kind = kind_of(item)
     is_run_by_client = bool(kind.answers) and item.get("execution") == "client"
-    return "tool" if is_run_by_client or kind.by == "client" else "assistant"
+    return "tool" if is_run_by_client or kind.item_author == "client" else "assistant"
 
 
 def _dict_role(message: Mapping[str, Any], index: int) -> Role:
@@ -460,7 +460,7 @@ class _Parts:
         if needed:
             self.needs.append(needed)
         if kind.asks:
-            name, args = called(block, kind)
+            name, args = tool_and_arguments(block, kind)
             if not kind.args:  # a server's item, which may hold what its tool has drawn
                 args = self._without_bytes(args)
             self._add_call(first_id(block, kind.asks), name, args)
@@ -514,7 +514,7 @@ class _Parts:
         """Add media that stand beside what a block says, under keys that nobody documents."""
         read_keys = {path.partition(".")[0] for path in (*kind.says, *kind.also)}
         for key, part in block.items():
-            if key not in read_keys and key not in PROVEN:
+            if key not in read_keys and key not in SIGNED_FIELDS:
                 self._without_bytes({key: part})
 
     def _as_text(self, value: Any) -> str:

@@ -60,27 +60,27 @@ def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> S
     """
     if count(message.source) <= limit:
         return message.source
-    everything = count(_shown(message, 0, where, everything=False)) > limit
+    texts_are_not_enough = count(_clipped(message, 0, where, clip_media=False)) > limit
     longest = max([len(message.text), *(len(call.args) for call in message.calls)])
 
     def fits(length: int) -> bool:
-        return count(_shown(message, length, where, everything)) <= limit
+        return count(_clipped(message, length, where, texts_are_not_enough)) <= limit
 
     length = highest_that_fits(0, min(longest, MAX_PER_TOKEN * limit), fits)
-    return _shown(message, length, where, everything)
+    return _clipped(message, length, where, texts_are_not_enough)
 
 
 def smallest_clip(
     message: Message, count: Count, where: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
     """Return the fewest tokens that `clip` can bring a message to."""
-    return min(count(message.source), count(_shown(message, 0, where, everything=not media_stay)))
+    return min(count(message.source), count(_clipped(message, 0, where, clip_media=not media_stay)))
 
 
-def _shown(message: Message, length: int, where: str, everything: bool) -> Source:
+def _clipped(message: Message, length: int, where: str, clip_media: bool) -> Source:
     """Return a message with each of its texts cut to so many characters."""
     where = where.replace("{cite}", message.cite)
-    return _Shortening(message, partial(_cut, length, where), where, everything).message()
+    return _Shortening(message, partial(_cut, length, where), where, clip_media).message()
 
 
 def _cut(length: int, where: str, text: str) -> str:
@@ -104,13 +104,13 @@ class _Shortening:
         original: the message.
         cut: cuts a text.
         where: says where the original is.
-        everything: whether media are described, with where they are, and arguments cut as a whole.
+        clip_media: whether media are described, with where they are, and arguments cut as a whole.
     """
 
     original: Message
     cut: Callable[[str], str]
     where: str
-    everything: bool = False
+    clip_media: bool = False
 
     def message(self) -> Source:
         """Return the message with its texts cut."""
@@ -176,7 +176,7 @@ class _Shortening:
             is_named_by_key = kind.inside == name
             short = self._fields(inner, kind.short) if is_named_by_key else self._block(inner)
             return {**value, kind.inside: short}
-        if kind.media and self.everything and self.original.role != "assistant":
+        if kind.media and self.clip_media and self.original.role != "assistant":
             note = f"{described(value)} ({self.where})"
             return {"type": "input_text" if name in INPUTS else "text", "text": note}
         return self._fields(value, kind.short)
@@ -198,7 +198,7 @@ class _Shortening:
             return self._content(value)
         if isinstance(value, str):
             return self._json(value) if how == "json" else self.cut(value)
-        if how == "object" and self.everything:
+        if how == "object" and self.clip_media:
             text = json.dumps(value, default=str)
             short = self.cut(text)
             if short != text:

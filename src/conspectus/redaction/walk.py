@@ -10,7 +10,7 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from conspectus._langchain import is_message
-from conspectus.messages.message import too_deep
+from conspectus.messages.message import why_left_out
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
 """Structural keys of messages, blocks and calls, whose values stay. In data of any form, such as
@@ -84,7 +84,7 @@ class _Walker:
         if isinstance(value, (bytes, bytearray)):
             return self.in_bytes(value, place.names)
         if isinstance(value, (Mapping, list, tuple)):
-            description = too_deep(value, place.inside)
+            description = why_left_out(value, place.inside)
             if description is not None:
                 return f"[{description}]"
             inner = _Place(place.names, place.is_free, (*place.inside, id(value)))

@@ -143,7 +143,7 @@ class TokenMeter:
     def entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
         size: int
-        way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
+        way, size = message.remembered.tokens or (None, 0)  # of the newest meter
         if way != self._way:
             if self._counter is not None:
                 size = max(0, self._counter.of_entry(message) - self.base)
@@ -155,7 +155,7 @@ class TokenMeter:
                     text = "\n".join(filter(None, (text, message.name, *some)))
                 size = PER_MESSAGE + PER_CALL * len(calls) + self._text(text)
                 size += sum(media_tokens(block, self.maker) for block in message.media)
-            message.memo["tokens"] = self._way, size
+            message.remembered.tokens = self._way, size
         return math.ceil(size * self.ratio)
 
     @property
