@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from background_support import (
 )
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive, Scope
+from conspectus.engine import background
 from conspectus.engine.background import MISFIT
 from conspectus.engine.preparations import Preparation
 
@@ -153,6 +155,27 @@ def test_on_an_event_loop_it_is_begun_once():
     assert asyncio.run(agent()) == (True, "ready")
     assert compact(compactor, DUE).outcome == "compacted"
     assert len(model.keys) == 1
+
+
+def test_two_callers_at_once_begin_one_preparation(monkeypatch):
+    class SlowToStart(threading.Thread):
+        def start(self) -> None:
+            time.sleep(0.2)
+            super().start()
+
+    compactor = Compactor(
+        "embedded",
+        background=True,
+        archive="memory:",
+        trigger=("messages", 40),
+    )
+    with compactor, ThreadPoolExecutor(2) as pool:
+        with monkeypatch.context() as patch:
+            patch.setattr(background.threading, "Thread", SlowToStart)
+            calls = [pool.submit(compactor.prepare, NEAR, thread_id="t") for _ in range(2)]
+            first, second = (call.result() for call in calls)
+        assert first is second
+        assert first.wait(LIMIT)
 
 
 def test_what_was_prepared_is_found_after_a_restart(tmp_path):

@@ -23,6 +23,7 @@ from graph_support import (
     tool_steps,
     user_input,
 )
+from observe_support import events_heard
 from scripted_models import ScriptedChatModel
 
 
@@ -88,6 +89,15 @@ def test_what_is_approved_is_committed_to_the_letter_and_paid_once():
     assert summary_body(sent_summary.text) == shown
     check_sent(run.model)
     assert run.events[-3:] in (["start", "end", "start"], ["start", "start", "end"])
+
+
+def test_a_summary_that_was_found_costs_nothing_once_more():
+    with events_heard("compaction") as events:
+        run = RunWithQuestion()
+        run.answer({"type": "approve"})
+    asked, committed = events[:2]
+    assert (asked.outcome, committed.outcome) == ("interrupted", "compacted")
+    assert (asked.cost.calls, committed.cost.calls) == (1, 0)
 
 
 def test_what_the_embedded_summariser_wrote_can_be_approved():

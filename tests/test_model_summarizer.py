@@ -378,3 +378,16 @@ def test_as_few_readings_as_fit_and_of_like_size(count):
     sizes = [estimate(call.text.rpartition("<messages>")[2]) for call in model.calls]
     assert len(sizes) <= tokens_to_read // 1_000 + 1
     assert min(sizes) >= 0.4 * max(sizes)
+
+
+def test_two_functions_of_one_name_are_two_summarisers():
+    first = CallableSummarizer(lambda _: "one")
+    second = CallableSummarizer(lambda _: "two")
+    assert first.identity != second.identity
+    assert (
+        CallableSummarizer(one_function()).identity == CallableSummarizer(one_function()).identity
+    )
+
+
+def one_function() -> Any:
+    return lambda _: "one"

@@ -213,20 +213,17 @@ def begin_preparation(
         The preparation, or the one that is under way.
     """
     jobs = _jobs_of(history)
-    latest = jobs.latest.get(history.scope)
-    if latest is not None and latest.under_way:
-        return latest
     job = Preparation(head=head, size=size)
-    if jobs.closed:
-        return replace(job, outcome="cancelled", reason=STOPPED)
     # No listener of the caller's own and no person is asked, as the run may be over by then.
     engine = replace(history.engine, on_event=None, preview=None, hooks=())
     beside = replace(history, engine=engine, draft_only=True)
     context = contextvars.copy_context()
     context.run(GATE.set, job.gate)
-    report_end = _begin_traced_run(context)
+    report_end: Callable[[dict[str, Any]], object] = dict
+    is_traced = threading.Event()
 
     def work() -> None:
+        is_traced.wait()
         try:
             prepared = _prepare(beside, messages, job)
             context.run(job.driver.run, heard_by(engine.listeners, prepared))
@@ -240,10 +237,20 @@ def begin_preparation(
             with suppress(Exception):  # of a callback, which may belong to a run that has ended
                 report_end({"outcome": job.outcome})
 
-    jobs.latest.put(history.scope, job)
-    LIVE.add(job)
-    job.thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
-    job.thread.start()
+    with jobs.lock:
+        latest = jobs.latest.get(history.scope)
+        if latest is not None and latest.under_way:
+            return latest
+        if jobs.closed:
+            return replace(job, outcome="cancelled", reason=STOPPED)
+        job.thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
+        job.thread.start()
+        jobs.latest.put(history.scope, job)
+        LIVE.add(job)
+    try:
+        report_end = _begin_traced_run(context)  # callbacks of the caller's, so outside the lock
+    finally:
+        is_traced.set()
     return job
 
 

@@ -33,6 +33,9 @@ class _Writer(NamedTuple):
 _WRITERS: dict[_DraftName, _Writer] = {}
 """The drafts that workers of this process are writing."""
 
+_LOCK = threading.Lock()
+"""Guards the look at a writer and its replacement."""
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_WRITERS.clear)
 
@@ -47,9 +50,8 @@ async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     draft = _DraftName(history.store.identity, history.scope, name)
     own = _Writer(home_thread(), object())
     until = monotonic() + LONGEST_LOOK
-    while (writer := _WRITERS.setdefault(draft, own)) is not own and monotonic() < until:
-        is_alive = any(thread.ident == writer.thread for thread in threading.enumerate())
-        if not is_alive or is_blocked(writer.thread):
+    while (writer := _taken_over(draft, own)) is not own and monotonic() < until:
+        if is_blocked(writer.thread):
             break
         await pause(LOOK_AGAIN)
     try:
@@ -57,3 +59,12 @@ async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     finally:
         if _WRITERS.get(draft) is own:
             del _WRITERS[draft]
+
+
+def _taken_over(draft: _DraftName, own: _Writer) -> _Writer:
+    """Return who writes a draft: this worker, if nobody did, or one whose thread has ended."""
+    with _LOCK:
+        writer = _WRITERS.setdefault(draft, own)
+        if all(thread.ident != writer.thread for thread in threading.enumerate()):
+            _WRITERS[draft] = own
+        return _WRITERS[draft]

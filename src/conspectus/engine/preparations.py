@@ -109,6 +109,7 @@ class Preparations:
 
     def __init__(self) -> None:
         self.closed = False
+        self.lock = threading.RLock()  # held where one is begun, so that two callers begin one
         self.latest: BoundedCache[Scope, Preparation] = BoundedCache(SESSIONS)
 
     def may_begin(self, scope: Scope, head: str, size: Size) -> bool:
@@ -127,8 +128,9 @@ class Preparations:
 
     async def close(self, seconds: float | None) -> None:
         """Begin no more; wait up to these seconds for those under way, then stop them."""
-        self.closed = True
-        jobs = list(self.latest.values())
+        with self.lock:
+            self.closed = True
+            jobs = list(self.latest.values())
         for job in jobs:
             job.may_be_waited_for()
         await wait_while(lambda: any(job.under_way for job in jobs), seconds)

@@ -210,8 +210,8 @@ async def report_compacted(
         tokens_after=after.size.tokens,
         record=record.id,
         name=record.by,
-        cost=record.cost,
-        money=record.bill.get("money"),
+        cost=attempts.spent,  # a draft that was found is in the event of who wrote it
+        money=record.bill.get("money") if attempts.spent == record.cost else None,
         tries_failed=len(failures),
         error_message=failures[-1] if failures else "",
     )

@@ -120,7 +120,8 @@ async def find_or_write(leaving: Leaving) -> WrittenDraft:
                 # A draft that was found was paid for by whoever saved it.
                 spent = Cost() if prepared is None else draft.cost
                 return WrittenDraft(usable, Attempts(spent), found=True)
-            attempts = attempts.and_spent(draft.cost)  # it was paid for all the same
+            if prepared is not None:
+                attempts = attempts.and_spent(prepared.cost)  # it was paid for all the same
         started = time.monotonic()
         written = await _write(leaving, attempts)
         # Tries that failed were paid for too; the record is all that says so.

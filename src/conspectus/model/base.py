@@ -97,8 +97,9 @@ class Summarizer(Protocol):
     """Anything that can turn messages into a summary, without and with an event loop.
 
     `identity` changes with whatever changes its summaries; a draft made under another identity is
-    not used. A summariser may have a `form`, by default `"whole"`, and `min_tokens`, a number of
-    tokens that makes any text a summary.
+    not used. That of a function is made of its place and its code, not of what it closes over. A
+    summariser may have a `form`, by default `"whole"`, and `min_tokens`, a number of tokens that
+    makes any text a summary.
     """
 
     @property

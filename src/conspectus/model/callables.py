@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from conspectus.bridge import await_in_daemon, call_within
@@ -67,7 +69,8 @@ class CallableSummarizer(SteppedSummarizer):
         code: Any = getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
         code = code or type(runnable)
         qualname = getattr(code, "__qualname__", self.name)
-        self.identity = f"{getattr(code, '__module__', '')}.{qualname} {self._trim}"
+        place = f"{getattr(code, '__module__', '')}.{qualname}"
+        self.identity = f"{place} {_hash_of_code(getattr(code, '__code__', None))} {self._trim}"
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         request = replace(request, form="whole")
@@ -81,6 +84,19 @@ class CallableSummarizer(SteppedSummarizer):
             size = (counted or leaving) + request.count(summary)
             summary = await caller.ask(messages, partial(check, leaving=leaving), size=size)
         return summary
+
+
+def _hash_of_code(code: CodeType | None) -> str:
+    """Hash what a function does, as two lambdas of one line have one name; empty without code.
+
+    Names and plain constants count, and functions inside; what a closure holds does not.
+    """
+    if code is None:
+        return ""
+    inner = [_hash_of_code(part) for part in code.co_consts if isinstance(part, CodeType)]
+    plain = [part for part in code.co_consts if isinstance(part, (str, bytes, int, float))]
+    parts = (code.co_code, code.co_names, plain, inner)
+    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
 def _behind_summary(summary: str, messages: list[BaseMessage]) -> list[BaseMessage]:
