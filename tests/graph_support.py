@@ -164,12 +164,12 @@ class Bench:
             return ContextOverflowError("too long")
         return self.answers(messages)
 
-    def say(self, content: Any, way: str = "sync") -> list[BaseMessage]:
+    def say(self, content: Any, mode: str = "sync") -> list[BaseMessage]:
         """One turn; what the state holds after it."""
         question = {"messages": [HumanMessage(content)]}
-        if way == "async":
+        if mode == "async":
             asyncio.run(self.graph.ainvoke(question, thread_config()))
-        elif way == "stream":
+        elif mode == "stream":
             list(
                 self.graph.stream(question, thread_config(), stream_mode="messages", subgraphs=True)
             )

@@ -55,10 +55,10 @@ class SecretMaker:
         head = [base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts]
         return ".".join([*head, self.alnum(43)])
 
-    def pem(self, kind: str = "RSA PRIVATE KEY", lines: int = 12) -> str:
+    def pem(self, title: str = "RSA PRIVATE KEY", lines: int = 12) -> str:
         """A private key of nobody."""
         body = "\n".join(self.base64(48) for _ in range(lines))
-        return f"{'-' * 5}BEGIN {kind}{'-' * 5}\n{body}\n{'-' * 5}END {kind}{'-' * 5}"
+        return f"{'-' * 5}BEGIN {title}{'-' * 5}\n{body}\n{'-' * 5}END {title}{'-' * 5}"
 
     def filled(self, form: str) -> tuple[str, str]:
         """A row of a table with its secrets made, and the first of them; empty for none."""
@@ -90,28 +90,28 @@ def rows(name: str) -> list[tuple[str, str]]:
     return [(k, re.sub(r"(?<!\\)\\([nt])", lambda m: ends[m[1]], text)) for k, text in split]
 
 
-def provider_secrets(made: SecretMaker) -> dict[str, str]:
+def provider_secrets(maker: SecretMaker) -> dict[str, str]:
     """One secret of each provider's form, by the kind that it is redacted as."""
-    return {kind: made.filled(form)[0] for kind, form in rows("PROVIDERS")}
+    return {name: maker.filled(form)[0] for name, form in rows("PROVIDERS")}
 
 
-def said_secrets(made: SecretMaker) -> list[tuple[str, str, str]]:
+def said_secrets(maker: SecretMaker) -> list[tuple[str, str, str]]:
     """Texts in which a secret is told by what stands around it: kind of place, text, the secret."""
-    table = [(kind_of_place, *made.filled(form)) for kind_of_place, form in rows("SAID")]
+    table = [(kind_of_place, *maker.filled(form)) for kind_of_place, form in rows("SAID")]
     words = ("swordfish", "short")
     table = [
         (kind_of_place, text, secret or next(word for word in words if word in text))
         for kind_of_place, text, secret in table
     ]
-    token = "ghp" + "_" + made.alnum(36)
+    token = "ghp" + "_" + maker.alnum(36)
     for hidden in (
         "".join(f"\\u{ord(c):04x}" for c in token),
         token[:8] + "\u200b" + token[8:],
         "".join(f"\\x{ord(c):02x}" for c in token),
     ):
         table.append(("escaped", hidden, token))
-    for kind in ("RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"):
-        pem = made.pem(kind)
+    for title in ("RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"):
+        pem = maker.pem(title)
         line = pem.split("\n")[6]
         table.append(("private key", f"$ cat key\n{pem}\n$ ls", line))
         table.append(("private key", '"key": "' + pem.replace("\n", "\\n") + '\\n"', line))
@@ -120,10 +120,10 @@ def said_secrets(made: SecretMaker) -> list[tuple[str, str, str]]:
     return table
 
 
-def no_secrets(made: SecretMaker) -> list[tuple[str, str]]:
+def no_secrets(maker: SecretMaker) -> list[tuple[str, str]]:
     """Texts that hold none, though they look or sound like it: what it is, and the text."""
     image = base64.b64encode(b"\x89PNG\r\n\x1a\n" + random.Random(3).randbytes(6_000)).decode()
     files = [f"data:image/png;base64,{image}", f'"data": "{image[:3000]}"']
-    return [(kind_of_text, made.filled(form)[0]) for kind_of_text, form in rows("HARMLESS")] + [
+    return [(kind_of_text, maker.filled(form)[0]) for kind_of_text, form in rows("HARMLESS")] + [
         ("encoded files", text) for text in files
     ]

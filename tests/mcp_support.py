@@ -91,7 +91,11 @@ def grant_file(
         rows[name] = {
             "token": token,
             "tenants": [tenant for tenant, threads in tenants.items() if threads is None],
-            "threads": {one: list(names) for one, names in tenants.items() if names is not None},
+            "threads": {
+                tenant_name: list(names)
+                for tenant_name, names in tenants.items()
+                if names is not None
+            },
         }
     path = folder / "grants.yaml"
     path.write_text(yaml.safe_dump({"clients": rows}), encoding="utf-8")

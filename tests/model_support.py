@@ -70,7 +70,9 @@ def cited_note(messages: list[BaseMessage]) -> str:
 def kind_of(messages: Sequence[BaseMessage]) -> str:
     if "hands over long work" in str(messages[0].content):
         return "shorter"
-    kind_of_instructions: dict[str, str] = {text: kind for kind, text in INSTRUCTIONS.items()}
+    kind_of_instructions: dict[str, str] = {
+        text: prompt_kind for prompt_kind, text in INSTRUCTIONS.items()
+    }
     return (
         "notes"
         if PART in str(messages[-1].content)

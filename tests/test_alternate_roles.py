@@ -37,12 +37,14 @@ LONG = "one two three four five six seven " * 12
 
 def is_refused(messages: Sequence[Any]) -> bool:
     """Whether a template refuses a history: only calls and their results may stand between."""
-    kinds = [
+    roles = [
         entry.role
         for entry in read_messages(list(messages))
         if entry.role == "user" or (entry.role == "assistant" and not entry.calls)
     ]
-    return kinds[:1] == ["assistant"] or any(kind == next_one for kind, next_one in pairwise(kinds))
+    return roles[:1] == ["assistant"] or any(
+        role == next_role for role, next_role in pairwise(roles)
+    )
 
 
 def turn(number: int) -> list[dict[str, Any]]:
@@ -81,7 +83,7 @@ def test_summary_and_task_are_one_message_for_an_unknown_model(kept):
     assert talk(20)[-2]["content"] in result.messages[-1]["content"]
 
 
-def run_loop(compactor: Compactor, turns: int, back: Any, blocks: bool = False) -> list[Any]:
+def run_loop(compactor: Compactor, turns: int, through: Any, blocks: bool = False) -> list[Any]:
     """Send each result back with a new turn; check each view, and return the last one."""
     view: list[Any] = []
     for number in range(turns):
@@ -91,7 +93,7 @@ def run_loop(compactor: Compactor, turns: int, back: Any, blocks: bool = False) 
         result = compactor.compact([*view, question], thread_id="t")
         assert result.outcome != "stuck"
         assert not is_refused(result.messages)
-        view = [*back(result.messages), answer]
+        view = [*through(result.messages), answer]
     return view
 
 
@@ -221,14 +223,14 @@ def test_a_setting_that_is_none_is_refused():
 
 
 @given(st.lists(st.sampled_from(["turn", "calls", "back", "whole"]), max_size=30), st.booleans())
-def test_no_view_of_any_loop_is_refused(kinds, as_langchain):
+def test_no_view_of_any_loop_is_refused(steps, as_langchain):
     compactor = new_compactor(window=1_500, keep=("messages", 4), trigger=("messages", 6))
     view: list[Any] = []
     whole: list[Any] = []
-    for number, kind in enumerate(kinds):
+    for number, step in enumerate(steps):
         question, answer = turn(number)
         new: list[Any] = [question]
-        if kind == "calls":
+        if step == "calls":
             call = {"id": f"c{number}", "type": "function"}
             call["function"] = {"name": "look", "arguments": "{}"}  # type: ignore[assignment]
             new.append({"role": "assistant", "content": "", "tool_calls": [call]})
@@ -237,7 +239,7 @@ def test_no_view_of_any_loop_is_refused(kinds, as_langchain):
             new = convert_to_messages(new)
         view += new
         whole += new
-        result = compactor.compact(whole if kind == "whole" else view, thread_id="t")
+        result = compactor.compact(whole if step == "whole" else view, thread_id="t")
         assert not is_refused(result.messages)
         last = AIMessage(answer["content"]) if as_langchain else answer
         view = [*result.messages, last]

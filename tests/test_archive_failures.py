@@ -397,13 +397,13 @@ def test_what_is_archived_anew_outlives_a_sweep_at_the_same_time(database, monke
 
 
 def test_records_live_as_long_as_the_newest_of_their_chain(tmp_path, monkeypatch):
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now)
+    clock = time.time()
+    monkeypatch.setattr(time, "time", lambda: clock)
     with Archive.open(tmp_path / "archive.db", ttl=3_600) as archive:
         compactor = Compactor(archive=archive, keep=("messages", 4))
         for count in (12, 24):
             compactor.compact(LOOKS[:count], thread_id="t", force=True)
-            now += 2_400  # more than half of the time to live
+            clock += 2_400  # more than half of the time to live
     with Archive.open(tmp_path / "archive.db", ttl=3_600) as reopened:
         assert len(reopened.chain(Scope("local", "t"))) == 2
 

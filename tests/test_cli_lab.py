@@ -29,9 +29,9 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
     numbers = tmp_path / "now.json"
     page = tmp_path / "page.html"
     shown = run(file, *WINDOW, "--priced-as", "gpt-5.4", "-o", numbers, "--report", page)
-    written = json.loads(numbers.read_text())
-    [replay] = written["replays"]
-    totals = written["totals"]
+    figures = json.loads(numbers.read_text())
+    [replay] = figures["replays"]
+    totals = figures["totals"]
     assert [row["policy"] for row in replay["runs"]] == ["none", "langchain", "conspectus"]
     assert {len(row["steps"]) for row in replay["runs"]} == {30}
     assert (replay["name"], replay["window"], replay["keep"]) == ("agent.json", 2_500, "6 messages")
@@ -44,7 +44,7 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
         for figure in ("compactions", "peak_tokens", "sent_tokens"):
             assert f"{totals[policy][figure]:,}" in row
     start = next(index for index, line in enumerate(lines) if "bill as gpt-5.4" in line)
-    for title, bill in (("Conspectus", ours["bill"]), ("without end", written["without"])):
+    for title, bill in (("Conspectus", ours["bill"]), ("without end", figures["without"])):
         row = next(line for line in lines[start:] if title in line).split()
         assert {f"${bill['money']:.3f}", f"{int(bill['cached_share'] * 1_000) / 10}%"} <= set(row)
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -41,7 +41,7 @@ def turns(text: str, count: int) -> Iterator[list[dict[str, Any]]]:
         yield [assistant(f"Answer {n}: {text * rnd.randint(1, 6)}")]
 
 
-def written(words: int) -> Any:
+def writer_of(words: int) -> Any:
     """A summariser that writes so many words."""
     return lambda _: "- " + " ".join(f"part {n} was found sound [m{n}]" for n in range(words // 5))
 
@@ -63,7 +63,7 @@ SETTINGS: list[tuple[dict[str, Any], int]] = [
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize(("settings", "size"), SETTINGS)
 def test_two_fifths_are_free_after_each_compaction(settings, size, text, words):
-    summarizer = None if words is None else Scripted(written(words))
+    summarizer = None if words is None else Scripted(writer_of(words))
     compactor = Compactor(summarizer=summarizer, archive="memory:", **settings)
     view: list[Any] = []
     compactions = 0
@@ -86,7 +86,7 @@ def test_what_must_stay_may_take_more_and_the_notes_get_half_of_the_rest():
         result = compactor.compact([*view, *step], thread_id="t")
         view = list(result.messages)
         if result.outcome == "compacted":
-            request = [one for one in view if one["role"] == "user"][-1]
+            request = [message for message in view if message["role"] == "user"][-1]
             must_stay = fixed + TokenMeter().message(request)
             assert result.tokens_after <= must_stay + (8_000 - must_stay) / 2
             assert "Said by the user" in result.summary
@@ -106,19 +106,20 @@ def talk_with_usage(ratio: float, size: int) -> Iterator[list[Any]]:
         yield [*new, HumanMessage("go on", id=f"g{n}")]
 
 
-WAYS: dict[str, Any] = {
+SENT_BACK: dict[str, Any] = {
     "the same objects": lambda view: view,
     "through JSON": lambda view: messages_from_dict(json.loads(json.dumps(messages_to_dict(view)))),
     "without usage": lambda view: [
-        one.model_copy(update={"usage_metadata": None}) if one.type == "ai" else one for one in view
+        message.model_copy(update={"usage_metadata": None}) if message.type == "ai" else message
+        for message in view
     ],
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("sent_back", SENT_BACK)
 @pytest.mark.parametrize("keep", [None, ("messages", 20), ("fraction", 0.6)])
 @pytest.mark.parametrize("ratio", [0.5, 0.6, 0.8, 1.4, 1.9, 40.0])
-def test_what_comes_back_with_nothing_new_is_kept_whatever_was_reported(ratio, keep, way):
+def test_what_comes_back_with_nothing_new_is_kept_whatever_was_reported(ratio, keep, sent_back):
     compactor = Compactor(window=8_000, archive="memory:", keep=keep)
     view: list[Any] = []
     for step in talk_with_usage(ratio, 40):
@@ -128,9 +129,9 @@ def test_what_comes_back_with_nothing_new_is_kept_whatever_was_reported(ratio, k
             break
     assert result.outcome == "compacted"
     for _ in range(3):
-        again = compactor.compact(WAYS[way](view), thread_id="t")
-        assert (again.outcome, again.evicted) == ("kept", 0), again
-        view = list(again.messages)
+        second_result = compactor.compact(SENT_BACK[sent_back](view), thread_id="t")
+        assert (second_result.outcome, second_result.evicted) == ("kept", 0), second_result
+        view = list(second_result.messages)
 
 
 def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
@@ -141,13 +142,13 @@ def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
         usage: Any = {"input_tokens": used, "output_tokens": 9, "total_tokens": used + 9}
         return AIMessage("it is sound " * 40, usage_metadata=usage)
 
-    asked: list[int] = []
+    summary_calls: list[int] = []
 
     def summarise(messages: list[Any]) -> str:
-        asked.append(len(messages))
+        summary_calls.append(len(messages))
         return "All parts were looked at, and each of them was found sound. " * 10
 
-    middle = SummarizationMiddleware(
+    middleware = SummarizationMiddleware(
         ScriptedChatModel(answers=answer),
         trigger=("tokens", 9_000),
         keep=("fraction", 0.6),
@@ -157,20 +158,20 @@ def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
     agent = create_agent(
         ScriptedChatModel(answers=answer),
         [],
-        middleware=[middle, ContextGuard(middle, window=8_000)],
+        middleware=[middleware, ContextGuard(middleware, window=8_000)],
         checkpointer=InMemorySaver(),
     )
     sizes: list[int] = []
     for n in range(120):
-        said = HumanMessage(f"Look at part {n}. " + "please look at it with care " * 12)
-        state = agent.invoke({"messages": [said]}, {"configurable": {"thread_id": "t"}})
+        question = HumanMessage(f"Look at part {n}. " + "please look at it with care " * 12)
+        state = agent.invoke({"messages": [question]}, {"configurable": {"thread_id": "t"}})
         sizes.append(len(state["messages"]))
-        if len(asked) > 1:
+        if len(summary_calls) > 1:
             break
-    assert len(asked) <= 1 or sizes[-1] > sizes[-2] - 40
+    assert len(summary_calls) <= 1 or sizes[-1] > sizes[-2] - 40
     compactions = [n for n in range(1, len(sizes)) if sizes[n] < sizes[n - 1]]
     assert compactions
-    assert len(asked) == len(compactions), "one summary for each of them"
+    assert len(summary_calls) == len(compactions), "one summary for each of them"
 
 
 def test_the_log_names_once_the_setting_that_is_too_tight(caplog):
@@ -180,10 +181,10 @@ def test_the_log_names_once_the_setting_that_is_too_tight(caplog):
         view: list[Any] = []
         for step in turns(TEXTS["prose"], 120):
             view = list(compactor.compact([*view, *step], thread_id=thread).messages)
-    said = [one for one in caplog.records if one.conspectus["event"] == "too_tight"]
-    assert len(said) == 2, "once for each history"
-    assert 'keep=("messages", 60) holds' in said[0].getMessage()
-    assert "of 8,000 tokens" in said[0].getMessage()
+    warnings = [record for record in caplog.records if record.conspectus["event"] == "too_tight"]
+    assert len(warnings) == 2, "once for each history"
+    assert 'keep=("messages", 60) holds' in warnings[0].getMessage()
+    assert "of 8,000 tokens" in warnings[0].getMessage()
 
 
 @pytest.mark.parametrize("force", [True, False])
@@ -215,11 +216,11 @@ SIZES = (1, 2, 5, 20, 60, 200)
 class CountedWriter(ScriptedChatModel):
     """A model that answers, and counts the summaries that it is asked for."""
 
-    asked: int = 0
+    summary_calls: int = 0
 
     def _generate(self, messages: Any, *args: Any, **options: Any) -> Any:
         if not any("AGENT" in str(message.content) for message in messages):
-            self.asked += 1
+            self.summary_calls += 1
         return super()._generate(messages, *args, **options)
 
 
@@ -253,9 +254,10 @@ def test_a_model_is_asked_as_often_as_the_trigger_says(text):
     for n in range(120):
         agent.invoke({"messages": [HumanMessage(f"Request {n}: {words}")]}, config)
         records |= {record.id for record in middleware.archive.chain(Scope("local", "t", "main"))}
-    came = quarter_of_the_characters([HumanMessage((words + answer) * 120)])
-    assert 1 <= model.asked <= came // trigger + 1
-    assert len(records) > model.asked  # the window asked more often
+    tokens_of_talk = quarter_of_the_characters([HumanMessage((words + answer) * 120)])
+    # At most once for each time that the trigger's size was said anew.
+    assert 1 <= model.summary_calls <= tokens_of_talk // trigger + 1
+    assert len(records) > model.summary_calls  # the window asked more often
 
 
 @pytest.mark.parametrize("reserved", [0, 1_600, 4_000])
@@ -267,11 +269,11 @@ def test_a_model_writes_each_summary_although_room_is_reserved(reserved):
         reserved_tokens=reserved,
         archive="memory:",
     )
-    said: list[Any] = []
+    messages: list[Any] = []
     writers: list[str] = []
     for n in range(60):
-        said += [user(f"Request {n} " + "why " * 150), assistant(f"Answer {n} " + "so " * 150)]
-        result = compactor.compact([*said, user(f"Go on {n}.")], thread_id="t")
+        messages += [user(f"Request {n} " + "why " * 150), assistant(f"Answer {n} " + "so " * 150)]
+        result = compactor.compact([*messages, user(f"Go on {n}.")], thread_id="t")
         if result.record is not None:
             writers.append(result.record.by)
     assert len(writers) > 2

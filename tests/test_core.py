@@ -111,7 +111,7 @@ def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
     options = PlanOptions(never_larger=True)
     decision = compacting_plan(items, policy, Window(4_347), options=options)
     assert decision.clips
-    replaced = sum(items[place].tokens for place in decision.evicted)
+    replaced = sum(items[index].tokens for index in decision.evicted)
     assert 0 < decision.summary_tokens <= replaced
 
 

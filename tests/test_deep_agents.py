@@ -281,15 +281,15 @@ def contents(messages: Any) -> list[str]:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize(("store", "how"), [(False, "sync"), (False, "async"), (True, "sync")])
-def test_old_arguments_are_shortened_before_anything_is_summarised(store, how, tmp_path):
+@pytest.mark.parametrize(("store", "mode"), [(False, "sync"), (False, "async"), (True, "sync")])
+def test_old_arguments_are_shortened_before_anything_is_summarised(store, mode, tmp_path):
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     store_argument: dict[str, Any] = {} if store else {"store": None}
     limits: Any = {"trigger": ("tokens", 5_000), "keep": ("messages", 6)}
     middleware = summarization_middleware(model(), backend, **limits)
     bench = Bench(writes, middleware, make=create_deep_agent, backend=backend, **store_argument)
     for turn in range(7):
-        state_messages = bench.say(f"Module {turn} please.", how)
+        state_messages = bench.say(f"Module {turn} please.", mode)
     sent_contents = contents(bench.requests[-1])
     shortened = [text for text in sent_contents if len(text) < 1_000]
     assert (len(sent_contents), len(shortened)) == (7, 5)
@@ -355,9 +355,9 @@ def searching(messages: list[BaseMessage]) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("store", "how"), [(False, "sync"), (False, "stream"), (False, "async"), (True, "sync")]
+    ("store", "mode"), [(False, "sync"), (False, "stream"), (False, "async"), (True, "sync")]
 )
-def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store, how):
+def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store, mode):
     store_argument: dict[str, Any] = {} if store else {"store": None}
     bench = Bench(
         searching, make=create_deep_agent, limit=LIMIT, tools=[read_table], **store_argument
@@ -371,7 +371,7 @@ def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store,
             if not request[-1].text.startswith("<")
         )
 
-    state_messages = bench.say(QUESTION, how)
+    state_messages = bench.say(QUESTION, mode)
     assert state_messages[-1].text == "Done."
     assert 1 <= count_refused() <= TRIES
     if not store:  # what was truncated is in a file before the agent can ask for it
@@ -385,8 +385,8 @@ def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store,
     assert [message.tool_call_id for message in results] == [f"read_table{n}" for n in range(8)]
     # What was accepted may have been just below a limit that nobody has named: the next turn may
     # find it from above once more, and no later one.
-    bench.say("And then?", how)
+    bench.say("And then?", mode)
     assert (refused_so_far := count_refused()) <= TRIES
     for turn in range(3):
-        bench.say(f"And then, {turn}?", how)
+        bench.say(f"And then, {turn}?", mode)
     assert count_refused() == refused_so_far

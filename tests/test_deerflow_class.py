@@ -163,6 +163,6 @@ def test_the_command_says_where_nothing_can_leave(deerflow):
 
 @pytest.mark.parametrize("force", [True, False])
 def test_the_command_says_that_nothing_can_leave_what_it_has_just_compacted(deerflow, force):
-    own = build_middleware(new_summariser())
-    first = compacted(own, tool_turns(6), force=True)
-    assert compacted(own, [*first.preserved_messages], force=force) is None
+    middleware = build_middleware(new_summariser())
+    first = compacted(middleware, tool_turns(6), force=True)
+    assert compacted(middleware, [*first.preserved_messages], force=force) is None

@@ -157,13 +157,14 @@ class Page:
         for command in commands:
             if _is_setup(shlex.split(command, comments=True)):
                 continue
-            done = subprocess.run(
+            finished = subprocess.run(
                 ["sh", "-c", command], cwd=self.folder, capture_output=True, encoding="utf-8",
                 stdin=subprocess.DEVNULL, timeout=SECONDS, check=False,
             )  # fmt: skip
-            named = EXITS.search(command)
-            said = f"$ {command}\nexits {done.returncode}: {(done.stderr or done.stdout).strip()}"
-            assert done.returncode == (int(named[1]) if named else 0), said
+            exit_code = EXITS.search(command)
+            printed = (finished.stderr or finished.stdout).strip()
+            outcome = f"$ {command}\nexits {finished.returncode}: {printed}"
+            assert finished.returncode == (int(exit_code[1]) if exit_code else 0), outcome
 
 
 def _is_setup(words: list[str]) -> bool:
@@ -171,24 +172,24 @@ def _is_setup(words: list[str]) -> bool:
     words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
     if words[:1] == ["make"]:
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-        there = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
-        assert {one for one in words[1:] if "=" not in one and one[0] != "-"} <= there
+        targets = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
+        assert {word for word in words[1:] if "=" not in word and word[0] != "-"} <= targets
     if installs := any(words[: len(start)] == start for start in INSTALLS):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
         extras = re.findall(r"\[([\w,-]+)\]", " ".join(words))
-        named = {name for names in extras for name in names.split(",")}
-        assert named <= project["project"]["optional-dependencies"].keys()
+        extras_named = {name for names in extras for name in names.split(",")}
+        assert extras_named <= project["project"]["optional-dependencies"].keys()
     return installs or words[:1] in (["make"], ["cd"]) or words[:2] == ["git", "clone"]
 
 
 @pytest.fixture
 def loggers() -> Iterator[None]:
     """What a page sets the logger to is no other test's."""
-    one = logging.getLogger("conspectus")
-    level, *others = one.level, one.propagate, list(one.handlers)
+    logger = logging.getLogger("conspectus")
+    level, *others = logger.level, logger.propagate, list(logger.handlers)
     yield
-    one.setLevel(level)
-    one.propagate, one.handlers = others
+    logger.setLevel(level)
+    logger.propagate, logger.handlers = others
 
 
 @pytest.fixture
@@ -205,9 +206,9 @@ def page(loggers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(folder)
-    made = Page(folder)
-    monkeypatch.setitem(sys.modules, "page", made.module)
-    return made
+    carried_page = Page(folder)
+    monkeypatch.setitem(sys.modules, "page", carried_page.module)
+    return carried_page
 
 
 @pytest.fixture
@@ -260,7 +261,7 @@ LOADED = re.compile(r"""<(?:(?:script|img|iframe)[^>]*\ssrc|link[^>]*\shref)=["'
 
 def imported() -> set[str]:
     """Each of our names that an example of the documentation imports, with its module."""
-    found = set()
+    names = set()
     for path in PAGES:
         for block in blocks_of(path.name, path.read_text(encoding="utf-8")):
             if block.language != "python":
@@ -269,8 +270,8 @@ def imported() -> set[str]:
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
                     conspectus.__name__
                 ):
-                    found |= {f"{node.module}.{name.name}" for name in node.names}
-    return found
+                    names |= {f"{node.module}.{name.name}" for name in node.names}
+    return names
 
 
 def described() -> list[str]:
@@ -283,8 +284,8 @@ def described() -> list[str]:
 def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path):
     options = ["--strict", "--site-dir", str(tmp_path)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = run_python("-m", "mkdocs", "build", *options, cwd=ROOT, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
+    finished = run_python("-m", "mkdocs", "build", *options, cwd=ROOT, env=environment, timeout=300)
+    assert finished.returncode == 0, finished.stderr
     pages = {page: page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")}
     for page, text in pages.items():
         assert not LOADED.search(text), f"{page.name} loads something from elsewhere"
@@ -295,16 +296,18 @@ def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path):
         for name in re.findall(r'<h\d id="([\w.]+)" class="doc', text)
     }
     code = ast.walk(ast.parse(Path(conspectus.__file__).read_text(encoding="utf-8")))
-    names = [one.asname for node in code if isinstance(node, ast.ImportFrom) for one in node.names]
-    wanted = {f"conspectus.{name}" for name in names if name}
-    assert sorted(wanted - entries) == []
+    names = [
+        alias.asname for node in code if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    public_names = {f"conspectus.{name}" for name in names if name}
+    assert sorted(public_names - entries) == []
     assert sorted(set(described()) - entries) == []
 
 
 def test_the_reference_has_every_name_that_the_pages_import_and_none_twice():
-    there = described()
-    assert sorted({name for name in there if there.count(name) > 1}) == []
-    assert sorted(imported() - {*there}) == []
+    described_names = described()
+    assert sorted({name for name in described_names if described_names.count(name) > 1}) == []
+    assert sorted(imported() - {*described_names}) == []
 
 
 def test_the_page_on_yaml_begins_with_the_smallest_preset():

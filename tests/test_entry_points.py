@@ -135,25 +135,25 @@ def test_a_system_prompt_that_is_too_large_is_named_first():
 
 def test_a_fitter_names_only_packages_that_would_help(monkeypatch):
     with Fitter(archive="memory:") as fitter:
-        with pytest.raises(PolicyError) as own:
+        with pytest.raises(PolicyError) as error:
             fitter.fit([], model="my-own-model", thread_id="t")
         monkeypatch.setattr("conspectus_sdk.fitting.find_spec", lambda name: None)
         with pytest.raises(PolicyError, match=r"\[anthropic\]"):
             fitter.fit([], model="claude-unheard-of", thread_id="t")
-    assert "install" not in str(own.value)
+    assert "install" not in str(error.value)
 
 
 def turns(count: int) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     for number in range(count):
-        made.append({"role": "user", "content": f"Question {number}: " + "why " * 60})
-        made.append({"role": "assistant", "content": f"Answer {number}: " + "so " * 60})
-    return made
+        messages.append({"role": "user", "content": f"Question {number}: " + "why " * 60})
+        messages.append({"role": "assistant", "content": f"Answer {number}: " + "so " * 60})
+    return messages
 
 
-@pytest.mark.parametrize("where", ["memory:", None])
-def test_a_deep_copy_goes_on_with_the_same_histories(where):
-    compactor = Compactor(window=2_000, archive=where)
+@pytest.mark.parametrize("archive", ["memory:", None])
+def test_a_deep_copy_goes_on_with_the_same_histories(archive):
+    compactor = Compactor(window=2_000, archive=archive)
     first = compactor.compact(turns(20), thread_id="t")
     again = copy.deepcopy(compactor)
     assert again.archive is compactor.archive
@@ -170,7 +170,7 @@ def test_a_pickled_compactor_opens_its_archive_again(tmp_path: Path):
         assert "Question 3" in again.recall("Question 3", thread_id="t").text
 
 
-@pytest.mark.parametrize("where", ["memory:", conspectus.Archive.open("memory:")])
-def test_a_compactor_that_cannot_be_pickled_says_why(where):
+@pytest.mark.parametrize("archive", ["memory:", conspectus.Archive.open("memory:")])
+def test_a_compactor_that_cannot_be_pickled_says_why(archive):
     with pytest.raises(TypeError, match=r"cannot be pickled.*give archive= a path"):
-        pickle.dumps(Compactor(window=2_000, archive=where))
+        pickle.dumps(Compactor(window=2_000, archive=archive))

@@ -161,16 +161,16 @@ def agent_on_refusing_provider(
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("how", ["sync", "async", "stream"])
+@pytest.mark.parametrize("mode", ["sync", "async", "stream"])
 @pytest.mark.parametrize(
     ("history", "store"),
     [("replace", False), ("replace", True), ("preserve", False), ("preserve", True), (None, False)],
 )
 def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it_is_taken(
-    history, store, how
+    history, store, mode
 ):
     bench = agent_on_refusing_provider(history=history, store=store)
-    messages = bench.say(QUESTION, how)
+    messages = bench.say(QUESTION, mode)
     assert messages[-1].text.startswith("Fine")
     sizes = bench.request_tokens
     refused = bench.refused
@@ -187,7 +187,7 @@ def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it
         assert all(len(message.text) > 15_000 for message in whole)
     # What was taken is remembered: nothing is refused again, whatever the agent goes on with.
     for turn in range(4):
-        messages = bench.say(f"And then, {turn}?", how)
+        messages = bench.say(f"And then, {turn}?", mode)
     assert bench.refused == refused
     assert history == "replace" or len(messages) == 15
 

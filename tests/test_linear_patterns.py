@@ -92,8 +92,11 @@ def patterns_of(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
                 and node.args
                 and isinstance(node.args[0], ast.Constant)
             ):
-                where = f"{path.relative_to(SRC)} re.{node.func.attr} {node.args[0].value!r}"
-                pattern_by_place[where] = re.compile(node.args[0].value), node.func.attr in ANCHORED
+                pattern_name = f"{path.relative_to(SRC)} re.{node.func.attr} {node.args[0].value!r}"
+                pattern_by_place[pattern_name] = (
+                    re.compile(node.args[0].value),
+                    node.func.attr in ANCHORED,
+                )
         if "re.compile(" in source:
             name = ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
             for variable, value in vars(importlib.import_module(name)).items():
@@ -101,9 +104,9 @@ def patterns_of(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
                     anchored = only_matched(variable, source)
                     pattern_by_place[f"{name} {variable} {number}"] = pattern, anchored
     return {
-        where: compiled
-        for compiled, where in {
-            compiled: where for where, compiled in pattern_by_place.items()
+        pattern_name: compiled
+        for compiled, pattern_name in {
+            compiled: pattern_name for pattern_name, compiled in pattern_by_place.items()
         }.items()
     }
 
@@ -132,10 +135,10 @@ def patterns_in(value: Any, depth: int = 2) -> Iterator[re.Pattern[Any]]:
 )
 def test_every_pattern_is_linear(package):
     slow_patterns = {
-        where: problem
-        for where, compiled in patterns_of(package).items()
+        pattern_name: problem
+        for pattern_name, compiled in patterns_of(package).items()
         if (problem := slowness(*compiled))
     }
     assert not slow_patterns, "\n".join(
-        f"{where}: {problem}" for where, problem in slow_patterns.items()
+        f"{pattern_name}: {problem}" for pattern_name, problem in slow_patterns.items()
     )

@@ -135,7 +135,7 @@ NONSENSE = ("Fri, 31 Dec 9999 23:59:59 -1200", "soon", "nan", "inf", "-1", "0", 
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"), [*HEADERS, *(({"retry-after": said}, None) for said in NONSENSE)]
+    ("headers", "seconds"), [*HEADERS, *(({"retry-after": value}, None) for value in NONSENSE)]
 )
 def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(headers, seconds):
     busy: Any = ConnectionError("busy")

@@ -17,4 +17,4 @@ def test_every_defect_can_be_planted_and_names_a_test_that_exists():
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_each_promise_has_defects(promise):
-    assert sum(one.promise == promise for one in DEFECTS) >= LEAST
+    assert sum(defect.promise == promise for defect in DEFECTS) >= LEAST

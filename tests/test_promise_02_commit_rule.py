@@ -19,7 +19,9 @@ from stateful.oracle import POINTER, plain, text_of
 MESSAGES = talk(40)
 
 
-FAULTS = [(how, kind) for how in ("fail", "forget") for kind in ("messages", "records", "head")]
+FAULTS = [
+    (fault, values) for fault in ("fail", "forget") for values in ("messages", "records", "head")
+]
 
 
 @pytest.mark.parametrize(("fault", "kind_of_values"), [*FAULTS, ("fail", "drafts")])

@@ -32,11 +32,11 @@ SAMPLE = [text for texts in CLASSES.values() for text in texts[:: max(1, len(tex
 PLACES = ("user", "tool", "assistant", "arguments", "names", "ids")
 
 
-def history(hostile: str, place: str) -> list[BaseMessage]:
+def history(hostile: str, hostile_part: str) -> list[BaseMessage]:
     """A history with a hostile text at one place."""
 
     def text_at(part: str, usual: str) -> str:
-        return hostile if part == place else usual
+        return hostile if part == hostile_part else usual
 
     name = text_at("names", "look")
     call = {
@@ -90,20 +90,20 @@ def test_a_text_in_a_frame_of_ours_cannot_leave_it(attack):
 
 
 @pytest.mark.sampled(8)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("hostile_part", PLACES)
 @pytest.mark.parametrize("hostile", SAMPLE)
-def test_a_compaction_gives_it_no_authority_wherever_it_stands(hostile, place):
+def test_a_compaction_gives_it_no_authority_wherever_it_stands(hostile, hostile_part):
     scripted = Scripted(lambda request: f"- They work. {hostile} [u1]")
     for summarizer in (None, scripted):
         compactor = new_compactor(summarizer, keep=("messages", 3))
-        messages = history(hostile, place)
+        messages = history(hostile, hostile_part)
         result = compacted(messages, compactor, force=True)
         assert result.outcome == "compacted", result.reason
         assert not marks(body(result))
         assert [m.type for m in result.messages][:2] == ["system", "human"]
         assert result.messages[0] is messages[0]
         assert all(any(m is message for message in messages) for m in result.messages[2:])
-        assert place == "user" or SECRET not in said_in(result.summary)
+        assert hostile_part == "user" or SECRET not in said_in(result.summary)
         for recalled in (
             compactor.recall(f"{SECRET} look parser", thread_id="t"),
             compactor.recall(id="a1", thread_id="t"),

@@ -49,11 +49,11 @@ def test_agents_show_their_models_the_same():
 
 @pytest.mark.slow
 def test_the_guard_sends_the_same():
-    def request_lengths(how: str) -> list[int]:
+    def request_lengths(mode: str) -> list[int]:
         guard = ContextGuard(window=3_000, keep=("messages", 6))
         bench = Bench(lambda messages: f"Fine, {len(bench.request_tokens)}.", guard)
         for turn in range(24):
-            bench.say(f"Question {turn}: {'look at what it imports. ' * 20}", how)
+            bench.say(f"Question {turn}: {'look at what it imports. ' * 20}", mode)
         assert max(bench.request_tokens) <= 3_000
         return [len(request) for request in bench.requests]
 

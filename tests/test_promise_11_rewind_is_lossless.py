@@ -102,9 +102,9 @@ def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back
 
 def turns(first: int, last: int, form: str) -> list[Any]:
     return [
-        speaking(form, role, f"{said} {n} {'because ' * 60}", name=f"{role}{n}")
+        speaking(form, role, f"{words} {n} {'because ' * 60}", name=f"{role}{n}")
         for n in range(first, last)
-        for role, said in (("user", "question"), ("assistant", "answer"))
+        for role, words in (("user", "question"), ("assistant", "answer"))
     ]
 
 

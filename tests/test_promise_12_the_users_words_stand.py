@@ -60,10 +60,10 @@ def notes_on(user_texts: list[str], room: int) -> str:
 
 
 def check_order(texts: list[str], summary: str) -> None:
-    places = [summary.find(text.strip()) for text in texts]
-    missing = [text for text, place in zip(texts, places, strict=True) if place < 0]
+    positions = [summary.find(text.strip()) for text in texts]
+    missing = [text for text, position in zip(texts, positions, strict=True) if position < 0]
     assert not missing
-    assert places == sorted(places)
+    assert positions == sorted(positions)
 
 
 @pytest.mark.sampled(2)
@@ -99,10 +99,10 @@ def near_equal_lines(count: int, seed: int = 3) -> list[str]:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("place", [0, 150, 299])
-def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(place):
+@pytest.mark.parametrize("index", [0, 150, 299])
+def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(index):
     lines = near_equal_lines(300)
-    lines[place:place] = BINDING
+    lines[index:index] = BINDING
     shown_text = said_in(summary_of(lines))
     check_order(BINDING, shown_text)
     assert sum(line in shown_text for line in lines) < len(lines), "not all of it fits"

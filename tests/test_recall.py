@@ -57,9 +57,9 @@ QUERIES_BY_TEXT = {
 }
 """Messages, and queries for each."""
 FILLER = [
-    f"{what} number {n}, as it happens to be on that day."
+    f"{subject} number {n}, as it happens to be on that day."
     for n in range(12)
-    for what in ("A walk", "Some tea", "The garden", "Bad weather", "An old song")
+    for subject in ("A walk", "Some tea", "The garden", "Bad weather", "An old song")
 ]
 
 

@@ -88,26 +88,26 @@ class Talk:
         steps = tuple(self.step() for _ in range(self.random.choice((1, 1, 2))))
         self.turns.append(Turn(question, steps, self.random.choice(("It is done.", "Ready."))))
 
-    def change(self, kind: str) -> None:
+    def change(self, edit: str) -> None:
         """Change what was said, as a user or a client does."""
         if not self.turns:
             return
-        place = self.random.choice((0, len(self.turns) // 2, len(self.turns) - 1))
-        turn = self.turns[place]
-        if kind == "delete":
-            del self.turns[place]
-        elif kind == "delete half":
-            del self.turns[place : place + len(self.turns) // 2]
-        elif kind == "go back":
-            del self.turns[place:]
-        elif kind == "ask otherwise":
-            self.turns[place] = replace(turn, question=f"Do task {next(self.numbers)} otherwise.")
-        elif kind == "regenerate":
-            self.turns[place] = replace(turn, steps=tuple(self.step() for _ in turn.steps))
-        elif kind == "edit a result":
+        index = self.random.choice((0, len(self.turns) // 2, len(self.turns) - 1))
+        turn = self.turns[index]
+        if edit == "delete":
+            del self.turns[index]
+        elif edit == "delete half":
+            del self.turns[index : index + len(self.turns) // 2]
+        elif edit == "go back":
+            del self.turns[index:]
+        elif edit == "ask otherwise":
+            self.turns[index] = replace(turn, question=f"Do task {next(self.numbers)} otherwise.")
+        elif edit == "regenerate":
+            self.turns[index] = replace(turn, steps=tuple(self.step() for _ in turn.steps))
+        elif edit == "edit a result":
             first = turn.steps[0]
             edited = replace(first, results=(self.result(), *first.results[1:]))
-            self.turns[place] = replace(turn, steps=(edited, *turn.steps[1:]))
+            self.turns[index] = replace(turn, steps=(edited, *turn.steps[1:]))
 
     def messages(self, naming: Naming) -> list[dict[str, Any]]:
         """Return it as Chat Completions has it, with what its user asks next."""
@@ -175,9 +175,11 @@ def check(history: list[Any], view: list[Any], archived_rows: list[Any]) -> None
     ]
     assert unseen == []
     # What is sent stands in the order in which it came, each result behind its own call.
-    places = iter(history)
+    rest_of_history = iter(history)
     strange = [
-        message for message in view if POINTER not in text_of(message) and message not in places
+        message
+        for message in view
+        if POINTER not in text_of(message) and message not in rest_of_history
     ]
     assert strange == []
     pairs = [*pairwise(history)]

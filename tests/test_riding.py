@@ -64,11 +64,11 @@ def riding_middleware(model: Any, **settings: Any) -> SummarizationMiddleware:
 
 
 def run_agent(
-    model: ScriptedChatModel, *middlewares: Any, how: str = "sync"
+    model: ScriptedChatModel, *middlewares: Any, mode: str = "sync"
 ) -> tuple[Bench, list[Record]]:
     """A run of a real agent, and the records in force."""
     bench = Bench(model, *middlewares, system_prompt="You look at modules, one at a time.")
-    bench.say("Look at all modules.", how)
+    bench.say("Look at all modules.", mode)
     return bench, list(Archive(bench.store).chain(SCOPE))
 
 
@@ -104,7 +104,7 @@ def test_the_request_is_the_agents_last_one_and_one_instruction(guarded, on_loop
     model = model_of()
     middleware = riding_middleware(model, history=history)
     guard = [ContextGuard(middleware)] if guarded else []
-    bench, records = run_agent(model, middleware, *guard, how="async" if on_loop else "sync")
+    bench, records = run_agent(model, middleware, *guard, mode="async" if on_loop else "sync")
     ride_numbers = ride_numbers_of(model)
     assert len(ride_numbers) == len(records) >= 2
     assert request_kinds(records) == {"cached"}

@@ -39,9 +39,9 @@ def redacted(text: str, key: str | None = None) -> str:
 
 @pytest.mark.parametrize("around", ["{}", "use {} here", '"{}"', "X={};", "[{}]\n", "<{}>"])
 def test_a_providers_secret_is_replaced_by_its_kind_and_counted(around):
-    for kind, secret in PROVIDERS.items():
+    for name, secret in PROVIDERS.items():
         result = REDACTOR.redact(around.format(secret))
-        kind_name = kind.split(" (")[0]
+        kind_name = name.split(" (")[0]
         assert result.counts == {kind_name: 1}
         assert f"[redacted: {kind_name}]" in result.text
         assert secret[-16:] not in result.text
@@ -52,7 +52,9 @@ def test_a_providers_secret_is_replaced_by_its_kind_and_counted(around):
     "kind_of_place", sorted({kind_of_place for kind_of_place, _, _ in SAID} - {MISSED})
 )
 def test_a_secret_told_by_what_stands_around_it_is_replaced(kind_of_place):
-    for text, secret in [(text, secret) for place, text, secret in SAID if place == kind_of_place]:
+    for text, secret in [
+        (text, secret) for told_by, text, secret in SAID if told_by == kind_of_place
+    ]:
         result = REDACTOR.redact(text)
         assert secret not in result.text
         assert sum(result.counts.values()) >= 1
@@ -166,23 +168,26 @@ def names_of(value: Any) -> Any:
 @example(data={"x": f'password="{PASSWORD}', "token": 'a "b" c'}, ascii_only=True, indent=None)
 @given(st.dictionaries(NAMES, DATA, max_size=3), st.booleans(), st.sampled_from([None, 2]))
 def test_json_is_still_json_with_the_same_names(data, ascii_only, indent):
-    done = redacted(json.dumps(data, ensure_ascii=ascii_only, indent=indent))
-    assert names_of(json.loads(done)) == names_of(data)
-    assert redacted(done) == done
+    redacted_text = redacted(json.dumps(data, ensure_ascii=ascii_only, indent=indent))
+    assert names_of(json.loads(redacted_text)) == names_of(data)
+    assert redacted(redacted_text) == redacted_text
 
 
 def test_what_a_secrets_name_has_left_beside_a_mark_is_secret_too():
     """Otherwise the second reading would change the first, and nothing be compacted any more."""
     text = f"staging2024: {PROVIDERS['github-token']}"
-    done = REDACTOR.redact(text, "api_key")
-    assert (done.text, done.counts) == ("[redacted: api-key]", {"github-token": 1, "api-key": 1})
-    assert redacted(done.text, "api_key") == done.text
+    result = REDACTOR.redact(text, "api_key")
+    assert (result.text, result.counts) == (
+        "[redacted: api-key]",
+        {"github-token": 1, "api-key": 1},
+    )
+    assert redacted(result.text, "api_key") == result.text
 
 
 @given(TEXTS, st.sampled_from([None, *NAMED]))
 def test_redacting_again_changes_nothing_under_any_name(text, key):
-    done = redacted(text, key)
-    assert redacted(done, key) == done
+    redacted_once = redacted(text, key)
+    assert redacted(redacted_once, key) == redacted_once
 
 
 HOSTILE = r"""
@@ -218,43 +223,43 @@ class SecretsAreKeptNowhere(CompactorWorld):
         super().__init__()
         self.secrets: list[str] = []
 
-    def secret(self, kind: str) -> str:
-        self.secrets.append(provider_secrets(SecretMaker(len(self.secrets)))[kind])
+    def secret(self, name: str) -> str:
+        self.secrets.append(provider_secrets(SecretMaker(len(self.secrets)))[name])
         return self.secrets[-1]
 
-    @rule(kind=st.sampled_from(KINDS), who=st.sampled_from(["user", "assistant"]))
-    def somebody_says_a_secret(self, kind: str, who: str) -> None:
-        said = self.text(REMEMBER.format(self.secret(kind)))
-        self.say(speaking(self.form, who, said, name=self.name()))
+    @rule(name=st.sampled_from(KINDS), role=st.sampled_from(["user", "assistant"]))
+    def somebody_says_a_secret(self, name: str, role: str) -> None:
+        text = self.text(REMEMBER.format(self.secret(name)))
+        self.say(speaking(self.form, role, text, name=self.name()))
 
-    @rule(kind=st.sampled_from(KINDS), lines=st.sampled_from([1, 400]))
-    def a_tool_shows_a_secret(self, kind: str, lines: int) -> None:
+    @rule(name=st.sampled_from(KINDS), lines=st.sampled_from([1, 400]))
+    def a_tool_shows_a_secret(self, name: str, lines: int) -> None:
         free = [call for call in CALL_IDS if call not in self.current.pending]
         if not free:
             return
-        secret = self.secret(kind)
+        secret = self.secret(name)
         command = self.text(f"curl -H 'Authorization: Bearer {secret}' example.org")
         self.say(calling(self.form, self.text("Looking."), [(free[0], command)], self.name()))
         shown = self.text("a line\n" * lines + ENV.format(secret))
         self.say(answering(self.form, free[0], shown, self.name()))
 
     def judge(self, look: Look) -> None:
-        kept = {
-            "the store": "\n".join(one.text for one in stored_values(self.store)),
+        outputs = {
+            "the store": "\n".join(value.text for value in stored_values(self.store)),
             "a summary": "\n".join(text_of(m) for m in look.parts[0]),
             "a summary in force": look.summary,
             "a prompt": "\n".join(look.prompts),
             "an event": repr(self.events),
         }
         if look.error is None and look.reach:  # of a thread without a record nothing is recalled
-            found = self.compactor.recall(
+            recalled = self.compactor.recall(
                 "deploy key TOKEN Bearer", tokens=4_000, **self.current.scope_arguments
             )
-            kept["what was recalled"] = found.text
-        for place, text in kept.items():
+            outputs["what was recalled"] = recalled.text
+        for output, text in outputs.items():
             folded = text.casefold()  # as the words of a search index are
             for secret in self.secrets:
-                assert secret.casefold() not in folded, f"a secret is in {place}"
+                assert secret.casefold() not in folded, f"a secret is in {output}"
         if look.error is None and any(
             s in text_of(m) for s in self.secrets for m in look.not_shown
         ):

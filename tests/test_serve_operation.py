@@ -361,9 +361,9 @@ def test_health_and_figures_are_there(tmp_path):
         page = httpx.get(endpoint.url + "/conspectus/", params=query).text
         assert page.count("<details>") > 50
         assert "module_3 is fine" in page.partition('id="found"')[2].partition("</pre>")[0]
-        for kind in 0, 1:
+        for item_kind in 0, 1:
             with sqlite3.connect(tmp_path / "a.db") as database:
-                database.execute(f"UPDATE item SET body = x'00' WHERE kind = {kind}")
+                database.execute(f"UPDATE item SET body = x'00' WHERE kind = {item_kind}")
             database.close()
             page = httpx.get(endpoint.url + "/conspectus/", params=query).text
             assert "restore the archive from a backup" in page.rpartition("<details>")[2]

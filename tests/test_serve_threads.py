@@ -131,7 +131,7 @@ CHANGES = [clear_results, drop_thoughts, add_reminders, drop_the_middle]
 def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change, ids):
     history: list[Any] = [{"role": "user", "content": "Do the work."}]
     threads = set()
-    written = 0
+    records_written = 0
     with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (_, endpoint):
         for n in range(26):
             name = f"toolu_{uuid.uuid4().hex[:16]}" if ids == "random" else f"t{n}"
@@ -140,9 +140,9 @@ def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change,
             answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history})
             assert answer.status_code == 200, answer.text
             threads.add(conspectus_header(answer, "thread"))
-            written += conspectus_header(answer, "record") is not None
+            records_written += conspectus_header(answer, "record") is not None
     assert len(threads) == 1
-    assert written
+    assert records_written
     with Archive.open(tmp_path / "a.db") as archive:
         scope = Scope(TENANT, threads.pop())
         records = archive.chain(scope)
@@ -160,7 +160,7 @@ def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change,
 
 
 def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
-    call_ids = [f"{ids}{n}_{place}" for place in range(3)]
+    call_ids = [f"{ids}{n}_{index}" for index in range(3)]
     use = {"type": "tool_use", "name": "Read", "input": {}}
     result = {"type": "tool_result"}
     texts = {call_id: f"{call_id}: word. " + "code; " * 200 for call_id in call_ids}
@@ -234,9 +234,9 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
     with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (_, endpoint):
         for n in range(14):
             history += read_three(n)
-            for old, place in ((n - 1, 0), (n - 2, 1), (n - 3, 2)):
+            for old, index in ((n - 1, 0), (n - 2, 1), (n - 3, 2)):
                 if old >= 0:
-                    history[2 + 2 * old]["content"][place]["content"] = "[Cleared]"
+                    history[2 + 2 * old]["content"][index]["content"] = "[Cleared]"
             ask(endpoint)
     for n in range(10):  # after a restart they come back, but for one of each message
         history[2 + 2 * n] = read_three(n)[1]
@@ -253,7 +253,7 @@ def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tm
         scope = Scope(TENANT, str(conspectus_header(answers[0], "thread")))
         covered = sum(len(record.covers) for record in archive.chain(scope))
         kept = json.dumps([row["message"] for row in archive.export(scope)])
-    names = [f"t{n}_{place}: word" for n in range((covered - 2) // 2) for place in range(3)]
+    names = [f"t{n}_{index}: word" for n in range((covered - 2) // 2) for index in range(3)]
     assert len(names) >= 15
     assert [name for name in names if name not in kept] == []
 
@@ -262,9 +262,9 @@ def test_calls_that_a_client_divides_are_told_once(tmp_path):
     turns = [read_three(n, "toolu01x") for n in range(14)]
     whole = [user("Do the work.")]
     divided = whole + [
-        {**message, "content": message["content"][place : place + 1]}
+        {**message, "content": message["content"][index : index + 1]}
         for turn in turns
-        for place in range(3)
+        for index in range(3)
         for message in turn
     ]
     with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (_, endpoint):
@@ -309,14 +309,16 @@ def test_calls_that_are_made_together_begin_no_thread(tmp_path, calls):
         for n in range(3):
             answer = post(endpoint, "/v1/responses", {"model": "m", "input": history})
             threads.add(conspectus_header(answer, "thread"))
-            ids = [f"call_{n}{place:02}a1b2c3d4e5" for place in range(calls)]
+            ids = [f"call_{n}{index:02}a1b2c3d4e5" for index in range(calls)]
             call = {"type": "function_call", "name": "look", "arguments": "{}"}
             history += [
                 assistant(f"I look. {n}"),
                 *({**call, "call_id": call_id} for call_id in ids),
             ]
-            kind = "function_call_output"
-            history += [{"type": kind, "call_id": call_id, "output": "fine"} for call_id in ids]
+            output_type = "function_call_output"
+            history += [
+                {"type": output_type, "call_id": call_id, "output": "fine"} for call_id in ids
+            ]
     assert len(threads) == 1
 
 

@@ -168,8 +168,13 @@ def test_what_is_typed_during_a_turn_is_the_users_word(tmp_path, prompt):
 
 @pytest.mark.parametrize("link", ["parent", "boundary", "copies"])
 def test_a_second_compaction_that_leads_behind_the_first_one_loses_nothing(tmp_path, link):
-    def boundary(uuid: str, after: str) -> Row:
-        return {"type": "system", "uuid": uuid, "parentUuid": None, "logicalParentUuid": after}
+    def boundary(uuid: str, last_before: str) -> Row:
+        return {
+            "type": "system",
+            "uuid": uuid,
+            "parentUuid": None,
+            "logicalParentUuid": last_before,
+        }
 
     begin = [
         claude_row("user", "u1", None, "First."),

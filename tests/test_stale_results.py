@@ -163,10 +163,10 @@ class SigningModel:
 
 @pytest.mark.parametrize("calls", [0, 5])
 @pytest.mark.parametrize(
-    ("history", "guarded", "how"),
+    ("history", "guarded", "mode"),
     [("replace", False, "sync"), ("preserve", True, "sync"), ("preserve", True, "async")],
 )
-def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, how, calls, caplog):
+def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, mode, calls, caplog):
     """Those of the newest turn stay with their calls at first: most models ask for them there."""
     model = SigningModel(calls)
     events = list[str]()
@@ -176,7 +176,7 @@ def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, how
         model, middleware, *([ContextGuard(middleware, window=20_000)] if guarded else [])
     )
     for n in range(24 // (calls + 1)):
-        state = bench.say(f"Go on, {n}.", how)
+        state = bench.say(f"Go on, {n}.", mode)
     assert any(map(is_summary, bench.requests[-1]))
     assert (model.refused > 0) == ("refused thoughts" in caplog.text) == (calls > 0)
     assert model.refused <= events.count("end") > 0

@@ -77,9 +77,9 @@ GRAPHS = {
 }
 
 
-def graph_of(how: str, *, nested: bool = False) -> Any:
-    builder = GRAPHS[how]()
-    if how == "the middleware":
+def graph_of(surface: str, *, nested: bool = False) -> Any:
+    builder = GRAPHS[surface]()
+    if surface == "the middleware":
         return builder
     if not nested:
         return builder.compile(checkpointer=InMemorySaver())
@@ -103,9 +103,9 @@ def is_ours(message: Any) -> bool:
 
 
 @pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("how", GRAPHS)
-def test_messages_show_the_answers_alone(how, nested):
-    graph = graph_of(how, nested=nested)
+@pytest.mark.parametrize("surface", GRAPHS)
+def test_messages_show_the_answers_alone(surface, nested):
+    graph = graph_of(surface, nested=nested)
     calls_before = len(summariser.calls)
     shown = 0
     for agent_input, config in turns():
@@ -118,9 +118,9 @@ def test_messages_show_the_answers_alone(how, nested):
     assert len(summariser.calls) > calls_before
 
 
-@pytest.mark.parametrize("how", GRAPHS)
-def test_events_show_the_answers_model_alone(how):
-    graph = graph_of(how)
+@pytest.mark.parametrize("surface", GRAPHS)
+def test_events_show_the_answers_model_alone(surface):
+    graph = graph_of(surface)
     calls_before = len(summariser.calls)
 
     async def models() -> list[Any]:

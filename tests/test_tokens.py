@@ -64,13 +64,13 @@ def odd_texts() -> dict[str, str]:
 def test_no_estimate_is_more_than_five_percent_too_low(script):
     counters = script("vocabularies").families()
     too_low: dict[str, float] = {}
-    for kind, text in odd_texts().items():
+    for kind_of_text, text in odd_texts().items():
         real = {family: count(text) for family, count in counters.items()}
         real["unknown"] = max(real.values())
         for family in FAMILIES:
             error = estimate(text, family) / real[family] - 1
             if error < -MAY_BE_LOW:
-                too_low[f"{kind}, {family}"] = round(error, 2)
+                too_low[f"{kind_of_text}, {family}"] = round(error, 2)
     assert too_low == {}
 
 

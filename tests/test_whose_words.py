@@ -79,11 +79,11 @@ def shows_message(call: Any, text: str) -> bool:
     return any(str(message.text).startswith(text) for message in call.messages)
 
 
-def work_with_reminder(reminder: HumanMessage, place: int = 1) -> list[BaseMessage]:
+def work_with_reminder(reminder: HumanMessage, step: int = 1) -> list[BaseMessage]:
     """A request, the work on it, and a host's message early in it."""
     messages: list[BaseMessage] = [HumanMessage(REQUEST, id="request")]
     for n in range(8):
-        if n == place:
+        if n == step:
             messages.append(reminder.model_copy(update={"id": "reminder"}))
         call = look_calls(f"m{n}").model_copy(update={"id": f"a{n}"})
         result = ToolMessage("a line of code " * 60, tool_call_id=f"call_m{n}", id=f"t{n}")

@@ -85,8 +85,8 @@ def bad_request(message: str) -> HttpError:
     return HttpError(400, message)
 
 
-def not_found(what: str) -> HttpError:
-    return HttpError(404, f"{what} was not found", "not_found_error")
+def not_found(name: str) -> HttpError:
+    return HttpError(404, f"{name} was not found", "not_found_error")
 
 
 def unauthorized() -> HttpError:

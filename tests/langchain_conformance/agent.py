@@ -61,14 +61,14 @@ add(AGENT, "`invoke`: the state", lambda side: shown(agent(side).invoke(seven())
 
 @behaviour(AGENT, "what the model is shown")
 def _(side: Side) -> Any:
-    seen: list[Any] = []
+    shown_messages: list[Any] = []
 
     def answer(messages: list[AnyMessage]) -> str:
-        seen.append(shown(messages))
+        shown_messages.append(shown(messages))
         return "It reads."
 
     agent(side, answers=answer, system_prompt="Be brief.").invoke(seven())
-    return seen
+    return shown_messages
 
 
 @behaviour(
@@ -89,10 +89,10 @@ def _(side: Side) -> Any:
 
     saver = InMemorySaver()
     config = {"configurable": {"thread_id": "t"}}
-    other = OURS if side is THEIRS else THEIRS
-    for n, one in enumerate([side] * 4 + [other] * 4):
+    other_side = OURS if side is THEIRS else THEIRS
+    for n, builder in enumerate([side] * 4 + [other_side] * 4):
         ask = HumanMessage(f"And part {n}?", id=f"m{n}")
-        state = agent(one, checkpointer=saver).invoke({"messages": [ask]}, config)
+        state = agent(builder, checkpointer=saver).invoke({"messages": [ask]}, config)
     return shown(state["messages"])
 
 
@@ -109,8 +109,14 @@ def pieces(side: Side, mode: Any) -> list[Any]:
     until="1.5",
 )
 def _(side: Side) -> Any:
-    found = [one for one, _ in pieces(side, "messages") if one.type in ("ai", "AIMessageChunk")]
-    return len([one for one in found if str(one.content).strip() != "It reads."])
+    summarisers_messages = [
+        message
+        for message, _ in pieces(side, "messages")
+        if message.type in ("ai", "AIMessageChunk")
+    ]
+    return len(
+        [message for message in summarisers_messages if str(message.content).strip() != "It reads."]
+    )
 
 
 @behaviour(
@@ -119,10 +125,16 @@ def _(side: Side) -> Any:
     "a summary and a removal are nothing that anybody said; they are in updates and values",
 )
 def _(side: Side) -> Any:
-    found = [
-        one for one, about in pieces(side, "messages") if about["langgraph_node"] == SUMMARISER
+    summarisers_messages = [
+        message
+        for message, about in pieces(side, "messages")
+        if about["langgraph_node"] == SUMMARISER
     ]
-    return [one.type for one in found if one.type not in ("ai", "AIMessageChunk")]
+    return [
+        message.type
+        for message in summarisers_messages
+        if message.type not in ("ai", "AIMessageChunk")
+    ]
 
 
 @behaviour(STREAM, '`stream_mode="updates"`: nodes and the kinds of messages that they write')

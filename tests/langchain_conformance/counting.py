@@ -49,10 +49,11 @@ for limit in (100, 250, 700):
 
     def steps(side: Side, limit: int = limit, model: Any = None) -> Any:
         settings = {"trigger": ("tokens", limit), "keep": ("messages", 2)}
-        made = side.make(model() if model else None, **settings)
+        middleware = side.make(model() if model else None, **settings)
         history = work(30)
         return next(
-            (n for n in range(3, 61) if made.before_model({"messages": history[:n]}, None)), None
+            (n for n in range(3, 61) if middleware.before_model({"messages": history[:n]}, None)),
+            None,
         )
 
     def claudes(side: Side, limit: int = limit, steps: Any = steps) -> Any:

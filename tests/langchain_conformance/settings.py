@@ -81,10 +81,10 @@ for name, (setting, why) in WRONG.items():
 
 @behaviour(TRIGGER, "a list that its owner changes afterwards")
 def _(side: Side) -> Any:
-    given: list[Any] = [{"messages": 9}]
-    middleware = side.make(trigger=given, keep=("messages", 2))
-    given[0]["messages"] = 1
-    given.append(("messages", 1))
+    trigger: list[Any] = [{"messages": 9}]
+    middleware = side.make(trigger=trigger, keep=("messages", 2))
+    trigger[0]["messages"] = 1
+    trigger.append(("messages", 1))
     return middleware.trigger, middleware.before_model({"messages": talk(5)}, None) is None
 
 

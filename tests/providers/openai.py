@@ -291,14 +291,14 @@ def refuses_responses(items: list[Any], whole: list[Any]) -> list[str]:
     if open_calls:
         faults.append(f"calls {sorted(open_calls)} have no output")
     following = _following(items)
-    for item_id, after in follows.items():
-        if item_id in item_ids and following.get(item_id) != after:
-            faults.append(f"{item_id}: what follows a thought is not {after}")
-    needed = {after: item_id for item_id, after in follows.items()}
+    for item_id, next_id in follows.items():
+        if item_id in item_ids and following.get(item_id) != next_id:
+            faults.append(f"{item_id}: what follows a thought is not {next_id}")
+    needed = {next_id: item_id for item_id, next_id in follows.items()}
     faults += [
-        f"{one} without its thought"
-        for one in item_ids & needed.keys()
-        if needed[one] not in item_ids
+        f"{needed_id} without its thought"
+        for needed_id in item_ids & needed.keys()
+        if needed[needed_id] not in item_ids
     ]
     return faults
 
@@ -350,6 +350,7 @@ MAKERS = {
     "items": (make_items, request_raw),
 }
 RESPONSES = [
-    Provider(f"OpenAI Responses, {form}", *made, refuses_responses) for form, made in MAKERS.items()
+    Provider(f"OpenAI Responses, {form}", *make_and_request, refuses_responses)
+    for form, make_and_request in MAKERS.items()
 ]
 MISTRAL = [Provider("Mistral", make_chat, request_mistral, refuses_mistral, False)]

@@ -135,9 +135,9 @@ class AgentTalk(World):
         self.moods.kinds[:] = kinds
         self.the_talk_goes_on(3, on_a_loop)
 
-    @rule(after=st.integers(0, 10), times=st.integers(1, 6), on_a_loop=st.booleans())
-    def the_archive_is_in_trouble(self, after: int, times: int, on_a_loop: bool) -> None:
-        self.store.fail_after(after, times)
+    @rule(successes=st.integers(0, 10), times=st.integers(1, 6), on_a_loop=st.booleans())
+    def the_archive_is_in_trouble(self, successes: int, times: int, on_a_loop: bool) -> None:
+        self.store.fail_after(successes, times)
         self.user_says(self.text("Look once more. " * 40), ["a", "bc", "a"], on_a_loop)
 
     @rule()

@@ -139,9 +139,9 @@ class CompactorTalk(World):
         steps=st.integers(2, 8),
         at_once=st.integers(1, 3),
         size=st.sampled_from([2, 40]),
-        how=LOOK_OPTIONS,
+        options=LOOK_OPTIONS,
     )
-    def the_agent_works(self, steps: int, at_once: int, size: int, how: LookOptions) -> None:
+    def the_agent_works(self, steps: int, at_once: int, size: int, options: LookOptions) -> None:
         """Calls upon calls, with ids used before; of several results the last comes first."""
         ids = [call for call in CALL_IDS if call not in self.current.pending][:at_once]
         for _ in range(steps):
@@ -149,7 +149,7 @@ class CompactorTalk(World):
             self.say(calling(self.form, self.text("Looking."), named_calls, self.name()))
             for call in reversed(ids):
                 self.say(answering(self.form, call, self.text("a line\n" * size), self.name()))
-        self.look(*how)
+        self.look(*options)
 
     @rule(text=WRITTEN)
     def a_system_message_comes(self, text: str) -> None:

@@ -118,21 +118,22 @@ class CompactorWorld(CompactorTalk):
     # What else happens
 
     @rule(
-        kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4), how=LOOK_OPTIONS
+        kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4),
+        options=LOOK_OPTIONS,
     )
-    def summarisers_behave(self, kinds: list[str], how: LookOptions) -> None:
+    def summarisers_behave(self, kinds: list[str], options: LookOptions) -> None:
         self.moods.kinds[:] = kinds
         self.end_quiet()
         self.the_talk_goes_on(4, 60)
-        self.look(*how)
+        self.look(*options)
 
     @precondition(lambda self: self.ready and self.has_archive)
-    @rule(after=st.integers(0, 8), times=st.integers(1, 4), how=LOOK_OPTIONS)
-    def the_archive_is_in_trouble(self, after: int, times: int, how: LookOptions) -> None:
-        self.store.fail_after(after, times)
+    @rule(successes=st.integers(0, 8), times=st.integers(1, 4), options=LOOK_OPTIONS)
+    def the_archive_is_in_trouble(self, successes: int, times: int, options: LookOptions) -> None:
+        self.store.fail_after(successes, times)
         self.end_quiet()
         self.the_talk_goes_on(4, 60)
-        self.look(*how)
+        self.look(*options)
 
     @rule()
     def the_process_restarts(self) -> None:
@@ -173,8 +174,10 @@ class CompactorWorld(CompactorTalk):
             else:
                 current.whole_only = True
 
-    @rule(choice=st.integers(0, 1_000), how=LOOK_OPTIONS, goes_on=st.booleans())
-    def somebody_goes_to_another_moment(self, choice: int, how: LookOptions, goes_on: bool) -> None:
+    @rule(choice=st.integers(0, 1_000), options=LOOK_OPTIONS, goes_on=st.booleans())
+    def somebody_goes_to_another_moment(
+        self, choice: int, options: LookOptions, goes_on: bool
+    ) -> None:
         """Back, forward again, or over to another branch; and perhaps on from there."""
         current = self.current
         if not current.moments:
@@ -190,19 +193,19 @@ class CompactorWorld(CompactorTalk):
         current.quiet = False
         if goes_on:
             self.the_talk_goes_on(2, 30)
-        self.look(*how)
+        self.look(*options)
 
     @rule(kept_count=st.integers(0, 1_000))
     def the_history_is_cut_short(self, kept_count: int) -> None:
         self.cut(kept_count % (len(self.current.whole) + 1))
 
-    @rule(choice=st.integers(0, 1_000), how=LOOK_OPTIONS)
-    def a_client_asks_again(self, choice: int, how: LookOptions) -> None:
+    @rule(choice=st.integers(0, 1_000), options=LOOK_OPTIONS)
+    def a_client_asks_again(self, choice: int, options: LookOptions) -> None:
         """What a user has said is sent once more, without all that came of it."""
         user_indexes = [n for n, m in enumerate(self.current.whole) if role_of(m) == "user"]
         if user_indexes:
             self.cut(user_indexes[choice % len(user_indexes)] + 1)
-            self.look(*how)
+            self.look(*options)
 
     def cut(self, kept_count: int) -> None:
         current = self.current

@@ -142,21 +142,21 @@ def calling(form: str, text: str, calls: Calls, name: str | None = None, tool: s
     """An agent's message with calls, each an id and an argument."""
     if form == "langchain":
         tool_calls: list[Any] = [
-            {"name": tool, "args": {"at": place}, "id": call_id, "type": "tool_call"}
-            for call_id, place in calls
+            {"name": tool, "args": {"at": argument}, "id": call_id, "type": "tool_call"}
+            for call_id, argument in calls
         ]
         content: Any = [{"type": "text", "text": text}, *tool_calls] if len(calls) == 2 else text
         return AIMessage(content=content, tool_calls=tool_calls, id=name)
     if form == "openai":
         tool_calls = []
-        for call_id, place in calls:
-            function = {"name": tool, "arguments": json.dumps({"at": place})}
+        for call_id, argument in calls:
+            function = {"name": tool, "arguments": json.dumps({"at": argument})}
             tool_calls.append({"id": call_id, "type": "function", "function": function})
         message: dict[str, Any] = {"role": "assistant", "content": text, "tool_calls": tool_calls}
     else:
         tool_calls = [
-            {"type": "tool_use", "id": call_id, "name": tool, "input": {"at": place}}
-            for call_id, place in calls
+            {"type": "tool_use", "id": call_id, "name": tool, "input": {"at": argument}}
+            for call_id, argument in calls
         ]
         message = {"role": "assistant", "content": [{"type": "text", "text": text}, *tool_calls]}
     return message if name is None else {**message, "id": name}

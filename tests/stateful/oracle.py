@@ -59,9 +59,9 @@ def answers_of(message: Any) -> list[str]:
     return [str(block["tool_use_id"]) for block in _blocks(message, "tool_result")]
 
 
-def _blocks(message: Any, kind: str) -> list[Any]:
+def _blocks(message: Any, block_type: str) -> list[Any]:
     parts = message["content"] if isinstance(message.get("content"), list) else []
-    return [part for part in parts if isinstance(part, dict) and part.get("type") == kind]
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == block_type]
 
 
 def content_of(message: Any) -> Any:

@@ -19,9 +19,9 @@ class TroubledStore(InMemoryStore):
         super().__init__()
         self.successes_left = self.failures_left = self.failed = 0
 
-    def fail_after(self, after: int, times: int) -> None:
+    def fail_after(self, successes: int, times: int) -> None:
         """Be in trouble: after so many operations, for so many."""
-        self.successes_left = after
+        self.successes_left = successes
         self.failures_left = times
 
     def recover(self) -> None:

@@ -77,7 +77,7 @@ class Moods:
         """No model fails. Of calls side by side, one that fails stops others, and which of them had
         begun is chance: there two drivers, or two runs, need not be the same in what they cost. A
         model that closes our tags is turned down, so it fails too."""
-        good_kinds = [kind for kind in self.kinds if kind in GOOD and kind != "closing our tags"]
+        good_kinds = [mood for mood in self.kinds if mood in GOOD and mood != "closing our tags"]
         self.kinds[:] = good_kinds or ["ideal"]
 
     def kind_for(self, text: str) -> str:
@@ -132,20 +132,20 @@ class Moods:
         model = ScriptedChatModel(answers=answer, profile={"max_input_tokens": 3_000})
         return ChatModelSummarizer(model, max_concurrency=at_once, timeout=600)
 
-    def _answer(self, text: str, kind: str) -> Any:
-        if kind == "hanging":
+    def _answer(self, text: str, mood: str) -> Any:
+        if mood == "hanging":
             return StepTimeout("no answer within the time")
-        if kind == "overflowing":
+        if mood == "overflowing":
             return ContextOverflowError("prompt is too long: 9000 tokens > 3000 maximum")
-        if kind == "cancelled":
+        if mood == "cancelled":
             self.stop()
             return "- an answer that nobody waits for any more"
-        if kind == "truncated":
+        if mood == "truncated":
             metadata = {"finish_reason": "length"}
-            return AIMessage(TEXTS_OF_KINDS[kind], response_metadata=metadata)
-        if kind in TEXTS_OF_KINDS and kind not in GOOD:
-            return AIMessage(TEXTS_OF_KINDS[kind])  # as it is: a text would get the id of a message
-        return TEXTS_OF_KINDS.get(kind) or f"- read of {' '.join(sorted(words_in(text))[:6])}"
+            return AIMessage(TEXTS_OF_KINDS[mood], response_metadata=metadata)
+        if mood in TEXTS_OF_KINDS and mood not in GOOD:
+            return AIMessage(TEXTS_OF_KINDS[mood])  # as it is: a text would get the id of a message
+        return TEXTS_OF_KINDS.get(mood) or f"- read of {' '.join(sorted(words_in(text))[:6])}"
 
 
 @dataclass
@@ -161,27 +161,27 @@ class MoodySummarizer:
         return self._written(self._read(request), request)
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        kind = self._read(request)
-        if kind == "cancelled":
+        mood = self._read(request)
+        if mood == "cancelled":
             await asyncio.sleep(60)
-        return self._written(kind, request)
+        return self._written(mood, request)
 
     def _read(self, request: SummaryRequest) -> str:
         self.moods.readings.append(reading_of(request, self.name))
-        kind = self.moods.next_kind()
-        if kind == "cancelled":
+        mood = self.moods.next_kind()
+        if mood == "cancelled":
             self.moods.stop()
-        return kind
+        return mood
 
-    def _written(self, kind: str, request: SummaryRequest) -> Summary:
-        if kind == "hanging":  # what a driver makes of it once the time is over
+    def _written(self, mood: str, request: SummaryRequest) -> Summary:
+        if mood == "hanging":  # what a driver makes of it once the time is over
             raise StepTimeout("no answer within the time")
-        if kind == "overflowing":
+        if mood == "overflowing":
             raise SummarizerOverflow("the span does not fit the window")
         read = tuple(entry.key for entry in request.entries)
-        if kind == "truncated":
-            return Summary(TEXTS_OF_KINDS[kind], read[: len(read) // 2])
-        text = TEXTS_OF_KINDS.get(kind)
+        if mood == "truncated":
+            return Summary(TEXTS_OF_KINDS[mood], read[: len(read) // 2])
+        text = TEXTS_OF_KINDS.get(mood)
         if text is None:
             words = sorted(words_in([entry.text for entry in request.entries]))
             while words and request.count(" ".join(words)) > request.limit // 3:

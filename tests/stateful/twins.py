@@ -108,8 +108,10 @@ class TwinWorld(Twins, CompactorWorld):
         assert read[0] == read[1], "something else was read"
         if self.kind != "side by side":  # which begin in any order
             assert first[0].readings == second[0].readings, "read in another order"
-        for kind in ("records", "head", "drafts"):
-            assert set(first[1].values_of(kind)) == set(second[1].values_of(kind)), f"other {kind}"
+        for kind_of_values in ("records", "head", "drafts"):
+            assert set(first[1].values_of(kind_of_values)) == set(
+                second[1].values_of(kind_of_values)
+            ), f"other {kind_of_values}"
         return result
 
     def compare(self, first: Any, second: Any) -> None:
@@ -193,5 +195,5 @@ class TwinAgents(Twins, AgentWorld):
         )
         return result
 
-    def the_agent_recalls(self, by_id: bool, which: int, on_a_loop: bool) -> None:
+    def the_agent_recalls(self, by_id: bool, choice: int, on_a_loop: bool) -> None:
         """The tool's message gets its id by chance, so the twins do not recall by it."""
