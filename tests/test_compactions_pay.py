@@ -14,7 +14,10 @@ from langchain_core.messages import (
     messages_from_dict,
     messages_to_dict,
 )
+from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import add_messages
+from langgraph.runtime import Runtime
 
 from compactor_support import Scripted
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
@@ -258,6 +261,32 @@ def test_a_model_is_asked_as_often_as_the_trigger_says(text):
     # At most once for each time that the trigger's size was said anew.
     assert 1 <= model.summary_calls <= tokens_of_talk // trigger + 1
     assert len(records) > model.summary_calls  # the window asked more often
+
+
+@pytest.mark.parametrize("text", ["digits", "Chinese"])
+@pytest.mark.parametrize("archive", [None, "memory:"])
+def test_a_state_with_one_record_knows_what_no_model_has_summarised(text, archive):
+    """Without an archive and a checkpointer a state holds the newest record alone."""
+    window = 8_000
+    model = CountedWriter(
+        answers=lambda _: "It was found sound.", profile={"max_input_tokens": window}
+    )
+    middleware = SummarizationMiddleware(
+        model, trigger=("fraction", 0.85), keep=("messages", 20), archive=archive
+    )
+    state: dict[str, Any] = {"messages": []}
+    said = HumanMessage(TEXTS[text] * 30)
+    came = 0
+    for n in range(160):
+        for message in (HumanMessage(f"{n}. {said.content}"), AIMessage(f"{n}: noted.")):
+            came += count_tokens_approximately([message])
+            added = add_messages(state["messages"], [message])
+            state["messages"] = added
+            update = middleware.before_model(state, Runtime()) or {}
+            messages = add_messages(state["messages"], update.get("messages", []))
+            state.update(update | {"messages": messages})
+    assert came > 2 * window
+    assert came // window <= model.asked <= came // (0.85 * window) + 1
 
 
 @pytest.mark.parametrize("reserved", [0, 1_600, 4_000])

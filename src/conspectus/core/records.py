@@ -152,6 +152,9 @@ class Record:
             views have no two in a row: the size of each and, of several, what it holds beside.
         corrections: the factor of the estimate by which its sizes were counted, by the family of
             the tokenizer; empty for none.
+        tokens_since_model: tokens that had left the view before this compaction, and since the last
+            one for which a model wrote the summary.
+        messages_since_model: the same in messages.
         bill: its costs beside tokens: `seconds` in all, those that the caller `waited`, and, with
             known prices, `money` in US dollars. Records are compared without it.
     """
@@ -179,6 +182,8 @@ class Record:
     alternates: bool = False
     joined: tuple[Mapping[str, Any], ...] = ()
     corrections: Mapping[str, float] = field(default_factory=dict)
+    tokens_since_model: int = 0
+    messages_since_model: int = 0
     bill: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:

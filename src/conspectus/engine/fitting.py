@@ -9,6 +9,7 @@ from typing import Any
 from conspectus.core.records import Draft, Record
 from conspectus.engine.begun_later import RECENT
 from conspectus.engine.leaving import Leaving
+from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import in_less_room
 from conspectus.engine.view import View, behind_summary, view_after
 from conspectus.errors import SummaryError
@@ -76,6 +77,7 @@ def _bill(leaving: Leaving, draft: Draft) -> dict[str, Any]:
 def _record(leaving: Leaving, draft: Draft) -> Record:
     """Make the record, without the size of the view after it, which bears its id."""
     view = leaving.view
+    evicted = evicted_since_model(view.head)
     return Record.make(
         parent=view.head_id,
         covers=leaving.keys,
@@ -99,6 +101,8 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
         alternates=view.alternates,
         joined=_joined(leaving),
         corrections=leaving.engine.meter.correction,
+        tokens_since_model=evicted.tokens,
+        messages_since_model=evicted.messages,
         bill=_bill(leaving, draft),
     )
 

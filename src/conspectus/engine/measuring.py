@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from conspectus.core.items import Size
+from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Record
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.view import View
@@ -69,3 +71,16 @@ def shared_out(view: View) -> View:
         engine = replace(engine, clip_pointer=None)
     engine = engine.measuring_by(meter.scaled(total / sum(sizes)))
     return view.with_sizes(replace(history, engine=engine), sizes, total)
+
+
+def evicted_since_model(head: Record | None) -> Size:
+    """Return what has left the view since a model last wrote a summary, up to this record.
+
+    The newest record alone tells it: a state without an archive has no other one.
+    """
+    if head is None or head.by not in ("", EMBEDDED):
+        return Size(0, 0)
+    evicted_tokens = max(0, head.tokens_before - head.tokens_after)
+    return Size(
+        head.tokens_since_model + evicted_tokens, head.messages_since_model + len(head.covers)
+    )

@@ -19,6 +19,7 @@ from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
 from conspectus.engine.draft_lock import draft_lock
 from conspectus.engine.leaving import DAMAGED_NOTES, Leaving
+from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import (
     in_less_room,
     in_notes,
@@ -304,17 +305,11 @@ def _size_since_model_summary(leaving: Leaving, size: Size) -> Size:
     `size` is the size of the view, counted likewise.
     """
     view = leaving.view
-    evicted_tokens = 0
-    evicted_messages = 0
-    for record in reversed(view.chain):
-        if record.by not in ("", EMBEDDED):
-            break
-        evicted_tokens += max(0, record.tokens_before - record.tokens_after)
-        evicted_messages += len(record.covers)
+    evicted = evicted_since_model(view.head)
     # The trigger may count in its own way.
     trigger_share = size.tokens / max(1, view.size.tokens)
-    tokens = size.tokens + int(evicted_tokens * trigger_share)
-    return Size(tokens, size.messages + evicted_messages)
+    tokens = size.tokens + int(evicted.tokens * trigger_share)
+    return Size(tokens, size.messages + evicted.messages)
 
 
 async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Draft:
