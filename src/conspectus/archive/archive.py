@@ -47,14 +47,29 @@ from conspectus.errors import (
 )
 from conspectus.messages import Message
 
-TIMEOUT = 30.0  # seconds that a store has for one batch, by default
+TIMEOUT = 30.0
+"""Seconds that a store has for one batch, by default."""
+
 CACHED_CHAINS = 256
-CACHED_RECORDS = 10_000  # of all cached chains
-RECORD_OF_SUMMARY = "record"  # remarks by which a summary that comes back finds its record
-RECORDS_AFTER = "after"  # remarks on the records that followed another one
-MAX_BRANCHES = 8  # records that are named as followers of another one, the newest
-PROBE_TENANT = "conspectus probe"  # of values that are written to be removed
-UNCOVERED = "uncovered"  # the kind and the name of the remark on originals that no record covers
+"""Chains that are kept in memory, at most."""
+
+CACHED_RECORDS = 10_000
+"""Records of all cached chains together, at most."""
+
+RECORD_OF_SUMMARY = "record"
+"""Remarks by which a summary that comes back finds its record."""
+
+RECORDS_AFTER = "after"
+"""Remarks on the records that followed another one."""
+
+MAX_BRANCHES = 8
+"""Records that are named as followers of another one, the newest."""
+
+PROBE_TENANT = "conspectus probe"
+"""The tenant of values that are written to be removed."""
+
+UNCOVERED = "uncovered"
+"""The kind and the name of the remark on originals that no record covers."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

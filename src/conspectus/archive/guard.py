@@ -18,7 +18,8 @@ from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
 from conspectus.observe.observation import listening, safe_text
 
-UNREPORTED = ("batch", "close", "search_index")  # parts of an operation, or none of the store
+UNREPORTED = ("batch", "close", "search_index")
+"""Methods that are no operations of the store, or parts of one."""
 
 
 class GateShut(BaseException):

@@ -13,8 +13,11 @@ from conspectus.archive.store import ArchiveStore, SearchIndex
 from conspectus.archive.values import Scope, StoredItem, decode_original
 from conspectus.errors import ArchiveError
 
-INDEXES = 16  # histories whose words are in memory; a further one takes the place of the oldest
-READ_AT_ONCE = 200  # originals that are read from the store for an index at once
+INDEXES = 16
+"""Histories whose words are in memory; a further one takes the place of the oldest."""
+
+READ_AT_ONCE = 200
+"""Originals that are read from the store for an index at once."""
 
 
 @dataclass(slots=True)

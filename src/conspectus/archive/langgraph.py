@@ -28,11 +28,20 @@ from conspectus.errors import ArchiveError, PolicyError
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
-ROOT = "conspectus"  # first label of every namespace that we use
-FORMAT = 2  # version of a value; a newer one is refused
-OPERATIONS_AT_ONCE = 200  # in one batch
-NO_LIMIT = 1_000_000  # of a search: pages without an order may overlap, so we ask for one page
-COUNTED = ("messages", "records", "drafts")  # the kinds that `forget` counts
+ROOT = "conspectus"
+"""First label of every namespace that we use."""
+
+FORMAT = 2
+"""Version of a value; a newer one is refused."""
+
+OPERATIONS_AT_ONCE = 200
+"""Operations in one batch."""
+
+NO_LIMIT = 1_000_000
+"""Values that a search returns: pages without an order may overlap, so we ask for one page."""
+
+COUNTED = ("messages", "records", "drafts")
+"""The kinds that `forget` counts."""
 
 Namespace = tuple[str, ...]
 

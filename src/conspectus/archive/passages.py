@@ -12,12 +12,23 @@ from conspectus.archive.values import StoredItem
 from conspectus.messages import Call, Message
 from conspectus.messages.framing import is_recalled_text
 
-PASSAGE_BYTES = 480  # about 120 tokens in any script: a few sentences
-UNDIVIDED_PASSAGES = 1.5  # a text of up to so many stays whole: a passage of few words tells little
-MAX_PASSAGES = 2_000  # of one text; a larger text has longer ones
-MAX_WORD = 80  # characters of a word in the index; what is longer is data
-FEW_SYMBOLS = 8  # different ones; up to so many, each is replaced in the whole text at once
-QUESTION_END = 400  # characters at the end of a message in which its question mark is looked for
+PASSAGE_BYTES = 480
+"""About 120 tokens in any script: a few sentences."""
+
+UNDIVIDED_PASSAGES = 1.5
+"""A text of up to so many passages stays whole: one of few words tells little."""
+
+MAX_PASSAGES = 2_000
+"""Passages of one text; a larger text has longer ones."""
+
+MAX_WORD = 80
+"""Characters of a word in the index; what is longer is data."""
+
+FEW_SYMBOLS = 8
+"""Up to so many different symbols, each is replaced in the whole text at once."""
+
+QUESTION_END = 400
+"""Characters at the end of a message in which its question mark is looked for."""
 
 DIVIDERS = (
     ("\n\n",),

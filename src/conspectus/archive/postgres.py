@@ -11,13 +11,21 @@ from conspectus.archive.passages import WORD
 from conspectus.archive.tables import SCHEMA, Tables, Transaction
 from conspectus.errors import ArchiveError, install_command
 
-CONNECT_TIMEOUT = 5  # seconds to wait for a server to accept a connection
-POOL_TIMEOUT = 10  # seconds to wait for a free connection of the pool
-POOL_SIZE = 4  # connections of one process; an archive makes few calls at once
+CONNECT_TIMEOUT = 5
+"""Seconds to wait for a server to accept a connection."""
+
+POOL_TIMEOUT = 10
+"""Seconds to wait for a free connection of the pool."""
+
+POOL_SIZE = 4
+"""Connections of one process; an archive makes few calls at once."""
+
 KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
 """Seconds and tries: a dead server is noticed within half a minute, which frees its connections."""
 
-SETUP_LOCK = 7_301_905  # any number that no other program is likely to lock
+SETUP_LOCK = 7_301_905
+"""Any number that no other program is likely to lock."""
+
 COLUMN_TYPES = {"serial": "BIGSERIAL PRIMARY KEY", "bytes": "BYTEA", "number": "BIGINT"}
 WORDS = (
     # The stems of FTS5; `english` of PostgreSQL has others, and leaves out words such as "not".

@@ -19,11 +19,21 @@ from conspectus.archive.tables import KIND_NUMBERS, SCHEMA, Tables, Transaction
 from conspectus.archive.values import ItemsByKind, Scope, key_bytes
 from conspectus.errors import ArchiveError
 
-BUSY = 5.0  # seconds to wait for another process that writes to the same file
-SETUP_RETRY = 0.05  # seconds between two tries to make the tables
-PAGE_SIZE = 2048  # bytes; a large value takes whole pages, so small pages waste less
-CACHE_SIZE = 256  # KiB of each connection, of which every thread has one
-VERSION = 5  # of the tables; a file of a newer one is refused
+BUSY = 5.0
+"""Seconds to wait for another process that writes to the same file."""
+
+SETUP_RETRY = 0.05
+"""Seconds between two tries to make the tables."""
+
+PAGE_SIZE = 2048
+"""Bytes of a page; a large value takes whole pages, so small ones waste less."""
+
+CACHE_SIZE = 256
+"""KiB of each connection, of which every thread has one."""
+
+VERSION = 5
+"""The version of the tables; a file of a newer one is refused."""
+
 STATE = "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
 """The version of the tables, 0 for none, and how many tables and indexes there are."""
 

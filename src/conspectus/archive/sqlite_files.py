@@ -16,9 +16,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-LOG_HEADER = 32  # bytes at the beginning of a write-ahead log
-LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")  # how they begin, by byte order
-REMEMBERED_ITEMS = 64  # written last, and looked for where others have changed the database
+LOG_HEADER = 32
+"""Bytes at the beginning of a write-ahead log."""
+
+LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+"""How a write-ahead log begins, by its byte order."""
+
+REMEMBERED_ITEMS = 64
+"""Items written last that are looked for where others have changed the database."""
 
 REPLACED = "was replaced by another file while it was open"
 LOST_FILE = "has lost its file {}, which was deleted or replaced while it was open"

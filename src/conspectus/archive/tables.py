@@ -36,7 +36,9 @@ KIND_NUMBERS: dict[ValueKind | Literal["head"], int] = {
 MESSAGES = KIND_NUMBERS["messages"]
 RECORDS = KIND_NUMBERS["records"]
 HEAD = KIND_NUMBERS["head"]
-COUNTED = {MESSAGES, RECORDS, KIND_NUMBERS["drafts"]}  # the kinds that `forget` counts
+
+COUNTED = {MESSAGES, RECORDS, KIND_NUMBERS["drafts"]}
+"""The kinds that `forget` counts."""
 
 SCHEMA = (
     "CREATE TABLE scope (id {serial}, tenant TEXT NOT NULL, thread TEXT NOT NULL, "
@@ -59,11 +61,15 @@ PASSAGE_BITS = 32
 MAX_PASSAGES_OF_WORD = 1_000
 """Passages of one word that are looked up; a word that more of them hold tells little."""
 
-ITEMS_AT_ONCE = 500  # read or deleted by one statement; SQLite takes at least 999 values in one
+ITEMS_AT_ONCE = 500
+"""Items that one statement reads or deletes; SQLite takes at least 999 values in one."""
 
 SEARCH_COLUMNS = "key, number, passages, words, name, about"
 IS_ALIVE = "(expires = 0 OR expires > ?)"
-IS_EXPIRED = "expires > 0 AND expires <= ?"  # in the form of the index, so that it is used
+
+IS_EXPIRED = "expires > 0 AND expires <= ?"
+"""The condition of what has expired, in the form of the index, so that this is used."""
+
 IS_SCOPE = "tenant = ? AND thread = ? AND session = ?"
 ITEMS_OF_SCOPE = f"FROM item WHERE scope = (SELECT id FROM scope WHERE {IS_SCOPE}) AND kind = ?"
 

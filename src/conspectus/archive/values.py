@@ -21,9 +21,14 @@ ValueKind = Literal["messages", "records", "drafts", "remarks"]
 """What a value is: an original message, the record of a compaction, a draft of a summary, or a
 remark of the engine or of a program around it."""
 
-DEFLATE_LEVEL = 4  # of 9: messages are written once in a step, so time counts beside size
-RAW_DEFLATE = -15  # zlib's largest window, without a header and a checksum
-DEFLATE_MEMORY = 8  # zlib's default
+DEFLATE_LEVEL = 4
+"""Of 9 levels of compression: messages are written in each step, so time counts beside size."""
+
+RAW_DEFLATE = -15
+"""The largest window of zlib, without a header and a checksum."""
+
+DEFLATE_MEMORY = 8
+"""The default of zlib."""
 
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 DICTIONARY = b"""\

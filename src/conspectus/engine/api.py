@@ -42,7 +42,9 @@ MERGED = (
     'a node of LangGraph return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), '
     "*result.messages]}"
 )
-CALLER = 4  # frames from a warning of `_build` to the line that makes the compactor
+
+CALLER = 4
+"""Frames from a warning of `_build` to the line that makes the compactor."""
 
 
 @documented

@@ -14,7 +14,8 @@ from conspectus.messages.framing import framed_body
 from conspectus.notes.data import Notes
 from conspectus.observe import observing
 
-MOST_ASKED = 20  # Answers that do not fit, after which a preview is given up
+MOST_ASKED = 20
+"""Answers that do not fit, after which a preview is given up."""
 
 
 class SummaryRefused(SummaryError):

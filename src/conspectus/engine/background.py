@@ -59,7 +59,9 @@ from conspectus.errors import ConspectusError, SummaryError
 from conspectus.messages import Message
 from conspectus.observe import emit, heard_by, log, observing
 
-RUN = "prepare a summary"  # the name of a preparation in traces
+RUN = "prepare a summary"
+"""The name of a preparation in traces."""
+
 IN_VAIN = "preparing failed before; it is tried again once the history has grown by a tenth"
 GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
 MISFIT = "the history has gone back or was changed, or something that it stands for must stay now"

@@ -42,10 +42,10 @@ class BegunLater(NamedTuple):
     """A history whose client sends its beginning no more."""
 
     start: int  # the place in it where what is known goes on
-    # keys of the messages that stood before that and that a record names; see `begun_later`
     missing: tuple[str, ...]
-    # places of messages before that, which the client has put there in the place of others
+    """Keys of the messages that stood before that and that a record names; see `begun_later`."""
     own: tuple[int, ...] = ()
+    """Places of messages before that, which the client has put there in the place of others."""
 
 
 class _Known(NamedTuple):

@@ -25,7 +25,8 @@ from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.observe import log
 from conspectus.tokens import TokenMeter
 
-CACHE_LIVES = 300.0  # Seconds in which a provider's cache certainly holds a request
+CACHE_LIVES = 300.0
+"""Seconds in which a provider's cache certainly holds a request."""
 
 EDITING_SETTINGS = ("context_management", "truncation")
 """Settings of Anthropic and OpenAI with which a part of a request is not shown to the model."""
@@ -62,7 +63,7 @@ def request_template(engine: Engine, setting: object, window: int | None) -> Las
     """
     if not engine.cached:
         return None
-    models = (getattr(writer, "model", None) for writer in engine.summarizers.values())
+    models = (engine.traits_of(by).model for by in engine.summarizers)
     model = setting if is_runnable(setting) else next(filter(is_runnable, models), None)
     if model is None:
         raise PolicyError(
@@ -77,7 +78,7 @@ def after_last_request(
 ) -> SummaryRequest:
     """Add the agent's last request to a summariser's, if the summary may use the cache."""
     meter = leaving.engine.meter
-    obstacle_of_summarizer = getattr(leaving.engine.summarizers[by], "obstacle", None)
+    obstacle_of_summarizer = leaving.engine.traits_of(by).obstacle
     if obstacle_of_summarizer is None:
         return request
     tokens = 0

@@ -19,7 +19,7 @@ from conspectus.errors import RedactionError
 from conspectus.messages import summary_message, summary_text
 from conspectus.messages.alternation import alternates
 from conspectus.messages.shortening import ARCHIVED
-from conspectus.model.base import Summarizer
+from conspectus.model.base import Summarizer, SummarizerTraits
 from conspectus.notes.tools import ToolTable
 from conspectus.observe import Listener, listeners_of, log
 from conspectus.redaction import Redaction
@@ -42,28 +42,28 @@ class Engine:
     pin: Callable[[Any], bool] | None = None
     on_event: EventHandler | None = None
     preview: Preview | None = None
-    # functions that get the messages that are about to leave
     hooks: tuple[BeforeSummarization, ...] = ()
-    # tokens of the message that shows a summary, where that is not one of ours
+    """Functions that get the messages that are about to leave."""
     summary_size: Callable[[str], int] | None = None
-    # what the caller sends for a view, where that is not the view itself
+    """Tokens of the message that shows a summary, where that is not one of ours."""
     sent: Callable[[Sequence[Any]], Sequence[Any]] | None = None
-    # the caller's count of a message for `keep`; None for the meter's
+    """What the caller sends for a view, where that is not the view itself."""
     keep_count: Callable[[Any], int] | None = None
-    # the `name` of summary messages, for hosts that look for one
+    """The caller's count of a message for `keep`; None for the meter's."""
     summary_name: str | None = None
+    """The `name` of summary messages, for hosts that look for one."""
     agent_name: str | None = None  # of the agent whose history is compacted, for hooks
     runtime: Any = None  # of the graph's run, for hooks
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     passing: bool = False  # its records are thrown away with the one request that they are made for
     tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
-    # says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
-    # originals, so that nothing is clipped
     clip_pointer: str | None = None
+    """What says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
+    originals, so that nothing is clipped."""
     background: Preparations | None = None
-    # whether messages of the user in a row are joined in views; None if the history decides
     alternate: bool | None = None
+    """Whether messages of the user in a row are joined in views; None if the history decides."""
 
     @classmethod
     def build(cls, settings: Settings, policy: Policy, meter: TokenMeter) -> Self:
@@ -111,6 +111,10 @@ class Engine:
             request,
         )
         return "\0".join(str(getattr(part, "identity", part)) for part in parts)
+
+    def traits_of(self, by: str) -> SummarizerTraits:
+        """Return what the summariser of this name has beside what each one has."""
+        return SummarizerTraits.of(self.summarizers[by])
 
     def count_as_sent(self, view: Sequence[Any]) -> int | None:
         """Count a view by the caller's counter, as it is sent; None where there is no such."""

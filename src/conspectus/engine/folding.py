@@ -46,8 +46,8 @@ class Folded(NamedTuple):
     remaining: list[Remaining]
     dropped: int  # messages that were left out because the records cover them
     came_joined: tuple[ReceivedJoined, ...] = ()
-    # keys of messages that the client has put in the place of others, such as its own summary
     clients_own: frozenset[str] = frozenset()
+    """Keys of messages that the client has put in the place of others, such as its own summary."""
 
 
 class KnownClip(NamedTuple):

@@ -20,7 +20,9 @@ PREPARE_FROM = 0.7
 """Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
 trigger, four tenths of it outlast a summary of 30 seconds."""
 
-LOCAL = "local"  # The tenant where none is named
+LOCAL = "local"
+"""The tenant where none is named."""
+
 ThreadId = str | int | UUID
 
 
@@ -97,20 +99,20 @@ class HistoryContext:
     scope: Scope
     window: Window | None = None  # None if it is unknown
     head: HeadSource = StoreNamesHead()
-    # a checkpointer keeps that state; else callers may send messages alone
     checkpointed: bool = False
-    # the caller's own name of a record, for the archive
+    """A checkpointer keeps the caller's state; else callers may send messages alone."""
     record_name: Callable[[Record], str] | None = None
-    # the size that the trigger is compared with, if the caller counts in its own way
+    """The caller's own name of a record, for the archive."""
     trigger_size: Size | None = None
-    # the size of a view as the trigger counts; None where that is the meter's
+    """The size that the trigger is compared with, if the caller counts in its own way."""
     count_view: Callable[[Sequence[Any]], Size] | None = None
-    # the size that the latest compaction reached, as the trigger counts
+    """The size of a view as the trigger counts; None where that is the meter's."""
     reached: Size | None = None
-    # the correction of the estimate by reports of usage, if the caller knows it
+    """The size that the latest compaction reached, as the trigger counts."""
     correction: float | None = None
-    # the caller knows that the history goes on from the record in force, wherever it begins
+    """The correction of the estimate by reports of usage, if the caller knows it."""
     goes_on: bool = False
+    """The caller knows that the history goes on from the record in force, wherever it begins."""
     draft_only: bool = False  # drafts are made in the background, and nothing is put in force
 
     @property

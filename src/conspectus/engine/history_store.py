@@ -18,9 +18,14 @@ from conspectus.errors import ArchiveError, ArchiveUnconfirmed
 from conspectus.messages import Message, read_messages
 from conspectus.observe import log
 
-FAILED_NOTE = "failed"  # the kind of an archive's notes about failures
-SUMMARY_FAILED = "summary"  # the name of such a note: a summary failed, or was refused
-PREPARATION_FAILED = "preparation"  # the same for one that was prepared in the background
+FAILED_REMARK = "failed"
+"""The kind of an archive's remarks on failures."""
+
+SUMMARY_FAILED = "summary"
+"""The name of such a remark: a summary failed, or was refused."""
+
+PREPARATION_FAILED = "preparation"
+"""The name of another: notes that were prepared in the background failed."""
 
 
 class HistoryStore(Protocol):
@@ -180,7 +185,7 @@ class ArchivedHistory:
     async def noted_failure(self, name: str) -> FailedSummary | None:
         try:
             notes = await self.archive.call_either_way(
-                self.archive.read_remarks, self.scope, FAILED_NOTE, [name]
+                self.archive.read_remarks, self.scope, FAILED_REMARK, [name]
             )
         except ArchiveError:
             return None  # whoever needs the archive says so
@@ -190,7 +195,7 @@ class ArchivedHistory:
         note = {} if failed is None else failed.to_json()
         try:
             await self.archive.call_either_way(
-                self.archive.write_remarks, self.scope, FAILED_NOTE, {name: note}
+                self.archive.write_remarks, self.scope, FAILED_REMARK, {name: note}
             )
         except ArchiveError as error:
             log("failure_not_noted", "other processes do not know of this failure: %s", error)

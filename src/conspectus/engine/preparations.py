@@ -24,8 +24,11 @@ from conspectus.bridge import (
 from conspectus.core.items import Size
 from conspectus.core.policy import size_has_grown
 
-SESSIONS = 256  # Most sessions whose latest preparation is known
-LONGEST_END = 30.0  # Seconds in which a stopped preparation's calls of a store must end
+SESSIONS = 256
+"""Most sessions whose latest preparation is known."""
+
+LONGEST_END = 30.0
+"""Seconds in which a stopped preparation's calls of a store must end."""
 
 LOOK_AGAIN = 0.02
 """Seconds between two looks at the work of another worker."""

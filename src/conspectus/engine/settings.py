@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 KEEP: ContextSize = ("messages", 20)
 """What stays in view where nobody says otherwise: LangChain's default."""
 
-MOST_TOKENS = 10**12  # more than any window has; a larger number has no meaning as a float
+MOST_TOKENS = 10**12
+"""More than any window has; a larger number has no meaning as a float."""
 
 # Each type says which values are valid. Types of LangChain's stand in quotes, as only type checkers
 # load them.

@@ -325,7 +325,7 @@ async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Dra
         return notes_by_rules(leaving)
     engine = leaving.engine
     summarizer = engine.summarizers[by]
-    steps = getattr(summarizer, "summarize_flow", None)
+    steps = engine.traits_of(by).summarize_flow
     try:
         if steps is not None:  # it sets a time for each of its calls, and reports them
             answer = await steps(request)

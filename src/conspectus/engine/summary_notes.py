@@ -21,7 +21,8 @@ from conspectus.notes.extraction import extract_notes
 from conspectus.notes.rendering import NotesRenderer
 from conspectus.notes.text import cut, one_line, section
 
-LARGEST_ANSWER = 4_096  # Tokens that a model is asked for at most
+LARGEST_ANSWER = 4_096
+"""Tokens that a model is asked for at most."""
 
 CONTEXT = 2_000
 """Tokens of earlier notes that a model is shown, beside findings that it writes anew."""
@@ -29,18 +30,32 @@ CONTEXT = 2_000
 BRIEF_CONTEXT = 300
 """The same where all messages can be read at once beside so few."""
 
-MOST_ASKED_SHARE = 0.42  # the most of the notes' room that a model is asked for
-LEAST_ASKED_SHARE = 0.15  # the least of it
-OUTGROWN_SHARE = 0.4  # findings so far beyond this share of it are written anew
+MOST_ASKED_SHARE = 0.42
+"""The most of the notes' room that a model is asked for."""
+
+LEAST_ASKED_SHARE = 0.15
+"""The least of the notes' room that a model is asked for."""
+
+OUTGROWN_SHARE = 0.4
+"""Findings so far beyond this share of the notes' room are written anew."""
 
 IN_VIEW = "Said by the user, and still in view"
 """Heading of the user's message that stays although later ones leave."""
 
-IN_VIEW_CHARACTERS = 3_000  # of that message
-NAMED_BY_CHARACTERS = 60  # by which the notes name a request that is below them
-SHORTER_BY = 16  # A summary that is too long loses at least one part in this many at a time
-RENDERINGS = 5  # How often notes are rendered again, shorter, where their message is too long
-HEADINGS = 24  # Tokens of the headings around a text that stands alone
+IN_VIEW_CHARACTERS = 3_000
+"""Characters that are quoted of that message."""
+
+NAMED_BY_CHARACTERS = 60
+"""Characters by which the notes name a message that is below them."""
+
+SHORTER_BY = 16
+"""A summary that is too long loses at least one part in this many at a time."""
+
+RENDERINGS = 5
+"""How often notes are rendered again, shorter, where their message is too long."""
+
+HEADINGS = 24
+"""Tokens of the headings around a text that stands alone."""
 
 _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 
@@ -71,14 +86,14 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         archived=leaving.view.history.store.keeps_originals,
         tokens=sum(map(engine.meter.entry, entries)),
     )
-    answer_limit = getattr(engine.summarizers[by], "answer_limit", None)
+    traits = engine.traits_of(by)
     if engine.settings.notes:
         shown_foreign = foreign if foreign_fits else ""
-        if getattr(engine.summarizers[by], "form", "whole") == "whole":
+        if traits.form == "whole":
             request = _asking_for_text(leaving, request, shown_foreign)
         else:
             request = _asking_for_findings(leaving, request, shown_foreign)
-    return request.within(answer_limit)
+    return request.within(traits.answer_limit)
 
 
 def _asking_for_text(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
@@ -169,7 +184,7 @@ def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     """
     engine = leaving.engine
     sizes = leaving.sizes
-    least = getattr(engine.summarizers[draft.by], "min_tokens", None)
+    least = engine.traits_of(draft.by).min_tokens
     reason = wrong_with(draft.body, request, min_tokens=least, cut=bool(draft.cut))
     if reason:
         raise rejection(draft, (reason,))

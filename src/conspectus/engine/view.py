@@ -38,7 +38,8 @@ from conspectus.messages.message import has_thoughts, is_expendable, tools_of
 from conspectus.messages.shortening import ARCHIVED, clip, smallest_clip
 from conspectus.tokens import Report
 
-NO_ID = 16 * "0"  # In the place of the id of a record that is not made yet
+NO_ID = 16 * "0"
+"""Stands in the place of the id of a record that is not made yet."""
 
 NEVER_CLIPPED = 80
 """Messages of up to this many tokens are never clipped: the pointer to the original takes as much.
@@ -89,8 +90,8 @@ class View:
     stored_head: str = ""  # id of the record that the store names as in force; empty for none
     changes_branch: bool = False  # the store names other records than those of this history
     came_joined: tuple[ReceivedJoined, ...] = ()
-    # no model has answered two messages of the user in a row in it
     alternates: bool = False
+    """No model has answered two messages of the user in a row in this history."""
     joins: bool = False  # so that views have none either
     clients_own: frozenset[str] = frozenset()  # as in `Folded`
     uncorrected: View | None = None  # the same, where reports of usage have corrected the sizes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -57,8 +57,8 @@ class SummaryRequest:
     limit: int  # tokens that the text may take
     count: Callable[[str], int]  # tokens of a text
     form: AnswerForm = "whole"
-    # the findings of the answer take the place of those in `summary_so_far`
     rewrites_findings: bool = False
+    """The findings of the answer take the place of those in `summary_so_far`."""
     focus: str = ""  # what the caller wants kept above all
     kept: Sequence[Message] = ()  # messages that stay in view after the summary
     kept_before_last_evicted: int = 0  # how many of `kept` came before the last that leaves
@@ -66,8 +66,8 @@ class SummaryRequest:
         None  # tokens up to which a text is used as it is; None for `limit`
     )
     archived: bool = True  # originals can be recalled
-    # `summary_so_far` in less room, for a reading that could not take all entries beside it
     brief_summary: str = ""
+    """`summary_so_far` in less room, for a reading that could not take all entries beside it."""
     last: LastRequest | None = None  # it shows all of these, and is to be asked again
     last_tokens: int = 0  # of that request
     tokens: int = 0  # of `entries`, where they were counted
@@ -113,6 +113,41 @@ class Summarizer(Protocol):
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         """Summarise on an event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizerTraits:
+    """What a summariser may have beside the methods that each one has."""
+
+    form: AnswerForm
+    """What its answers are."""
+
+    min_tokens: int | None
+    """Tokens that make any text of it a summary; None for the rule of `wrong_with`."""
+
+    answer_limit: int | None
+    """Tokens that its model can answer at most; None if nothing limits it."""
+
+    summarize_flow: Callable[[SummaryRequest], Awaitable[Summary]] | None
+    """Its steps as a coroutine: it sets a time for each of its calls, and reports them."""
+
+    obstacle: Callable[[LastRequest, int, SummaryRequest], str] | None
+    """Says why it cannot ask behind the agent's last request, or nothing. None if it never can."""
+
+    model: Any
+    """The model that it asks; None where it asks none, or one that nobody knows."""
+
+    @classmethod
+    def of(cls, summarizer: Summarizer) -> SummarizerTraits:
+        """Return what a summariser has of these, by their names."""
+        return cls(
+            form=getattr(summarizer, "form", "whole"),
+            min_tokens=getattr(summarizer, "min_tokens", None),
+            answer_limit=getattr(summarizer, "answer_limit", None),
+            summarize_flow=getattr(summarizer, "summarize_flow", None),
+            obstacle=getattr(summarizer, "obstacle", None),
+            model=getattr(summarizer, "model", None),
+        )
 
 
 class EmbeddedSummarizer:

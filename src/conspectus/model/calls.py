@@ -73,8 +73,8 @@ class Caller:
     kind: str = "smallest"  # see `Summary.request_kind`; empty for a user's function
     costs: list[Cost] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)  # of the answers that are used
-    # what the model has refused, as long as its summariser lives
     refused: set[RefusedFeature] = field(default_factory=set)
+    """What the model has refused, as long as its summariser lives."""
 
     @property
     def is_model(self) -> bool:

@@ -47,7 +47,8 @@ ANSWER_SHARE = 3
 NOTES_SHARE = 3
 """Notes on the earlier pieces take one part in so many of the reading of the last piece."""
 
-_LARGEST_LABEL = "999 of 999"  # as long as the label of any part may become
+_LARGEST_LABEL = "999 of 999"
+"""A label as long as that of any part may become."""
 
 
 class ChatModelSummarizer(SteppedSummarizer):
