@@ -188,8 +188,8 @@ def load_settings(
         file = Path(path).expanduser()
         summarization, _ = read_section(file)
         has_trigger = isinstance(summarization, Mapping) and "trigger" in summarization
-        usual = {"enabled": True} if has_trigger else DEFAULT_SUMMARIZATION
-        config = load_config(file, usual=usual)
+        defaults = {"enabled": True} if has_trigger else DEFAULT_SUMMARIZATION
+        config = load_config(file, defaults=defaults)
         section, source = read_section(file, SECTION)
         if not isinstance(section, Mapping | None):
             raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")

@@ -33,10 +33,16 @@ app = typer.Typer(help="List, show, export, check or forget archived originals."
 
 
 @contextmanager
-def _reading(archive: str | None, tenant: str, *of: str | None) -> Iterator[Archive]:
-    """Open the archive to read `of` a thread and a session, or all of a tenant."""
+def _archive_to_read(archive: str | None, tenant: str, *names: str | None) -> Iterator[Archive]:
+    """Open the archive to read one thread, one session of it, or all of a tenant.
+
+    `names` are those of the thread and of the session.
+    """
     address = options.archive_of(archive)
-    with output.working("Reading …"), options.opened(address, tenant, *of, existing=True) as kept:
+    with (
+        output.working("Reading …"),
+        options.opened(address, tenant, *names, existing=True) as kept,
+    ):
         yield kept
 
 
@@ -57,7 +63,7 @@ def recall(
     if (first is None) != (last is None):
         raise InputError("--from and --to name the two ends of a range; give both")
     ends = None if first is None or last is None else (first, last)
-    with _reading(archive, tenant, thread, session) as kept:
+    with _archive_to_read(archive, tenant, thread, session) as kept:
         whose = {"thread_id": thread, "tenant": tenant, "session": session}
         result = Compactor(archive=kept).recall(
             query, **whose, id=id, at=at, range=ends, tokens=tokens
@@ -76,7 +82,7 @@ def list_threads(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
     """Name the conversations of which originals are kept: how many, how large, from when."""
-    with _reading(archive, tenant) as kept:
+    with _archive_to_read(archive, tenant) as kept:
         rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
         served = [name for name in kept.threads("conspectus serve") if name != tenant]
     address = without_password(options.archive_of(archive))
@@ -124,7 +130,7 @@ def show(
 ) -> None:
     """Show the chain of a conversation: what each compaction did, the first one first."""
     scope = Scope(tenant, thread, session)
-    with _reading(archive, tenant, thread, session) as kept:
+    with _archive_to_read(archive, tenant, thread, session) as kept:
         chain = kept.in_force(scope)
         dates = [_date(kept, scope, record.covers[-1:]) for record in chain]
     rows = [
@@ -152,7 +158,7 @@ def check(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
     """Read all that a tenant's conversations answer for, and say what is damaged or gone."""
-    with _reading(archive, tenant) as kept:
+    with _archive_to_read(archive, tenant) as kept:
         wrong = [f"the store: {problem}" for problem in kept.check()]
         scopes = kept.scopes(tenant)
         for scope in scopes:
@@ -185,7 +191,7 @@ def export(
     output.check_output(out)
     rows: list[dict[str, Any]] = []
     wrong: list[str] = []
-    with _reading(archive, tenant, thread, session) as kept:
+    with _archive_to_read(archive, tenant, thread, session) as kept:
         for scope in sorted(kept.scopes(tenant), key=attrgetter("thread", "session")):
             if thread not in (None, scope.thread) or session not in (None, scope.session):
                 continue

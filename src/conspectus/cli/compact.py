@@ -40,8 +40,8 @@ ON_FAILURE = help_of(
 ROLES = help_of(
     "alternate_roles", "on, off, or auto: by the model in FILE, else by what the history shows."
 )
-SAME = """outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped
-    summary record_id archived""".split()
+RESULT_FIELDS = """outcome reason cause tokens_before tokens_after budget evicted kept clipped
+    dropped summary record_id archived""".split()
 """Parts of a result that stand in its JSON as they are."""
 
 COST = ("calls", "input_tokens", "output_tokens")
@@ -118,8 +118,9 @@ def compact(
     notes = [*dict.fromkeys(texts), *mended.notes, *history.remarks]
     if focus is not None and names_embedded(model):
         notes.append("the embedded summariser takes no notice of --focus; give a --model")
-    goes_on = result.record.parent if result.record is not None else result.summary
-    if not is_new and not goes_on:
+    # A result that continues the thread has a record before its own, or the summary of one.
+    continues_thread = result.record.parent if result.record is not None else result.summary
+    if not is_new and not continues_thread:
         notes.append(
             f"the thread {name} holds another conversation already; recall searches the one that "
             "was compacted last; to search both, give each a --thread of its own"
@@ -168,7 +169,7 @@ def _why_kept(tokens: int, window: int | None, triggers: Sequence[str]) -> str:
 def _as_data(result: CompactionResult) -> dict[str, Any]:
     """Return a result as plain data."""
     return {
-        **{name: getattr(result, name) for name in SAME},
+        **{name: getattr(result, name) for name in RESULT_FIELDS},
         "messages_after": len(result.messages),
         "redacted": dict(result.redacted),
         "cost": {name: getattr(result.cost, name) for name in COST},

@@ -122,11 +122,14 @@ def _report(error: Exception, as_json: bool) -> int:
     kind = type(error).__name__
     text = str(error)
     code = next(code for errors, code in CODES if isinstance(error, errors))
-    if hasattr(error, "format_message"):  # Typer's own: a wrong option or a missing argument
+    # Typer's own: a wrong option or a missing argument. It brings a copy of click, or uses the one
+    # that is installed, so that no class tells such an error.
+    told_by_typer = getattr(error, "format_message", None)
+    if told_by_typer is not None:
         kind = "UsageError"
         code = BAD_INPUT
         command = getattr(getattr(error, "ctx", None), "command_path", "conspectus")
-        problem = error.format_message().rstrip(".")
+        problem = told_by_typer().rstrip(".")
         if not problem.endswith("?"):
             problem += "."
         text = f"{problem} See '{command} --help'."

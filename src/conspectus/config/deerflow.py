@@ -21,7 +21,7 @@ from conspectus._langchain import named
 from conspectus.bridge import arun
 from conspectus.config.building import models_of, settings_of
 from conspectus.config.reading import ConfigSource
-from conspectus.config.schema import EARLIER, SizeSetting, SummarizationConfig
+from conspectus.config.schema import OBSOLETE_PREFIX, SizeSetting, SummarizationConfig
 from conspectus.engine.settings import KEEP
 from conspectus.errors import ConfigError, SummaryError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
@@ -42,7 +42,7 @@ def config_of(app_config: Any) -> SummarizationConfig:
         ConfigError: a key or a value of its section `summarization` is invalid.
     """
     keys = _plain(getattr(app_config, "summarization", None))
-    section = {key: value for key, value in keys.items() if not key.startswith(EARLIER)}
+    section = {key: value for key, value in keys.items() if not key.startswith(OBSOLETE_PREFIX)}
     section["enabled"] = bool(section.get("trigger"))
     models = [_plain(model) for model in getattr(app_config, "models", None) or ()]
     skills = _plain(getattr(app_config, "skills", None))

@@ -37,9 +37,17 @@ from conspectus.tokens import TokenMeter
 
 ARCHIVES = ("sqlite:///", "postgresql://", "postgres://", "memory:", ":memory:")
 VOCABULARIES = ("tiktoken:", "tokenizers:")
-OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic reads them
-EARLIER = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
-OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no names of sections
+DISABLED_VALUES = (
+    "false",
+    "no",
+    "off",
+    "n",
+    "f",
+    "0",
+)  # values of `enabled`, as pydantic reads them
+OBSOLETE_PREFIX = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
+MISPLACED_KEYS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")
+"""Keys of the section that may have been written beside it; no other section has such a name."""
 
 
 def loaded(setting: Any) -> Any:
@@ -158,7 +166,7 @@ class SizeSetting(SectionPart, frozen=True):
     """a whole number above 0; for a fraction, above 0 and at most 1"""
 
     @model_validator(mode="after")
-    def _suits(self) -> Self:
+    def _check_value(self) -> Self:
         _check_sizes({self.type: self.value})
         return self
 
@@ -236,7 +244,7 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
     _source: ConfigSource = PrivateAttr(default_factory=ConfigSource)
 
     @model_validator(mode="after")
-    def _is_of_use(self) -> Self:
+    def _check_trigger(self) -> Self:
         if self.enabled and not self.trigger:
             fix = "add 'trigger: {type: tokens, value: 6000}', or messages, or fraction"
             raise ValueError(f"enabled without a trigger never summarises; {fix}")
@@ -290,7 +298,10 @@ _describe_keys()
 
 
 def load_config(
-    path: str | Path, *, unused: Collection[str] = (), usual: Mapping[str, Any] | None = None
+    path: str | Path,
+    *,
+    optional_variables: Collection[str] = (),
+    defaults: Mapping[str, Any] | None = None,
 ) -> SummarizationConfig:
     """Read the `summarization:` section of a YAML file, and check all of it.
 
@@ -301,8 +312,8 @@ def load_config(
 
     Args:
         path: the file.
-        unused: keys whose environment variables need not be set.
-        usual: values of keys that are not in the file.
+        optional_variables: keys whose environment variables need not be set.
+        defaults: values of keys that are not in the file.
 
     Raises:
         ConfigError: it cannot be read, or is invalid; each mistake with its line.
@@ -329,8 +340,8 @@ def load_config(
     section, source = read_section(file)
     section = {} if section is None else section
     _check_form(section, source)
-    keys = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
-    section = {**(usual or {}), **keys}
+    keys = {key: value for key, value in section.items() if not key.startswith(OBSOLETE_PREFIX)}
+    section = {**(defaults or {}), **keys}
     mistakes: dict[Location, str] = {}
     try:
         context = {"folder": file.absolute().parent}
@@ -338,11 +349,11 @@ def load_config(
     except ValidationError as error:
         mistakes = source.mistakes(error, SummarizationConfig, SizeSetting)
     for location, text in source.missing.items():
-        if location[0] not in unused:
+        if location[0] not in optional_variables:
             mistakes[location] = text
     notes = source.problems(mistakes)
     if notes:
-        if str(section.get("enabled")).lower() not in OFF:
+        if str(section.get("enabled")).lower() not in DISABLED_VALUES:
             raise ConfigError(notes)
         config = SummarizationConfig()
     return config.with_source(replace(source, notes=notes))
@@ -358,7 +369,7 @@ def _check_form(section: Any, source: ConfigSource) -> None:
     for location, line in source.lines.items():
         name = str(location[0])
         meant = did_you_mean(name, [SECTION]) if name != SECTION else ""
-        if meant or name.strip() in OURS:  # a no-break space looks like indentation
+        if meant or name.strip() in MISPLACED_KEYS:  # a no-break space looks like indentation
             text = f"'{name.strip()}' is no section;{meant} {form}"
             raise ConfigError((f"{source.file}, line {line}: {text}",))
 

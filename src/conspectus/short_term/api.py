@@ -86,7 +86,7 @@ async def _summarized(
     try:
         archive = await call_either_way(lambda: open_archive(call.archive))
         try:
-            running, remaining = await invocation.summarised(archive)
+            running, remaining = await invocation.summarise(archive)
         finally:
             if archive is not None and archive is not call.archive:
                 archive.close()
@@ -96,7 +96,7 @@ async def _summarized(
         log("history_kept", "the archive cannot be read for now, nothing is summarised: %s", error)
         running = invocation.running
         remaining = invocation.remaining
-    return invocation.result(running, remaining, in_state=in_state)
+    return invocation.build_result(running, remaining, in_state=in_state)
 
 
 @documented

@@ -49,7 +49,7 @@ DEFAULT_FINAL_SUMMARY_PROMPT = ChatPromptTemplate(
 )
 """Puts the result together. Slots: `system_message`, `summary`, `messages`."""
 
-ONE_MORE = 5 / 4
+READING_SLACK = 5 / 4
 """Factor by which a reading may exceed what gathers: the last message usually does."""
 
 LEAST_READING = 4_000
@@ -105,7 +105,7 @@ class PromptedSummarizer(CallableSummarizer):
         # LangMem asks for `invoke` alone.
         super().__init__(model if isinstance(model, Runnable) else model.invoke, min_tokens=0)
         self._templates = templates
-        self._longest = int(longest * ONE_MORE)
+        self._longest = int(longest * READING_SLACK)
         self._count = count
         self.name = named(model) or type(model).__name__
         self.answer_limit = answer_limit(self._model)

@@ -49,7 +49,7 @@ from conspectus.short_term.settings import SummarizationCall
 from conspectus.tokens import TokenMeter
 
 AROUND = 400  # characters of a template around a summary that is known by its text
-SLACK_SHARE = 8  # the slack of a summary is at most one part in this many of its limit
+SLACK_SHARE = 1 / 8  # the most slack of a summary, as a share of its limit
 
 Messages = Sequence[BaseMessage]
 
@@ -67,7 +67,7 @@ class Invocation:
         if call.max_tokens_before_summary is not None:
             self.threshold = call.max_tokens_before_summary
         # The messages that show the running summary.
-        self.summary_messages = self._shown(self.running.summary) if self.running else []
+        self.summary_messages = self._in_template(self.running.summary) if self.running else []
         self.messages = without_joined_summary(call.messages, self.summary_messages)
         self.system, self.remaining = split_history(
             self.messages, self.running, self.summary_messages
@@ -75,7 +75,7 @@ class Invocation:
         name = "-" if thread is None else str(thread) or "-"
         self.scope = Scope("local", name)  # which an archive alone makes use of
 
-    def _shown(
+    def _in_template(
         self, summary: str, system: Messages = (), remaining: Messages = ()
     ) -> list[BaseMessage]:
         """Put system message, summary and remaining messages together, as `final_prompt` does."""
@@ -83,17 +83,17 @@ class Invocation:
         return filled(self.call.final_prompt, slots)
 
     def _size_of(self, summary: str) -> int:
-        return self.meter.messages(self._shown(summary))
+        return self.meter.messages(self._in_template(summary))
 
-    def _sent(self, view: Sequence[Any]) -> list[BaseMessage]:
-        """Put the messages of a view into the caller's template, as `result` does."""
+    def _view_in_template(self, view: Sequence[Any]) -> list[BaseMessage]:
+        """Put the messages of a view into the caller's template, as `build_result` does."""
         summaries = [message for message in view if is_summary_message(message)]
         others = [message for message in view if not is_summary_message(message)]
         if not summaries:
             return others
         body = summary_body(str(summaries[-1].content))
         leading = len(self.system)
-        return self._shown(body, others[:leading], others[leading:])
+        return self._in_template(body, others[:leading], others[leading:])
 
     def _engine(self, archive: Archive | None) -> Engine:
         call = self.call
@@ -115,12 +115,12 @@ class Invocation:
             alternate=False,  # messages are joined where the result is put together
             frame=self._size_of(""),
             summary_size=self._size_of,
-            sent=self._sent,
+            sent=self._view_in_template,
         )
 
-    async def summarised(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
+    async def summarise(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
         """Return the running summary now, and the messages that it does not stand for."""
-        chain = await self._chain(archive)
+        chain = await self._find_chain(archive)
         sent = [*self.system, *self.summary_messages, *self.remaining]
         has_gathered = self.meter.whole(self.remaining) >= self.threshold
         if not has_gathered and self.meter.whole(sent) <= self.limit:
@@ -128,7 +128,7 @@ class Invocation:
         history = HistoryContext(
             self._engine(archive), self.scope, Window(self.limit), head=StateHoldsRecords(chain)
         )
-        view = shared_out(self._view(history, chain))
+        view = shared_out(self._read_view(history, chain))
         ids = {item.key: item.entry.id for item in view.items if item.entry and not item.summary}
 
         def after(record: Record) -> RunningSummary | None:
@@ -161,7 +161,7 @@ class Invocation:
                 self.threshold - base,
                 summary_tokens,
                 floor=frame + SUMMARY_FLOOR,
-                slack=min(SLACK, summary_tokens // SLACK_SHARE),
+                slack=min(SLACK, int(summary_tokens * SLACK_SHARE)),
                 frame=frame,
                 clip=clips,
             )
@@ -192,7 +192,7 @@ class Invocation:
         last = next((m.id for m in reversed(self.messages) if m.id in covered), None)
         return RunningSummary(record.summary, covered, last)
 
-    async def _chain(self, archive: Archive | None) -> Chain:
+    async def _find_chain(self, archive: Archive | None) -> Chain:
         """Return the records behind the running summary; the archive's pointer goes to them."""
         if archive is None:
             return ()
@@ -207,7 +207,7 @@ class Invocation:
         summary = self.running.summary if self.running is not None else ""
         return chain if chain and chain[-1].summary in (summary, "") else ()
 
-    def _view(self, history: HistoryContext, chain: Chain) -> View:
+    def _read_view(self, history: HistoryContext, chain: Chain) -> View:
         """Read the history with the summary in the form in which the engine knows it."""
         summaries: list[Any] = []
         if self.running is not None:
@@ -218,37 +218,40 @@ class Invocation:
         items = (replace(item, tokens=size) if item.summary else item for item in view.items)
         return replace(view, items=tuple(items))
 
-    def result(
+    def build_result(
         self, running: RunningSummary | None, remaining: Messages, *, in_state: bool
     ) -> SummarizationResult:
         """Put the result together; `in_state` gives ids to messages that show the summary."""
-        callers = [*self.system, *remaining]
+        callers_own = [*self.system, *remaining]
         if running is None:
-            return SummarizationResult(callers)
-        messages = self._shown(running.summary, self.system, remaining)
-        own = {id(message) for message in callers}
+            return SummarizationResult(callers_own)
+        messages = self._in_template(running.summary, self.system, remaining)
+        own_ids = {id(message) for message in callers_own}
         with_ids = {
-            id(message): _with_id(message) for message in messages if id(message) not in own
+            id(message): _with_id(message) for message in messages if id(message) not in own_ids
         }
         # A state gives ids to messages; of the function's caller only a stream is seen.
         if hide_from_streams(with_ids.values()) or in_state:
             messages = [with_ids.get(id(message), message) for message in messages]
-        return SummarizationResult(self._in_turns(messages, own), running)
+        return SummarizationResult(self._without_user_runs(messages, own_ids), running)
 
-    def _in_turns(self, messages: list[BaseMessage], own: set[int]) -> list[BaseMessage]:
+    def _without_user_runs(
+        self, messages: list[BaseMessage], own_ids: set[int]
+    ) -> list[BaseMessage]:
         """Join messages of the user in a row for a model that takes none.
 
-        The summary, which is none of the caller's `own`, is then the user's, too: a second system
-        message is refused like a first answer. Only the history tells of an unknown model, for
-        which nothing else than the summary is joined.
+        For a model that is known to take none, the messages of the template, which are not among
+        the caller's `own_ids`, become the user's: it would refuse a second system message, too. Of
+        an unknown model only the history tells whether it takes some; if it does not, and the
+        summary is the user's, they are joined.
         """
         joins = alternates(self.call.alternate_roles, model_name_of(self.call.model))
         if joins is None:
-            summary_types = (message.type for message in messages if id(message) not in own)
+            summary_types = (message.type for message in messages if id(message) not in own_ids)
             is_users = "human" in summary_types
             joins = is_users and not took_two_in_a_row(read_messages(self.messages))
         elif joins:
-            messages = [m if id(m) in own else as_users(m) for m in messages]
+            messages = [m if id(m) in own_ids else as_users(m) for m in messages]
         return alternating(messages) if joins else messages
 
 
@@ -318,16 +321,8 @@ def split_history(
     # Another template may have shown the summary: a system message then holds its text.
     shows_summary = len(remaining) < len(messages)
     is_whole = shows_summary or any(message.id in covered for message in remaining)
-    text = running.summary.strip() if running and not is_whole else ""
-    system: list[BaseMessage] = []
-    while remaining and isinstance(remaining[0], SystemMessage):
-        content = str(remaining[0].text)
-        holds_summary = bool(text) and text in content and len(content) <= len(text) + AROUND
-        if not holds_summary:
-            if system:
-                break
-            system = [remaining[0]]
-        del remaining[0]
+    summary = running.summary.strip() if running and not is_whole else ""
+    system, remaining = _split_system(remaining, summary)
     # A client has gone back to the newest question, or another library's summary has it.
     index = newest_user_message(remaining)
     newest = None if index is None else remaining[index]
@@ -340,6 +335,27 @@ def split_history(
             "elsewhere set message.id, and let it stay the same from call to call."
         )
     return system, remaining
+
+
+def _split_system(
+    messages: Sequence[BaseMessage], summary: str
+) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    """Return the first leading system message, and what stands behind it.
+
+    Leading system messages that show the summary are in neither.
+    """
+    system: list[BaseMessage] = []
+    for place, message in enumerate(messages):
+        if not isinstance(message, SystemMessage):
+            return system, list(messages[place:])
+        content = str(message.text)
+        shows_summary = bool(summary) and summary in content
+        if shows_summary and len(content) <= len(summary) + AROUND:
+            continue
+        if system:
+            return system, list(messages[place:])
+        system = [message]
+    return system, []
 
 
 def _check_messages(messages: Any) -> None:

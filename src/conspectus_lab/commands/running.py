@@ -118,7 +118,7 @@ def policies_of(files: Sequence[Path]) -> Iterator[tuple[ComparedPolicy, str]]:
     from conspectus_lab.replay import ours
 
     for file in files:
-        section = load_config(file, unused=("archive",))
+        section = load_config(file, optional_variables=("archive",))
         if not section.enabled:
             raise InputError(f"{file} switches nothing on; write 'enabled: true', and a trigger")
         settings = settings_of(section)
