@@ -13,7 +13,8 @@ from tables import KINDS, Row, cpu, prose
 
 from conspectus.archive.passages import original_of
 from conspectus.messages import read_messages
-from conspectus.messages.framing import as_notes, is_recalled_text, summary_name, summary_text
+from conspectus.messages.framing import is_recalled_text, summary_name, summary_text
+from conspectus.messages.harmless import as_notes
 from conspectus.messages.message import sendable
 from conspectus.messages.shortening import clip
 from conspectus.notes.extraction import extract_notes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conspectus.messages.framing import as_notes
+from conspectus.messages.harmless import as_notes
 from conspectus_secrets import SecretRedactor
 from hostile_kinds import KINDS, prose
 

@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 from conspectus import Compactor
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.messages import read_messages
-from conspectus.messages.framing import as_notes
+from conspectus.messages.harmless import as_notes
 from conspectus.messages.message import decode
 from conspectus.messages.thoughts import without_stale_thoughts
 from histories import user

@@ -15,7 +15,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from compactor_support import Scripted, compacted, new_compactor
 from conspectus import is_summary_message
 from conspectus.messages import SUMMARY_LINE, read_messages
-from conspectus.messages.framing import RECALLED_NOTE, as_notes, framed_body, recalled_text
+from conspectus.messages.framing import RECALLED_NOTE, framed_body, recalled_text
+from conspectus.messages.harmless import as_notes
 from conspectus.model.prompts import message_frame
 from histories import talk, tool_result, user
 from hostile_texts import CLASSES, SECRET, SPOKEN, marks

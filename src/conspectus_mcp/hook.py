@@ -134,7 +134,8 @@ def standing_context(data: Mapping[str, Any], address: str) -> str:
 
     `data` is the client's input, `address` that of the archive.
     """
-    from conspectus.messages.framing import as_notes, recalled_text
+    from conspectus.messages.framing import recalled_text
+    from conspectus.messages.harmless import as_notes
     from conspectus.notes.data import Notes
     from conspectus.notes.rendering import NotesRenderer
     from conspectus_mcp.grants import handle_of

@@ -11,7 +11,8 @@ from conspectus.core.records import Draft
 from conspectus.engine.leaving import Leaving
 from conspectus.errors import SummaryRejected
 from conspectus.messages import Message
-from conspectus.messages.framing import as_notes, framed_body
+from conspectus.messages.framing import framed_body
+from conspectus.messages.harmless import as_notes
 from conspectus.messages.users import is_users
 from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import SummaryRequest

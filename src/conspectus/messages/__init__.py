@@ -2,11 +2,11 @@
 
 from conspectus.messages.framing import (
     SUMMARY_LINE,
-    as_data,
     is_summary_message,
     summary_message,
     summary_text,
 )
+from conspectus.messages.harmless import as_data
 from conspectus.messages.hosts import HostMessages, add_host
 from conspectus.messages.message import Call, Message, Source
 from conspectus.messages.reading import read_message, read_messages

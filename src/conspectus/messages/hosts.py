@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fnmatch import translate
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
@@ -22,6 +23,8 @@ from conspectus.messages.message import Message
 
 if TYPE_CHECKING:
     from conspectus.messages.message import Source
+
+REMEMBERED_TAGS = 256  # in their small and large letters, with the patterns of what closes them
 
 
 @dataclass(frozen=True)
@@ -262,7 +265,8 @@ def _text_and_media(message: Source) -> tuple[str, bool]:
         return content, False
     texts: list[str] = []
     has_media = False
-    for part in content if isinstance(content, list) else ():
+    parts = content if isinstance(content, list) else ()
+    for part in parts:
         text = part.get("text") if isinstance(part, Mapping) else part
         if isinstance(text, str):
             texts.append(text)
@@ -295,20 +299,19 @@ class _Rule:
         self._begins = tuple(text for host in conventions for text in host.begins)
         self._opens = _opening(tag for host in conventions for tag in host.tags)
         self._topics = _opening(topic for host in conventions for topic in host.topics)
-        self._closings: dict[str, re.Pattern[str]] = {}  # by the tag as it was written
 
     def is_host_message(self, message: Source, text: str, has_media: bool) -> bool:
+        """Tell whether a host wrote a message, by its name, its marks and its text."""
         name = message.name if is_message(message) else message.get("name")
-        named = isinstance(name, str) and self._names.fullmatch(name) is not None
-        marked = False
+        is_known = isinstance(name, str) and self._names.fullmatch(name) is not None
         for holder in _marks_of(message):
             ours = holder.get("conspectus")
             if isinstance(ours, Mapping) and "joined" in ours:
                 return False  # words of the user stand in it, and its marks are of one part
             if any(holder.get(mark) for mark in self._unless & holder.keys()):
                 return False
-            marked = marked or any(holder.get(mark) for mark in self._marks & holder.keys())
-        if marked or named:
+            is_known = is_known or any(holder.get(mark) for mark in self._marks & holder.keys())
+        if is_known:
             return True
         text = text.lstrip()
         if text.startswith(self._begins):
@@ -324,25 +327,24 @@ class _Rule:
         end = 0
         while opened := self._opens.search(text, end):
             before = text[end : opened.start()]
-            closed = self._closing(opened[1]).search(text, opened.end())
+            closed = _closing(opened[1]).search(text, opened.end())
             if closed is None:
-                cut_off = not before.strip() and not "".join(outside).strip()
-                return "" if cut_off else "".join(outside) + text[end:]
+                opens_the_text = not before.strip() and not "".join(outside).strip()
+                return "" if opens_the_text else "".join(outside) + text[end:]
             outside.append(before)
             end = closed.end()
         outside.append(text[end:])
         return "".join(outside).strip()
 
-    def _closing(self, tag: str) -> re.Pattern[str]:
-        closing = self._closings.get(tag)
-        if closing is None:
-            closing = re.compile(rf"</{re.escape(tag)}\s*>", re.IGNORECASE)
-            self._closings[tag] = closing
-        return closing
-
     def topics(self, text: str) -> tuple[str, ...]:
         """Return what a host's message states for a whole thread."""
         return tuple(dict.fromkeys(found[1].lower() for found in self._topics.finditer(text)))
+
+
+@lru_cache(REMEMBERED_TAGS)
+def _closing(tag: str) -> re.Pattern[str]:
+    """Make the pattern of an element's last tag, by the first one as it was written."""
+    return re.compile(rf"</{re.escape(tag)}\s*>", re.IGNORECASE)
 
 
 def _opening(tags: Iterator[str]) -> re.Pattern[str]:
@@ -354,7 +356,7 @@ def _opening(tags: Iterator[str]) -> re.Pattern[str]:
     names = "|".join(map(re.escape, listed))
     # The last four are taken for i, k and s where case does not count.
     first = "".join(
-        {char for tag in listed for char in (tag[0].lower(), tag[0].upper())}
+        {letter for tag in listed for letter in (tag[0].lower(), tag[0].upper())}
         | set("\u0130\u0131\u212a\u017f")
     )
     begins = f"(?-i:[{re.escape(first)}])"

@@ -46,7 +46,8 @@ MAX_NESTING = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
 recurse, which Python limits to 1,000 calls, those of the agent around them included."""
 
-_UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"  # what decoders put in the place of a character that they cannot read
 _LEAVES = frozenset({str, float, bool, type(None)})
 _KEYS = frozenset({str})
 _EMPTY: dict[type, Any] = {dict: {}, list: []}  # most fields of a message; all can share these
@@ -422,7 +423,7 @@ def why_left_out(value: Any, inside: tuple[int, ...]) -> str | None:
 
 def sendable(text: str) -> str:
     """Replace characters that JSON in UTF-8 or a store cannot carry: lone surrogates and NUL."""
-    return _UNSENDABLE.sub("\ufffd", text)
+    return _SURROGATE.sub(_REPLACEMENT, text.replace("\x00", _REPLACEMENT))
 
 
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:

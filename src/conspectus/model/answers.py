@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from conspectus.messages import SUMMARY_LINE, Message
-from conspectus.messages.framing import as_notes
+from conspectus.messages.harmless import as_notes
 from conspectus.messages.users import is_users
 from conspectus.model.base import SummaryRequest
 from conspectus.model.prompts import TEXTS

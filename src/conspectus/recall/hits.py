@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from conspectus.archive.values import Archived
-from conspectus.messages.framing import BREAKS, as_notes
+from conspectus.messages.harmless import BREAKS, as_notes
 from conspectus.messages.message import sendable
 
 MAX_LABEL = 64  # characters of a name or a date that are shown
