@@ -27,6 +27,7 @@ from conspectus import (
     SummarizationMiddleware,
     SummaryError,
 )
+from graph_support import new_agent, thread_config, user_input
 from redaction_support import MADE, PASSWORD, TOKEN, check_no_secret, history, text_of_store
 from scripted_models import ScriptedChatModel
 
@@ -342,3 +343,30 @@ def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, reason
     assert (async_result.outcome, async_result.failed) == ("kept", "redaction")
     with pytest.raises(RedactionError, match=reason):
         compacted(messages, Compactor(scripted, on_failure="raise", **settings), force=True)
+
+
+class Quoting(InMemoryStore):
+    """A store that is away for a while, with an error that quotes a secret."""
+
+    is_away = False
+
+    def batch(self, ops: Any) -> Any:
+        if self.is_away:
+            raise OSError(f"no route to host, password: {PASSWORD}")
+        return super().batch(ops)
+
+
+def test_what_an_archive_says_of_its_failure_is_redacted_in_every_log(caplog):
+    store = Quoting()
+    summarization = SummarizationMiddleware(
+        None, trigger=("messages", 6), keep=("messages", 2), recall="auto", redact=True
+    )
+    graph, _ = new_agent(lambda messages: "Fine.", summarization, store=store)
+    for turn in range(5):
+        graph.invoke(user_input(f"What about part {turn}?"), thread_config())
+    store.is_away = True
+    with caplog.at_level(logging.INFO, "conspectus"):
+        graph.invoke(user_input("What about part 0, once more?"), thread_config())
+    events = {record.conspectus["event"] for record in caplog.records}
+    assert {"recall_failed", "head_unknown"} & events
+    check_no_secret(caplog.text)
