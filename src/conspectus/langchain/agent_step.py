@@ -40,14 +40,9 @@ from conspectus.engine.history import (
 )
 from conspectus.engine.memory import FailedSummary, Memories
 from conspectus.errors import ArchiveError
-from conspectus.langchain.cache import (
-    CachedView,
-    Count,
-    HistorySizes,
-    Measured,
-    SessionCache,
-)
+from conspectus.langchain.cache import CachedView, Measured, SessionCache
 from conspectus.langchain.foreign_changes import apply_changes
+from conspectus.langchain.history_sizes import HistorySizes, MessageCount
 from conspectus.langchain.refused_features import SENT_AGAIN, without_feature
 from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
@@ -148,7 +143,7 @@ class AgentStep:
         return cache or self.setup.sessions.get_or_make(self._session, SessionCache)
 
     def sizes(
-        self, measured: Measured, messages: Sequence[BaseMessage], *counts: Count
+        self, measured: Measured, messages: Sequence[BaseMessage], *counts: MessageCount
     ) -> HistorySizes:
         """Return the sizes of the view, or of a request."""
         cache = self.cache

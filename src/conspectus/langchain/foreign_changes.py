@@ -10,7 +10,7 @@ from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 
 from conspectus._langchain import is_message
-from conspectus.langchain.cache import are_equal
+from conspectus.langchain.history_sizes import are_equal
 from conspectus.langchain.state import said_in
 
 

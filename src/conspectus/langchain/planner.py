@@ -22,7 +22,8 @@ from conspectus.engine.history import HistoryContext
 from conspectus.engine.result import CompactionResult
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.agent_step import AgentStep
-from conspectus.langchain.cache import HistorySizes, VainPlan
+from conspectus.langchain.cache import VainPlan
+from conspectus.langchain.history_sizes import HistorySizes
 from conspectus.langchain.state import (
     DERIVED,
     FORKED,

@@ -38,7 +38,8 @@ from conspectus.engine.settings import (
     WindowSettings,
 )
 from conspectus.errors import PolicyError
-from conspectus.langchain.cache import Counting, SessionCache
+from conspectus.langchain.cache import SessionCache
+from conspectus.langchain.counting import Counting
 from conspectus.langchain.refused_features import RefusedFeatures
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.alternation import AlternateRoles

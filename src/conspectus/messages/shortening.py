@@ -30,7 +30,7 @@ from conspectus.messages.message import Message, Source
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-Count = Callable[[Source], int]
+SourceCount = Callable[[Source], int]
 
 POINTER = "archived as "  # stands in every clip, before the name of its original
 ARCHIVED = POINTER + "{cite}"  # where the original is, in the words of a clip
@@ -49,7 +49,7 @@ SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
 
 
-def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> Source:
+def clip(message: Message, limit: int, count: SourceCount, where: str = ARCHIVED) -> Source:
     """Shorten a message to at most `limit` tokens, or else as far as possible.
 
     Texts, tool results and long values in tool arguments are shortened in the middle, the longest
@@ -71,7 +71,7 @@ def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> S
 
 
 def smallest_clip(
-    message: Message, count: Count, where: str = ARCHIVED, *, media_stay: bool = False
+    message: Message, count: SourceCount, where: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
     """Return the fewest tokens that `clip` can bring a message to."""
     return min(count(message.source), count(_clipped(message, 0, where, clip_media=not media_stay)))
