@@ -24,8 +24,9 @@ class Exchanges:
     # it makes such a call, which may yet be carried out with all of its arguments
     whole: frozenset[int]
     orphans: frozenset[int]  # results without a call before them; a provider rejects them
-    # second results of calls, once the agent has spoken again, with the place of the call
-    late: dict[int, int]
+    # the place of each second result of a call, once the agent has spoken again: the place of its
+    # call
+    late_results: dict[int, int]
 
 
 def match_calls(items: Sequence[Item]) -> Exchanges:
@@ -42,7 +43,7 @@ def match_calls(items: Sequence[Item]) -> Exchanges:
         before = item
     cuts = _cuts_between(matching.earliest_tied)
     parts = _begins_of_parts(cuts, matching.earliest_tied)
-    alone = matching.orphans | matching.late.keys()
+    alone = matching.orphans | matching.late_results.keys()
     group = tuple(at if at in alone else begin for at, begin in enumerate(parts))
     open_calls = matching.with_open_calls()
     return Exchanges(
@@ -51,7 +52,7 @@ def match_calls(items: Sequence[Item]) -> Exchanges:
         pending=frozenset(group[at] for at in open_calls),
         whole=_shown_whole(items, matching, open_calls),
         orphans=frozenset(matching.orphans),
-        late=matching.late,
+        late_results=matching.late_results,
     )
 
 
@@ -69,7 +70,7 @@ class _Matching:
         self.waiting: dict[int, set[str]] = {}
         self.newest_answer = -1  # where the agent's newest answer begins
         self.orphans: set[int] = set()
-        self.late: dict[int, int] = {}
+        self.late_results: dict[int, int] = {}
 
     def add(self, item: Item, before: Item | None) -> None:
         """Match one more message, that stands behind `before`."""
@@ -102,7 +103,7 @@ class _Matching:
         if not callers and item.role == "tool":
             answered = [self.caller[call] for call in item.answers if call in self.caller]
             if answered:
-                self.late[at] = answered[-1]
+                self.late_results[at] = answered[-1]
             else:
                 self.orphans.add(at)
         return callers
@@ -205,11 +206,11 @@ def must_stay(items: Sequence[Item], tied: Exchanges, *, news: bool = True) -> f
     if news:
         spoken = (at for at, item in enumerate(items) if item.role == "assistant")
         last_spoken = max(spoken, default=-1)
-        stays.update(at for at in tied.late if at > last_spoken)
+        stays.update(at for at in tied.late_results if at > last_spoken)
     newest = newest_user_item(items)
     if newest is not None:
         stays.add(newest)
-    stays |= {tied.late[at] for at in stays & tied.late.keys()}
+    stays |= {tied.late_results[at] for at in stays & tied.late_results.keys()}
     return _with_exchanges(stays, tied)
 
 

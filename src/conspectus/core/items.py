@@ -36,7 +36,7 @@ class Item:
 
     @property
     def least(self) -> int:
-        """The fewest tokens that it can take in view: fewer where it may be clipped."""
+        """The fewest tokens that it can take in view; an item that may be clipped returns fewer."""
         return self.tokens
 
 

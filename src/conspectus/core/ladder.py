@@ -266,7 +266,7 @@ class Ladder:
 
     def _leaves_with(self, at: int) -> int:
         """Return the place of the message with which this one leaves: its own, or its call's."""
-        return min(at, self.exchanges.late.get(at, at))
+        return min(at, self.exchanges.late_results.get(at, at))
 
     def sizes_at_cuts(self, level: int = BOUNDLESS, spared: Set[int] = frozenset()) -> list[int]:
         """Return, for every cut, what stays, clipped to `level` where that is allowed."""

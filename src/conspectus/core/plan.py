@@ -480,7 +480,7 @@ def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
     groups_leave_whole = all(
         at in evicted for at, group in enumerate(tied.group) if group in groups
     )
-    late_leave = all(call not in evicted or at in evicted for at, call in tied.late.items())
+    late_leave = all(call not in evicted or at in evicted for at, call in tied.late_results.items())
     if not (groups_leave_whole and late_leave and evicted >= tied.orphans):
         return False
     return evicted.isdisjoint(must_stay(items, tied))
