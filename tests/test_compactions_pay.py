@@ -286,7 +286,7 @@ def test_a_state_with_one_record_knows_what_no_model_has_summarised(text, archiv
             messages = add_messages(state["messages"], update.get("messages", []))
             state.update(update | {"messages": messages})
     assert came > 2 * window
-    assert came // window <= model.asked <= came // (0.85 * window) + 1
+    assert came // window <= model.summary_calls <= came // (0.85 * window) + 1
 
 
 @pytest.mark.parametrize("reserved", [0, 1_600, 4_000])
@@ -307,3 +307,20 @@ def test_a_model_writes_each_summary_although_room_is_reserved(reserved):
             writers.append(result.record.by)
     assert len(writers) > 2
     assert set(writers) == {"scripted"}
+
+
+def test_long_findings_leave_room_to_read_in_few_calls():
+    """A model that writes much more than it is asked for, in a small window."""
+    findings = " ".join(f"Part {n} was looked at, and it is sound." for n in range(100))
+    model = ScriptedChatModel(answers=lambda _: findings, profile={"max_input_tokens": 8_000})
+    compactor = Compactor(summarizer=model, window=8_000, keep=("messages", 20))
+    history: list[Any] = []
+    calls: list[int] = []
+    for n in range(250):
+        history += [user(f"{n}. {TEXTS['prose'] * 5}"), assistant(f"{n}: {TEXTS['prose'] * 5}")]
+        result = compactor.compact(history, thread_id="t")
+        history = list(result.messages)
+        if result.record is not None:
+            calls.append(result.record.cost.calls)
+    assert len(calls) > 4
+    assert max(calls) <= 2

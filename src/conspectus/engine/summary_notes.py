@@ -29,7 +29,10 @@ CONTEXT = 2_000
 """Tokens of earlier notes that a model is shown, beside findings that it writes anew."""
 
 BRIEF_CONTEXT = 300
-"""The same where all messages can be read at once beside so few."""
+"""The same where the messages are then read in fewer parts. Beside findings that are written anew
+it is without the user's words."""
+
+CITED_FINDINGS = 1.25  # tokens of findings with the ids that they cite, without them = 1
 
 MOST_ASKED_SHARE = 0.42
 """The most of the notes' room that a model is asked for."""
@@ -117,15 +120,21 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
         least = max(asked - findings_size, int(request.limit * LEAST_ASKED_SHARE), 1)
         asked = min(asked, least)
 
-    def context_of(tokens: int) -> str:
-        text = earlier.render(tokens + 2 * findings_size, count, archived=True, calls=False)
+    def context_of(text: str) -> str:
         return "\n".join(filter(None, (text, *_users_message_in_view(leaving), foreign)))
 
+    # The user's words take up to half of the room, so that the findings are whole in twice theirs.
+    summary_so_far = earlier.render(CONTEXT + 2 * findings_size, count, calls=False)
+    if rewrites_findings:
+        room_of_findings = BRIEF_CONTEXT + int(findings_size * CITED_FINDINGS)
+        brief_summary = earlier.render(room_of_findings, count, calls=False, words=False)
+    else:
+        brief_summary = earlier.render(BRIEF_CONTEXT + 2 * findings_size, count, calls=False)
     return replace(
         request,
         limit=asked,
-        summary_so_far=context_of(CONTEXT),
-        brief_summary=context_of(BRIEF_CONTEXT),
+        summary_so_far=context_of(summary_so_far),
+        brief_summary=context_of(brief_summary),
         form="findings",
         rewrites_findings=rewrites_findings,
     )

@@ -266,14 +266,17 @@ class _Reading:
             )
 
     def _needs_brief_summary(self) -> bool:
-        """Tell whether shorter notes so far make room to read all messages at once."""
+        """Tell whether the messages are read in fewer parts beside shorter notes so far."""
         request = self.request
-        total = _total(self.parts)
-        exceeds_trim = self.summarizer._trim is not None and total > self.summarizer._trim
-        if not request.brief_summary or total <= self.room or exceeds_trim:
-            return False
         saved = request.count(request.summary_so_far) - request.count(request.brief_summary)
-        return total <= self.room + saved
+        if not request.brief_summary or saved <= 0:
+            return False
+        trim = self.summarizer._trim
+        largest = self.room + saved if trim is None else min(self.room + saved, trim)
+        return self._parts_within(largest) < self._parts_within(min(self.room, self.trim))
+
+    def _parts_within(self, room: int) -> int:
+        return len(divide(self.parts, room, self._count, self._size))
 
     async def summary(self) -> str:
         """Read all messages and return the summary; in smaller pieces after an overflow.

@@ -71,6 +71,8 @@ _TERM = re.compile(r"(?=([\u0e00-\uffff]{2}))[\u0e00-\uffff]|([^\W_]+)")
 # The bytes of a text in ASCII, without all that divides its words.
 _WORDS = bytes(byte if chr(byte).isalnum() else 32 for byte in range(128)).ljust(256)
 
+SAID_OR_FOUND = ("said", "found")
+
 Steps = list[tuple[int, int]]  # the place of a line, and the characters that it is left
 Parts = Sequence[Sequence[tuple[Line, float]]]  # lines, each with its characters
 Count = Callable[[str], int]
@@ -104,7 +106,15 @@ class NotesRenderer:
         """The newest summary by a prompt or a function of the caller's; empty for none."""
         return self.notes.summary or (self.notes.text if self.notes.edited else "")
 
-    def render(self, room: int, count: Count, *, archived: bool = True, calls: bool = True) -> str:
+    def render(
+        self,
+        room: int,
+        count: Count,
+        *,
+        archived: bool = True,
+        calls: bool = True,
+        words: bool = True,
+    ) -> str:
         """Return the text.
 
         Args:
@@ -113,11 +123,13 @@ class NotesRenderer:
             archived: whether originals can be recalled; otherwise nothing is cited.
             calls: whether calls and the agent's own words are shown, beside the user's and a
                 model's findings.
+            words: whether the user's are shown.
         """
         parts = self.notes.each_part()
         if not calls:
-            kinds = ("said", "found")
-            parts = [tuple(line for line in part if line.kind in kinds) for part in parts]
+            parts = [tuple(line for line in part if line.kind in SAID_OR_FOUND) for part in parts]
+        if not words:
+            parts = [tuple(line for line in part if line.kind != "said") for part in parts]
         lines = [line for part in parts for line in part]
         before, end = self._around(int(room * AROUND) if lines else room, count)
         self._rooms, fixed = [], count(before + end)
