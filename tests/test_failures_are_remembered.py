@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,14 @@ from langgraph.store.memory import InMemoryStore
 from background_support import talk_of
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
+from conspectus.core.items import Size
+from conspectus.core.plans import Keep
+from conspectus.engine.branches import load_view
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.memory import FailedSummary
+from conspectus.engine.planning import plan_for
+from conspectus.messages import read_messages
 from graph_support import look_calls
 from scripted_models import ScriptedChatModel
 
@@ -183,3 +192,24 @@ def test_a_step_with_nothing_due_asks_and_writes_no_note(monkeypatch):
     for turn in range(6):
         assert compactor.compact(talk_of(4 + turn), thread_id="t").outcome == "kept"
     assert touched == []
+
+
+def test_what_waits_after_a_failure_is_told_by_the_size_that_the_trigger_counts():
+    """The record in force says what the meter counts, which is many times as much here."""
+    compactor = Compactor(
+        "embedded", archive="memory:", trigger=("tokens", 1_000), keep=("messages", 4)
+    )
+    compactor.compact(talk_of(20), thread_id="t", force=True)
+    history = HistoryContext(
+        compactor._engine,
+        Scope("local", "t", "main"),
+        trigger_size=Size(2_000, 20),
+        reached=Size(20, 5),
+    )
+    view = run(load_view(history, read_messages(talk_of(20))))
+    assert view.head is not None
+    history.memory.failed = FailedSummary(view.head_id, Size(1_990, 20), view.size, over=False)
+    large = replace(view.head, tokens_after=100_000)
+    plan = plan_for(replace(view, chain=(large,)))
+    assert isinstance(plan, Keep)
+    assert plan.reason.startswith("the last compaction, at")

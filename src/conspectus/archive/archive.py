@@ -265,7 +265,7 @@ class Archive:
         record: Record,
         *,
         expected_head: str | None = None,
-        confirm_head: bool = True,
+        head_is_ours: bool = True,
     ) -> None:
         """Write a record and the head in one transaction, and read both back.
 
@@ -276,8 +276,8 @@ class Archive:
             record: the record that is in force from now on.
             expected_head: the head when the record was planned, empty for none; None writes in any
                 case.
-            confirm_head: False if callers keep heads of their own, so that another branch may move
-                this one meanwhile.
+            head_is_ours: False if another branch may move the head meanwhile, as where callers keep
+                heads of their own; then it is not read back.
 
         Raises:
             ArchiveOvertaken: another worker has moved the head since; nothing was written.
@@ -300,7 +300,7 @@ class Archive:
         stored = self.backend.read(scope, "records", [record.id]).get(record.id)
         # Two workers may commit one record, each with its own bill.
         is_stored = stored == item.body or parse_record(record.id, stored) is not None
-        if not is_stored or (confirm_head and head != record.id):
+        if not is_stored or (head_is_ours and head != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
@@ -334,7 +334,8 @@ class Archive:
         Empty if a part of it is missing or damaged: what such a chain covers is not known. Only the
         newest record is sure to have its summary, and the newest with notes to have those.
         """
-        # The newest is always read from the store: while it is there, so are its ancestors.
+        # The newest is always read from the store. Its ancestors are renewed with it, so that they
+        # live as long.
         newest_body = self._record_body(scope, head)
         cached = self._chains.get((scope, head))
         if cached and cached[0] == newest_body:
@@ -375,7 +376,11 @@ class Archive:
         return chain
 
     def _cache(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
-        """Remember a chain as it was read, and return it; of all notes it keeps only the newest."""
+        """Remember a chain as it was read, and return it.
+
+        Memory holds the notes and summaries of the newest records alone: each has all notes so far,
+        so those of earlier ones are seldom read again.
+        """
         positions = [at for at, record in enumerate(chain) if record.notes]
         newest_notes = positions[-1] if positions else 0
         lean = [
@@ -444,7 +449,7 @@ class Archive:
         for record in chain:
             # A chain may be without its older summaries and notes; the store has them.
             stored = parse_record(record.id, self._record_body(source, record.id))
-            self.commit(target, stored or record, confirm_head=False)
+            self.commit(target, stored or record, head_is_ours=False)
 
     # Remarks of the engine, and of a program around it
 

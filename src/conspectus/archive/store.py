@@ -88,8 +88,8 @@ class ArchiveStore(ABC):
             renewed: names of records that expire as late as values that are written now.
 
         Returns:
-            The head after the call, empty for none. If nothing was written, that is the head of
-            another writer.
+            The head after the call, empty for no record or if the scope has no head. If nothing was
+            written, that is the head of another writer.
         """
 
     @abstractmethod

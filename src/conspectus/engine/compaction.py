@@ -181,8 +181,8 @@ def _event_of(leaving: Leaving) -> SummarizationEvent:
         session=scope.session,
         tenant=scope.tenant,
         cause=leaving.plan.cause,
-        agent_name=leaving.engine.agent_name,
-        runtime=leaving.engine.runtime,
+        agent_name=leaving.engine.surface.agent_name,
+        runtime=leaving.engine.surface.runtime,
     )
 
 

@@ -29,6 +29,32 @@ LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """How one caller shows, sends and counts what all callers share."""
+
+    summary_size: Callable[[str], int] | None = None
+    """Tokens of the message that shows a summary, where that is not one of ours."""
+
+    sent: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    """What the caller sends for a view, where that is not the view itself."""
+
+    keep_count: Callable[[Any], int] | None = None
+    """The caller's count of a message for `keep`; None for the meter's."""
+
+    summary_name: str | None = None
+    """The `name` of summary messages, for hosts that look for one."""
+
+    agent_name: str | None = None
+    """The name of the agent whose history is compacted, for hooks."""
+
+    runtime: Any = None
+    """The runtime of the graph's run, for hooks."""
+
+    passing: bool = False
+    """Its records are thrown away with the one request that they are made for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """Settings, summarisers, archive and memory of compactions, for every session."""
 
@@ -44,19 +70,9 @@ class Engine:
     preview: Preview | None = None
     hooks: tuple[BeforeSummarization, ...] = ()
     """Functions that get the messages that are about to leave."""
-    summary_size: Callable[[str], int] | None = None
-    """Tokens of the message that shows a summary, where that is not one of ours."""
-    sent: Callable[[Sequence[Any]], Sequence[Any]] | None = None
-    """What the caller sends for a view, where that is not the view itself."""
-    keep_count: Callable[[Any], int] | None = None
-    """The caller's count of a message for `keep`; None for the meter's."""
-    summary_name: str | None = None
-    """The `name` of summary messages, for hosts that look for one."""
-    agent_name: str | None = None  # of the agent whose history is compacted, for hooks
-    runtime: Any = None  # of the graph's run, for hooks
+    surface: Surface = field(default_factory=Surface)
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
-    passing: bool = False  # its records are thrown away with the one request that they are made for
     tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
     clip_pointer: str | None = None
     """What says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
@@ -120,7 +136,7 @@ class Engine:
         """Count a view by the caller's counter, as it is sent; None where there is no such."""
         if not self.meter.counts_lists:
             return None
-        return self.meter.whole(view if self.sent is None else self.sent(view))
+        return self.meter.whole(view if self.surface.sent is None else self.surface.sent(view))
 
     def measuring_by(self, meter: TokenMeter) -> Self:
         """Return this engine with another meter for single messages and texts."""

@@ -60,8 +60,10 @@ class HistoryStore(Protocol):
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
         """Put a record in force on top of a chain.
 
+        Without an archive the later of two threads wins.
+
         Raises:
-            ArchiveOvertaken: the record in force is no longer the expected one.
+            ArchiveOvertaken: another record than the expected one is in force in the archive.
         """
 
     async def find_draft(self, name: str) -> Draft | None:
@@ -118,8 +120,8 @@ class ArchivedHistory:
     async def with_notes(self, chain: Chain) -> Chain:
         """Read the notes of the newest record again, where a read left them out.
 
-        Only the newest record of a chain is sure to be whole, and the history may have gone back to
-        an earlier one.
+        Only the newest record of a chain is sure to be whole (see `Archive._cache`), and the
+        history may have gone back to an earlier one.
         """
         noted = next((record for record in reversed(chain) if record.by), None)
         if noted is None or noted.notes:
@@ -142,7 +144,7 @@ class ArchivedHistory:
             )
             return
         # Branches share the head in the archive, which is for readers without a state.
-        await archive.call_either_way(archive.commit, self.scope, record, confirm_head=False)
+        await archive.call_either_way(archive.commit, self.scope, record, head_is_ours=False)
         if self.record_name is not None:
             note = {self.record_name(record): {"id": record.id}}
             await archive.call_either_way(archive.write_remarks, self.scope, "record", note)

@@ -295,8 +295,8 @@ def size_of_summary(
     engine = history.engine
     if engine.meter.counts_lists:
         return (engine.count_as_sent(sent_with(view, remaining, body, number)) or 0) - beside
-    if engine.summary_size is not None:
-        return engine.summary_size(body)
+    if engine.surface.summary_size is not None:
+        return engine.surface.summary_size(body)
     return engine.meter.message(summary_to_come(view, body))
 
 
@@ -350,7 +350,7 @@ def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> _Limit
         return _Limits(least, least)
     hard = min(hard, plan.budget - beside)
     soft = min(soft, int(plan.budget / REARM) - beside)
-    if engine.summary_size is not None and plan.budget < SMALLEST_SUMMARY:
+    if engine.surface.summary_size is not None and plan.budget < SMALLEST_SUMMARY:
         # A summary in a tiny budget need only fit by itself where its message is the caller's own.
         largest = max(hard, plan.budget)
         return _Limits(largest, largest)

@@ -205,7 +205,7 @@ async def report_compacted(
     is_stuck = plan.budget is not None and after.size.tokens > plan.budget
     outcome: Outcome = "stuck" if is_stuck else "compacted"
     observation.add(
-        outcome="passing" if engine.passing else outcome,
+        outcome="passing" if engine.surface.passing else outcome,
         messages=len(leaving.keys),
         tokens_after=after.size.tokens,
         record=record.id,

@@ -198,19 +198,15 @@ async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenD
     `attempts` are those before.
     """
     attempts = attempts or Attempts()
-    engine = leaving.engine
-    session = leaving.view.history.memory
     error = SummaryError("no summariser was given")
     try:
         for by in _summarizers_in_turn(leaving):
-            last_request = session.last_request
-            for wait in (*RETRY_AFTER, None):
-                request = request_for(leaving, by) if by != EMBEDDED else None
-                # A failed cached request is followed by the smallest one.
-                may_be_cached = last_request is not None or not attempts.failures
-                if request is not None and engine.cached and may_be_cached:
-                    request = after_last_request(leaving, by, request, last_request)
-                last_request = None
+            smallest = request_for(leaving, by) if by != EMBEDDED else None
+            cached = _cached_request(leaving, by, smallest, attempts)
+            # A failed cached request is followed by the smallest one.
+            for request, wait in zip(
+                (cached, smallest, smallest), (*RETRY_AFTER, None), strict=True
+            ):
                 try:
                     with observing("step", name="summarize", by=by):
                         draft = await _ask(leaving, by, request)
@@ -237,6 +233,18 @@ async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenD
         raise error
     finally:
         del error  # its traceback holds this frame: a cycle
+
+
+def _cached_request(
+    leaving: Leaving, by: str, smallest: SummaryRequest | None, attempts: Attempts
+) -> SummaryRequest | None:
+    """Return the request behind the agent's last one, where that may be; else the smallest."""
+    last_request = leaving.view.history.memory.last_request
+    if smallest is None or not leaving.engine.cached:
+        return smallest
+    if last_request is None and attempts.failures:
+        return smallest  # why it is not cached was logged before
+    return after_last_request(leaving, by, smallest, last_request)
 
 
 def _may_be_tried_again(error: SummaryError, request: SummaryRequest | None) -> bool:

@@ -226,7 +226,9 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
             pinned=is_pinned,
             summary=is_summary,
             clipped=recorded_clip is not None,
-            tokens_for_keep=None if engine.keep_count is None else engine.keep_count(source),
+            tokens_for_keep=None
+            if engine.surface.keep_count is None
+            else engine.surface.keep_count(source),
             labelled=is_labelled_summary(entry),
             by_host=entry.role == "user" and is_host_message(entry),
             superseded=position in superseded,
@@ -371,13 +373,15 @@ def _with_summary_of(
 ) -> list[ViewItem]:
     """Return a view with the summary of a record."""
     text = summary_text(record.summary, archived=record.archived, number=record.notes_number)
-    message = summary_message(text, record.id, as_dict=as_dicts, name=engine.summary_name)
+    message = summary_message(text, record.id, as_dict=as_dicts, name=engine.surface.summary_name)
     summary = ViewItem(
         key=f"summary:{record.id}",
         role="user",
         tokens=engine.meter.message(message),
         summary=True,
-        tokens_for_keep=None if engine.keep_count is None else engine.keep_count(message),
+        tokens_for_keep=None
+        if engine.surface.keep_count is None
+        else engine.surface.keep_count(message),
         source=message,
     )
     return _with_summary(items, summary)
@@ -409,7 +413,7 @@ def summary_to_come(view: View, body: str, number: str = NO_NUMBER) -> Source:
     """Return the message of a summary whose record has no id yet."""
     history = view.history
     text = summary_text(body, archived=history.store.keeps_originals, number=number)
-    name = history.engine.summary_name
+    name = history.engine.surface.summary_name
     return summary_message(text, NO_ID, as_dict=view.as_dicts, name=name)
 
 

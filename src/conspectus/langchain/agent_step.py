@@ -169,8 +169,9 @@ class AgentStep:
             archive=archive,
             on_event=self._tell,
             clip_pointer=location,
-            agent_name=agent_name_of(self.runtime),
-            runtime=self.runtime,
+            surface=replace(
+                setup.engine.surface, agent_name=agent_name_of(self.runtime), runtime=self.runtime
+            ),
         )
         held = self.held
         head: HeadSource = StateHoldsRecords(held.records)
@@ -208,7 +209,7 @@ class AgentStep:
             on_event=None,
             background=None,
             memories=Memories(),
-            passing=True,
+            surface=replace(engine.surface, passing=True),
             clip_pointer=KEPT,
             summarizers={EMBEDDED: EmbeddedSummarizer()},
             hooks=(),

@@ -23,7 +23,7 @@ from conspectus.bridge import is_async
 from conspectus.core.items import Window
 from conspectus.core.policy import ContextSize
 from conspectus.engine.building import window_of
-from conspectus.engine.engine import Engine
+from conspectus.engine.engine import Engine, Surface
 from conspectus.engine.hooks import Preview, PreviewRequest
 from conspectus.engine.settings import (
     KEEP,
@@ -211,14 +211,11 @@ class Setup:
             preview = _interrupt
         elif callable(settings.preview):
             preview = settings.preview
-        # Messages of the user are joined in requests only: the state keeps each as it is.
-        return replace(
-            engine,
-            preview=preview,
-            keep_count=self.counting.message if counts_alone else None,
-            alternate=False,
-            summary_name=SUMMARY_NAME,
+        surface = Surface(
+            keep_count=self.counting.message if counts_alone else None, summary_name=SUMMARY_NAME
         )
+        # Messages of the user are joined in requests only: the state keeps each as it is.
+        return replace(engine, preview=preview, surface=surface, alternate=False)
 
     def with_engine(self, engine: Engine) -> Setup:
         """Return the same with another engine; what was learned and cached is shared."""

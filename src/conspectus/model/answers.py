@@ -82,7 +82,7 @@ def wrong_with(
     request: SummaryRequest,
     *,
     min_tokens: int | None = None,
-    leaving: int = 0,
+    leaving: int | None = None,
     cut: bool = False,
 ) -> str:
     """Say in a short sentence why a text is no summary; return an empty text if it is one.
@@ -95,7 +95,7 @@ def wrong_with(
         text: the answer.
         request: what was asked.
         min_tokens: tokens that make any text a summary; 0 admits every text that is not empty.
-        leaving: tokens that the text replaces. Default: 0, for those of the request's entries.
+        leaving: tokens that the text replaces; None for those of the request's entries.
         cut: the end of the answer is missing.
     """
     longest = max(LONGEST_ANSWER, request.limit * CHARACTERS_PER_TOKEN)
@@ -118,7 +118,8 @@ def wrong_with(
         return ""
     if has_findings and request.entries and not cut:
         return f"no line of it cites a message that it was given, and {SHORT}"
-    leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
+    if leaving is None:
+        leaving = sum(request.count(entry.reading) for entry in request.entries)
     least = min(LEAST_TOKENS, leaving // ONE_IN, request.limit // LIMIT_SHARE)
     return f"{SHORT} for what it stands for: {size} tokens of {least}" if size < least else ""
 

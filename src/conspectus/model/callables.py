@@ -17,7 +17,7 @@ from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
 from conspectus.model.answers import wrong_with
 from conspectus.model.base import SummaryRequest, check_settings
-from conspectus.model.calls import Caller, SteppedSummarizer
+from conspectus.model.calls import Caller, Check, SteppedSummarizer
 from conspectus.model.chunks import Part, divide
 
 if TYPE_CHECKING:
@@ -78,11 +78,14 @@ class CallableSummarizer(SteppedSummarizer):
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
         for piece in readings(request.entries, self._trim, request.count):
             messages = _behind_summary(summary, piece)
-            # A single reading holds all entries, which were counted before.
-            counted = request.tokens if self._trim is None else 0
-            leaving = 0 if counted else caller.size(piece)
-            size = (counted or leaving) + request.count(summary)
-            summary = await caller.ask(messages, partial(check, leaving=leaving), size=size)
+            if self._trim is None and request.tokens:  # one reading of all, which were counted
+                read_tokens = request.tokens
+                check_piece: Check = check
+            else:
+                read_tokens = caller.size(piece)
+                check_piece = partial(check, leaving=read_tokens)
+            size = read_tokens + request.count(summary)
+            summary = await caller.ask(messages, check_piece, size=size)
         return summary
 
 

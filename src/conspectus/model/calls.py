@@ -89,7 +89,13 @@ class Caller:
         return self.count(text) + per_message * len(prompt)
 
     async def ask(
-        self, prompt: Prompt, check: Check, *, most: int = 0, size: int = 0, once: bool = False
+        self,
+        prompt: Prompt,
+        check: Check,
+        *,
+        most: int | None = None,
+        size: int | None = None,
+        once: bool = False,
     ) -> str:
         """Return an answer that passes `check`, asked for twice at most.
 
@@ -100,16 +106,16 @@ class Caller:
         Args:
             prompt: the messages to send.
             check: says why a text cannot be used.
-            most: tokens above which an answer is sent back. Default: 0, for none.
-            size: tokens of the prompt. Default: 0, for having them counted.
+            most: tokens above which an answer is sent back to be shortened; None for no limit.
+            size: tokens of the prompt; None to have them counted.
             once: ask for nothing again.
 
         Raises:
             SummaryRejected: no answer passes.
         """
-        size = size or self.size(prompt)
+        size = self.size(prompt) if size is None else size
         answer = await self._answer(prompt, check, size)
-        is_too_long = bool(most) and self.count(answer.text) > most
+        is_too_long = most is not None and self.count(answer.text) > most
         if once or not (answer.wrong or is_too_long):
             return self._used(answer)
         if not self.is_model:  # a function takes messages, and no words about its answer
@@ -117,6 +123,7 @@ class Caller:
         if answer.wrong:
             again = _with_complaint(prompt, answer.wrong)
             return self._used(await self._answer(again, check, self.size(again)))
+        assert most is not None, "it is too long for no limit"
         return self._used(await self._shorter(answer, check, most))
 
     async def _shorter(self, answer: CallAnswer, check: Check, most: int) -> CallAnswer:

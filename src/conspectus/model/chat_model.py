@@ -308,7 +308,8 @@ class _Reading:
             notes.append(_framed(last))
         return await self._summary_of("\n".join(notes))
 
-    async def _summary_of(self, material: str, size: int = 0) -> str:
+    async def _summary_of(self, material: str, size: int | None = None) -> str:
+        """Have the summary written; `size` are the tokens of the prompt, if they are known."""
         request = self.request
         return await self.caller.ask(
             self._prompt(material),

@@ -184,8 +184,8 @@ class Observation:
     def _event(self, ending: Mapping[str, Any]) -> Event:
         """Make the event of the facts so far.
 
-        What was added says more than the way in which the work ended, unless that was no error: an
-        interrupt, say, is the outcome whatever was added.
+        An outcome that was added wins over an exception, but not over an interrupt, a cancellation
+        or a lost race: these are the outcome whatever was added.
         """
         facts = {"cost": self.spent, **ending, **self._facts}
         if ending.get("outcome", "error") != "error":

@@ -183,6 +183,7 @@ class OpenTelemetry:
 
     def _measure(self, event: Event) -> None:
         facts = facts_of(event)
+        # The name of an event is the label of its kind of metric, whichever of these that has.
         facts |= dict.fromkeys(("reason", "operation", "kind"), event.name or "other")
         for name, metric in METRICS.items():
             if not metric.counts(event):

@@ -129,7 +129,7 @@ class PromptedSummarizer(CallableSummarizer):
             if summary:
                 slots["existing_summary"] = summary
             prompt = with_length(filled(self._templates[bool(summary)], slots), request.limit)
-            most = longest_answer if piece is pieces[-1] else 0
+            most = longest_answer if piece is pieces[-1] else None
             summary = await caller.ask(prompt, check, most=most)
         return summary
 

@@ -18,7 +18,7 @@ from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.plans import Compact, Plan, Stuck
 from conspectus.core.policy import SLACK, Policy, TriggerCondition
 from conspectus.core.records import Chain, Record
-from conspectus.engine.engine import Engine
+from conspectus.engine.engine import Engine, Surface
 from conspectus.engine.entry import carry_out_decision
 from conspectus.engine.history import HistoryContext, StateHoldsRecords
 from conspectus.engine.measuring import shared_out
@@ -114,8 +114,7 @@ class Invocation:
             engine,
             alternate=False,  # messages are joined where the result is put together
             frame=self._size_of(""),
-            summary_size=self._size_of,
-            sent=self._view_in_template,
+            surface=Surface(summary_size=self._size_of, sent=self._view_in_template),
         )
 
     async def summarise(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
