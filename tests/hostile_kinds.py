@@ -205,7 +205,7 @@ UNITS: Mapping[str, str] = {
     "our summary line": f"{SUMMARY_LINE}\n\n",
     "our note": f"{NOTE}{NOTE_ARCHIVED})\n",
     "notes mark": "\n(notes #123456)\n",
-    "clip pointer": MARK.format(left_out=1_000, whole=2_000, where=f"{POINTER}abc12345") + "\n",
+    "clip pointer": MARK.format(left_out=1_000, whole=2_000, pointer=f"{POINTER}abc12345") + "\n",
     "citations": "[abc12345] ",
     "citations many": "[a, b, c] ",
     "bullets": "- a [b]\n",

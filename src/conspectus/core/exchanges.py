@@ -37,10 +37,10 @@ def match_calls(items: Sequence[Item]) -> Exchanges:
     belongs to the agent's newest message, as some providers give their calls none.
     """
     matching = _Matching()
-    before: Item | None = None
+    previous: Item | None = None
     for item in items:
-        matching.add(item, before)
-        before = item
+        matching.add(item, previous)
+        previous = item
     cuts = _cuts_between(matching.earliest_tied)
     parts = _begins_of_parts(cuts, matching.earliest_tied)
     alone = matching.orphans | matching.late_results.keys()
@@ -72,10 +72,10 @@ class _Matching:
         self.orphans: set[int] = set()
         self.late_results: dict[int, int] = {}
 
-    def add(self, item: Item, before: Item | None) -> None:
-        """Match one more message, that stands behind `before`."""
+    def add(self, item: Item, previous: Item | None) -> None:
+        """Match one more message, that stands behind the `previous` one."""
         at = len(self.begins)
-        begin = self.begins[-1] if _continues(item, before) else at
+        begin = self.begins[-1] if _continues(item, previous) else at
         self.begins.append(begin)
         tied = {begin, *self._needed(item)}
         if item.answers:
@@ -135,9 +135,9 @@ class _Matching:
             self.waiting.setdefault(begin, set()).update(calls)
 
 
-def _continues(item: Item, before: Item | None) -> bool:
+def _continues(item: Item, previous: Item | None) -> bool:
     """Tell whether a message continues the answer before it."""
-    return item.continues_answer and before is not None and not before.summary
+    return item.continues_answer and previous is not None and not previous.summary
 
 
 def _unanswered_calls(item: Item) -> list[str]:
@@ -192,18 +192,20 @@ def leading_system_items(items: Sequence[Item]) -> int:
     return next((at for at, item in enumerate(items) if item.role != "system"), len(items))
 
 
-def must_stay(items: Sequence[Item], tied: Exchanges, *, news: bool = True) -> frozenset[int]:
+def must_stay(
+    items: Sequence[Item], tied: Exchanges, *, unread_stay: bool = True
+) -> frozenset[int]:
     """Return indexes that never leave the view, with the rest of their exchanges.
 
     Those are leading system messages, but for what a host wrote and states anew later; the user's
     newest message, as the agent works on it; pinned messages; calls without an answer, which may
-    still get one or wait for approval; and with `news` those with a late second result that no
-    model has read yet.
+    still get one or wait for approval; and with `unread_stay` those with a late second result
+    that no model has read yet.
     """
     stays = {at for at in range(leading_system_items(items)) if not items[at].superseded}
     stays.update(at for at, item in enumerate(items) if item.pinned)
     stays |= tied.pending
-    if news:
+    if unread_stay:
         spoken = (at for at, item in enumerate(items) if item.role == "assistant")
         last_spoken = max(spoken, default=-1)
         stays.update(at for at in tied.late_results if at > last_spoken)

@@ -180,7 +180,7 @@ class Ladder:
         """The places of what never leaves."""
         fixed = must_stay(self.items, self.exchanges)
         if sum(self.items[at].tokens for at in fixed) > self.budget // 2:
-            return must_stay(self.items, self.exchanges, news=False)
+            return must_stay(self.items, self.exchanges, unread_stay=False)
         return fixed
 
     @cached_property

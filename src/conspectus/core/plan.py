@@ -318,8 +318,8 @@ def _must_stay_too_large(ladder: Ladder) -> str:
 
 
 def _keep_gave_way(policy: Policy, kept: int, basis: int) -> str:
-    kind, amount = policy.keep
-    holds = f'keep=("{kind}", {amount}) holds {kept:,} of {basis:,} tokens'
+    unit, amount = policy.keep
+    holds = f'keep=("{unit}", {amount}) holds {kept:,} of {basis:,} tokens'
     return TIGHT.format(f"{holds}, so that less is kept", "lower keep")
 
 

@@ -95,31 +95,31 @@ def check_size(value: object, name: str) -> ContextSize:
     return _checked(*value, name, f"Unsupported context size type {value[0]} for {name}")
 
 
-def _checked(kind: Any, amount: Any, name: str, unknown: str) -> ContextSize:
-    """Return a size of a kind; `unknown` is the error for a kind that there is not."""
-    problem = unknown if kind not in get_args(Unit) else _problem_of(kind, amount, name)
+def _checked(unit: Any, amount: Any, name: str, unknown: str) -> ContextSize:
+    """Return a size in a unit; `unknown` is the error for a unit that there is not."""
+    problem = unknown if unit not in get_args(Unit) else _problem_of(unit, amount, name)
     if problem:
-        is_percent = kind == "fraction" and _is_number(amount) and 10 <= amount <= 100
+        is_percent = unit == "fraction" and _is_number(amount) and 10 <= amount <= 100
         hint = f" Did you mean {amount / 100:g}?" if is_percent else ""
         raise PolicyError(f"{problem}, got {amount!r}.{hint} {RIGHT_FORM}.")
-    return (kind, float(amount) if kind == "fraction" else amount)
+    return (unit, float(amount) if unit == "fraction" else amount)
 
 
-def _problem_of(kind: Unit, amount: Any, name: str) -> str:
+def _problem_of(unit: Unit, amount: Any, name: str) -> str:
     """Say what is wrong with an amount; empty if nothing is.
 
     The first words are those that users of LangChain's middleware look for.
     """
     if isinstance(amount, bool):
-        return f"{kind} {name} value must be numeric"
-    if kind == "fraction" and not _is_number(amount):
+        return f"{unit} {name} value must be numeric"
+    if unit == "fraction" and not _is_number(amount):
         return f"Fraction {name} values must be numeric"
-    if kind == "fraction" and not 0 < amount <= 1:
+    if unit == "fraction" and not 0 < amount <= 1:
         return f"Fractional {name} values must be between 0 and 1"
     if _is_number(amount) and amount <= 0:
         return f"{name} thresholds must be greater than 0"
-    if kind != "fraction" and type(amount) is not int:
-        return f"{kind} {name} values must be integers"
+    if unit != "fraction" and type(amount) is not int:
+        return f"{unit} {name} values must be integers"
     return ""
 
 
@@ -200,10 +200,10 @@ def cut_for(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
 
     `sizes` are the tokens of all messages, `limit` those of the window.
     """
-    kind, amount = keep
+    unit, amount = keep
     tokens = keep_tokens(keep, limit)
     if tokens is None:
-        kept = int(amount) if kind == "messages" else KEPT_MESSAGES
+        kept = int(amount) if unit == "messages" else KEPT_MESSAGES
         return max(0, len(sizes) - kept)
     newest_together = [*accumulate(reversed(sizes))]
     return len(sizes) - bisect_right(newest_together, tokens)
@@ -211,10 +211,10 @@ def cut_for(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
 
 def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
     """Return the tokens that `keep` asks for; None when it counts messages."""
-    kind, amount = keep
-    if kind == "messages" or (kind == "fraction" and limit is None):
+    unit, amount = keep
+    if unit == "messages" or (unit == "fraction" and limit is None):
         return None
-    return int(amount) if kind == "tokens" else max(1, int((limit or 0) * amount))
+    return int(amount) if unit == "tokens" else max(1, int((limit or 0) * amount))
 
 
 class SummaryLimits(NamedTuple):
@@ -252,11 +252,11 @@ class Policy:
 
     def caveats(self, window: int | None) -> Iterator[str]:
         """Yield warnings about legal settings that cannot have their effect in this window."""
-        kind, amount = self.keep
+        unit, amount = self.keep
         for clause in self.trigger:
             if self._keeps_more_than(clause, window):
                 yield (
-                    f"keep {amount:,} {kind} can never get below the trigger ({clause}): every "
+                    f"keep {amount:,} {unit} can never get below the trigger ({clause}): every "
                     "compaction would be followed by another one. Lower keep or raise trigger."
                 )
             if window is not None and (clause.tokens or 0) > window:
@@ -277,9 +277,9 @@ class Policy:
         if tokens is not None:
             threshold = clause.threshold(window)
             return clause.messages is None and threshold is not None and tokens >= threshold
-        kind, amount = self.keep
-        threshold = getattr(clause, kind)
-        asks_nothing_else = clause == TriggerCondition(**{kind: threshold})
+        unit, amount = self.keep
+        threshold = getattr(clause, unit)
+        asks_nothing_else = clause == TriggerCondition(**{unit: threshold})
         return asks_nothing_else and threshold is not None and amount >= threshold
 
     @property

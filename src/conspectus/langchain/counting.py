@@ -1,4 +1,4 @@
-"""MessageCount a history as its trigger does.
+"""Count a history as its trigger does.
 
 Sizes are counted as LangChain's own middleware counts them, as users have chosen their triggers by
 that. If the first answer after a compaction reports that system prompt and tools alone meet the

@@ -35,7 +35,7 @@ SourceCount = Callable[[Source], int]
 POINTER = "archived as "  # stands in every clip, before the name of its original
 ARCHIVED = POINTER + "{cite}"  # where the original is, in the words of a clip
 
-MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
+MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {pointer}]"
 
 HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
@@ -49,45 +49,47 @@ SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
 
 
-def clip(message: Message, limit: int, count: SourceCount, where: str = ARCHIVED) -> Source:
+def clip(message: Message, limit: int, count: SourceCount, pointer: str = ARCHIVED) -> Source:
     """Shorten a message to at most `limit` tokens, or else as far as possible.
 
     Texts, tool results and long values in tool arguments are shortened in the middle, the longest
     first. If that is not enough, images and files become short descriptions, and the arguments of a
     call a part of their text. Ids, names and the pairing of calls with results stay, and so does
-    each block that the table of `blocks` does not shorten. In `where`, `{cite}` becomes the
+    each block that the table of `blocks` does not shorten. In `pointer`, `{cite}` becomes the
     original's name.
     """
     if count(message.source) <= limit:
         return message.source
-    texts_are_not_enough = count(_clipped(message, 0, where, clip_media=False)) > limit
+    texts_are_not_enough = count(_clipped(message, 0, pointer, clip_media=False)) > limit
     longest = max([len(message.text), *(len(call.args) for call in message.calls)])
 
     def fits(length: int) -> bool:
-        return count(_clipped(message, length, where, texts_are_not_enough)) <= limit
+        return count(_clipped(message, length, pointer, texts_are_not_enough)) <= limit
 
     length = highest_that_fits(0, min(longest, MAX_PER_TOKEN * limit), fits)
-    return _clipped(message, length, where, texts_are_not_enough)
+    return _clipped(message, length, pointer, texts_are_not_enough)
 
 
 def smallest_clip(
-    message: Message, count: SourceCount, where: str = ARCHIVED, *, media_stay: bool = False
+    message: Message, count: SourceCount, pointer: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
     """Return the fewest tokens that `clip` can bring a message to."""
-    return min(count(message.source), count(_clipped(message, 0, where, clip_media=not media_stay)))
+    return min(
+        count(message.source), count(_clipped(message, 0, pointer, clip_media=not media_stay))
+    )
 
 
-def _clipped(message: Message, length: int, where: str, clip_media: bool) -> Source:
+def _clipped(message: Message, length: int, pointer: str, clip_media: bool) -> Source:
     """Return a message with each of its texts cut to so many characters."""
-    where = where.replace("{cite}", message.cite)
-    return _Shortening(message, partial(_cut, length, where), where, clip_media).message()
+    pointer = pointer.replace("{cite}", message.cite)
+    return _Shortening(message, partial(_cut, length, pointer), pointer, clip_media).message()
 
 
-def _cut(length: int, where: str, text: str) -> str:
+def _cut(length: int, pointer: str, text: str) -> str:
     """Return the beginning and the end of a text, with a mark between that says what is missing."""
     whole = len(text)
     kept = min(length, whole)
-    mark = MARK.format(left_out=whole - kept, whole=whole, where=where)
+    mark = MARK.format(left_out=whole - kept, whole=whole, pointer=pointer)
     if whole <= length + len(mark):
         return text
     head = int(length * HEAD)
@@ -103,13 +105,13 @@ class _Shortening:
     Attributes:
         original: the message.
         cut: cuts a text.
-        where: says where the original is.
+        pointer: says where the original is.
         clip_media: whether media are described, with where they are, and arguments cut as a whole.
     """
 
     original: Message
     cut: Callable[[str], str]
-    where: str
+    pointer: str
     clip_media: bool = False
 
     def message(self) -> Source:
@@ -177,7 +179,7 @@ class _Shortening:
             short = self._fields(inner, kind.short) if is_named_by_key else self._block(inner)
             return {**value, kind.inside: short}
         if kind.media and self.clip_media and self.original.role != "assistant":
-            note = f"{described(value)} ({self.where})"
+            note = f"{described(value)} ({self.pointer})"
             return {"type": "input_text" if name in INPUTS else "text", "text": note}
         return self._fields(value, kind.short)
 
