@@ -40,7 +40,7 @@ from conspectus.observe import log
 
 MIRRORED = "_conspectus_mirrored"  # our channel for the record up to which the files are written
 DEEP_AGENTS_NAME = "SummarizationMiddleware"  # of the middleware of Deep Agents that ours replaces
-NOTE = (
+FILES_NOTE = (
     "The messages that a summary stands for, and the originals of those that are clipped, are "
     "kept word for word (images and files by name) in files under {folder}, numbered in the order "
     "in which they left. When a detail is not in view, search them with grep and read them with "
@@ -247,7 +247,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     ) -> ModelRequest[Any]:
         request = await super()._request_in_view(step, request)
         if self._backend is not None and request.state.get(MIRRORED) and step.held.head:
-            note = NOTE.format(folder=folder_of(self._backend, step.scope))
+            note = FILES_NOTE.format(folder=folder_of(self._backend, step.scope))
             system = append_to_system_message(request.system_message, note)
             request = request.override(system_message=system)
         return request

@@ -33,7 +33,7 @@ from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, Wr
 from conspectus.langchain.overflow import TRIES, RefusedRequests, StillTooLong, check_not_empty
 from conspectus.langchain.refused_features import model_name
 from conspectus.langchain.settings import MiddlewareSettings, Setup
-from conspectus.langchain.state import Recalled, Requested, name_messages
+from conspectus.langchain.state import Recalled, RequestSizes, name_messages
 from conspectus.messages.alternation import with_parts
 from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.model.answer_limits import reserved_for_answer
@@ -141,7 +141,7 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
 class MeasuredRequest:
     """A request as it came: what takes the window beside the messages, and the messages' size."""
 
-    requested: Requested
+    sizes: RequestSizes
     ratio: float  # of what the model counts to what is estimated
     tokens: int  # of the messages, without recalled originals
 
@@ -168,9 +168,9 @@ class GuardedCall:
         self._dropped_recalled = False
         if self.setup.recalled:
             self._whole, self._recalled = without_recalled(request.messages, self._step.messages)
-        self._last_requested = Requested.of(request.state)
+        self._last_request_sizes = RequestSizes.of(request.state)
         # Until it is measured.
-        self._requested = self._last_requested
+        self._request_sizes = self._last_request_sizes
         self._ratio = 1.0
         self._sent: Sequence[BaseMessage] = self._whole
         self._size = 0  # of `_sent`, in tokens
@@ -178,7 +178,7 @@ class GuardedCall:
     async def answered(self, handler: Handler) -> Any:
         """Return the answer of the model, with an update of the state."""
         await self._measure()
-        window = self._requested.window_for_messages(self.setup.reserved)
+        window = self._request_sizes.window_for_messages(self.setup.reserved)
         if window is None:
             self.setup.say_once(NO_WINDOW)
         elif self._tokens > window.budget:
@@ -209,17 +209,17 @@ class GuardedCall:
             update |= step.held.update()
         if self._dropped_recalled:
             update |= Recalled(turn=step.turn).update()
-        requested = self._requested
+        sizes = self._request_sizes
         if refusals.tries:
-            largest = requested.overhead + refusals.learned
-            learned = {**requested.learned, requested.model: largest}
-            requested = replace(requested, learned=learned)
+            largest = sizes.overhead + refusals.learned
+            learned = {**sizes.learned, sizes.model: largest}
+            sizes = replace(sizes, learned=learned)
         refused: list[str] = sorted(self.setup.refused.learned(self._request.model))
         if refused:
-            by_model = {**requested.refused, requested.model: refused}
-            requested = replace(requested, refused=by_model)
-        if requested != self._last_requested:
-            update |= requested.update()
+            by_model = {**sizes.refused, sizes.model: refused}
+            sizes = replace(sizes, refused=by_model)
+        if sizes != self._last_request_sizes:
+            update |= sizes.update()
         return update
 
     async def _measure(self) -> None:
@@ -231,35 +231,33 @@ class GuardedCall:
             # The state still holds what a record covers: a call before this one was rescued.
             self._whole = await step.view_with_changes(self._whole)
         measured = self._measured_request()
-        self._requested = measured.requested
+        self._request_sizes = measured.sizes
         self._ratio = measured.ratio
         self._sent = self._whole
         self._size = measured.tokens
 
     def _measured_request(self) -> MeasuredRequest:
         """Return the sizes of the request, by the estimate corrected by what the model reported."""
-        requested = self._requested_sizes()
+        sizes = self._sizes_beside_messages()
         meter = self.setup.engine.meter
         if meter.counts_lists:
-            return MeasuredRequest(
-                requested=requested, ratio=1.0, tokens=self._tokens_of(self._whole)
-            )
+            return MeasuredRequest(sizes=sizes, ratio=1.0, tokens=self._tokens_of(self._whole))
         ratio = 1.0
         held = self._held_at_first
-        sizes = self._step.sizes("request", self._whole, meter.message)
+        message_sizes = self._step.sizes("request", self._whole, meter.message)
         if not meter.exact:
             # Each turn was sent with about as much recalled as this one.
             recalled = 0 if self._recalled is None else meter.message(self._recalled)
             ratio = correction(
-                sizes.reports(held.messages_after, 0),
-                requested.overhead + recalled,
-                requested.window,
+                message_sizes.reports(held.messages_after, 0),
+                sizes.overhead + recalled,
+                sizes.window,
                 known=meter.known_ratio(held.corrections),
             )
-        tokens = math.ceil(sizes.total() * ratio)
-        return MeasuredRequest(requested=requested, ratio=ratio, tokens=tokens)
+        tokens = math.ceil(message_sizes.total() * ratio)
+        return MeasuredRequest(sizes=sizes, ratio=ratio, tokens=tokens)
 
-    def _requested_sizes(self) -> Requested:
+    def _sizes_beside_messages(self) -> RequestSizes:
         """Return the sizes of all but the messages, and recall what the model refuses."""
         setup = self.setup
         request = self._request
@@ -268,9 +266,9 @@ class GuardedCall:
         answer = self._guard.reserved_tokens
         if answer is None:
             answer = reserved_for_answer((request.model_settings, request.model), window)
-        setup.refused.remember(request.model, self._last_requested.refused.get(name, ()))
+        setup.refused.remember(request.model, self._last_request_sizes.refused.get(name, ()))
         return replace(
-            self._last_requested,
+            self._last_request_sizes,
             overhead=_overhead_of(request, setup),
             reserved=answer,
             window=window,
@@ -310,7 +308,7 @@ class GuardedCall:
 
     def _window_with(self, budget: int) -> Window:
         """Return a window with this budget for messages."""
-        overhead = self._requested.overhead
+        overhead = self._request_sizes.overhead
         return Window(budget + overhead, overhead)
 
     def _replace_sent(self, messages: Sequence[Any]) -> None:
@@ -328,8 +326,8 @@ class GuardedCall:
     async def _deliver(self, handler: Handler) -> Any:
         step = self._step
         if listening():
-            tokens = self._requested.overhead + self._tokens
-            window = self._requested.window
+            tokens = self._request_sizes.overhead + self._tokens
+            window = self._request_sizes.window
             share = tokens / window if window else None
             emit("request", step.scope, tokens_after=tokens, window=window, share=share)
         messages = self._sent
@@ -339,7 +337,9 @@ class GuardedCall:
 
     async def _make_fit(self, window: Window) -> None:
         # What was learned is an estimate: where it alone says no, the provider is asked.
-        known_window = replace(self._requested, learned={}).window_for_messages(self.setup.reserved)
+        known_window = replace(self._request_sizes, learned={}).window_for_messages(
+            self.setup.reserved
+        )
         hard_limit = math.inf if known_window is None else known_window.budget
         stuck = await self._fit(window, hard_limit=hard_limit)
         if self._tokens <= hard_limit:
@@ -354,13 +354,13 @@ class GuardedCall:
             return
         raise StillTooLong(
             self._why_stuck(reason, window),
-            needed=needed + self._requested.overhead,
+            needed=needed + self._request_sizes.overhead,
             budget=window.limit,
         )
 
     def _why_stuck(self, reason: str, window: Window) -> str:
         """Say why nothing makes a request fit; first what takes most of the window."""
-        overhead = self._requested.overhead
+        overhead = self._request_sizes.overhead
         if overhead <= window.limit // 2:
             hint = "fewer tools help too"
             return f"{reason} (system prompt and tools take {overhead:,}; {hint})"
@@ -382,7 +382,7 @@ class GuardedCall:
     async def _rescue(self, refusals: RefusedRequests, error: Exception) -> RefusedRequests:
         """Make a request smaller that the provider has refused as too long."""
         size = self._tokens
-        overhead = self._requested.overhead
+        overhead = self._request_sizes.overhead
         refusals = refusals.after_refusal(size, overhead, error)
         answer = await self._step.redacted(error)
         if refusals.tries <= TRIES:

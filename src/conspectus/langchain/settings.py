@@ -41,7 +41,7 @@ from conspectus.errors import PolicyError
 from conspectus.langchain.cache import SessionCache
 from conspectus.langchain.counting import Counting
 from conspectus.langchain.refused_features import RefusedFeatures
-from conspectus.langchain.state import Requested, Tenant
+from conspectus.langchain.state import RequestSizes, Tenant
 from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.framing import SUMMARY_NAME
 from conspectus.messages.reading import CHARACTERS, THREADS
@@ -238,7 +238,7 @@ class Setup:
 
     def window_for(self, state: Mapping[str, Any]) -> Window | None:
         """Return the window for the messages of a state; None if it is unknown."""
-        return Requested.of(state).window_for_messages(self.reserved, self.window)
+        return RequestSizes.of(state).window_for_messages(self.reserved, self.window)
 
     def recall_budget(self, state: Mapping[str, Any], most: int) -> int:
         """Return the tokens for recalled text: `most`, or a share of the window if that is less."""

@@ -187,8 +187,8 @@ class HeadState(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Requested(Stored):
-    """The latest request, as the guard has measured it; empty without a guard."""
+class RequestSizes(Stored):
+    """The sizes of the latest request but its messages, as the guard measured them; else none."""
 
     CHANNEL = "_conspectus_request"
 
@@ -202,7 +202,7 @@ class Requested(Stored):
     refused: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: Mapping[str, Any]) -> Requested:
+    def of(cls, state: Mapping[str, Any]) -> RequestSizes:
         """Read it from a state."""
         return cls.read(state) or NOT_MEASURED
 
@@ -219,7 +219,7 @@ class Requested(Stored):
         return min(windows, key=lambda window: window.budget, default=None)
 
 
-NOT_MEASURED = Requested()
+NOT_MEASURED = RequestSizes()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,9 +23,9 @@ def without_stale_thoughts(
 
     Args:
         view: the messages to send, as dicts or LangChain messages.
-        kept: the first messages of the view, which a compaction has kept. Of those behind it all
-            stays, so that the same view is sent each time. Default: those before the newest in the
-            user's role.
+        kept: how many messages at the start of the view a compaction kept. Messages behind them
+            keep their thoughts, so that the same view is sent each time. Default: those before the
+            newest in the user's role.
         all_of_them: leave out every thought, once a provider has refused those that stay.
 
     Example:
