@@ -57,7 +57,7 @@ DEPRECATED = {
 """LangChain's old names of parameters, with the new ones and the kind of size that they meant."""
 
 KEPT = "kept in the history"
-"""Location of originals in a clip, where the channel keeps every message."""
+"""Location of originals in a clip, where the state keeps every message."""
 
 COUNTS_MESSAGES = (
     "token_counter=len counts messages, not tokens: trigger and keep in `messages` say so, and "
@@ -169,7 +169,7 @@ class Setup:
     def __init__(self, settings: SummarizationSettings, location: Callable[[Scope], str]) -> None:
         self.location = location
         self.reserved = settings.reserved_tokens
-        self.preserve = settings.history == "preserve"  # the channel keeps every message
+        self.preserve = settings.history == "preserve"  # the state keeps every message
         # Tokens of the originals that are recalled for a turn.
         self.recalled = settings.recall_tokens if settings.recall == "auto" else 0
         window = settings.window

@@ -137,7 +137,7 @@ class HeadState(Stored):
     # last.
     head: Annotated[list[dict[str, Any]], AfterValidator(_with_ids)] | Name | None = None
     size_after: Size | None = None  # of the view when it came into force, as the trigger counts
-    pending: bool = False  # messages that it covers are still in the channel
+    pending: bool = False  # messages that it covers are still in the state
     # the latest summary as plain data, if it failed and no archive can note that
     failed: dict[str, Any] | None = None
     # no model has answered two messages of the user in a row in this history
@@ -166,7 +166,7 @@ class HeadState(Stored):
     def with_chain(
         self, chain: Chain, size_after: Size | None, *, pending: bool = False, whole: bool = True
     ) -> Self:
-        """Put records in force; those before the newest notes only if the channel is `whole`."""
+        """Put records in force; those before the newest notes only if the history is `whole`."""
         newest = chain[-1] if chain else None
         state = replace(
             self,
