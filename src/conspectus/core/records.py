@@ -118,8 +118,8 @@ class Record:
     """One finished compaction.
 
     Attributes:
-        id: hash of all that follows but its bill and the size after it; equal compactions have
-            equal ids.
+        id: hash of all that follows but its notes, its bill and the size after it; equal
+            compactions have equal ids.
         parent: the record before it; None for the first of a thread.
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages clipped from now on.
@@ -315,7 +315,7 @@ def _read(hint: Any, value: Any) -> Any:
         return from_plain(cast("type[Any]", hint), value)
     origin = get_origin(hint)
     args = get_args(hint)
-    if origin is type(int | None):
+    if origin is type(int | None):  # each of these is `X | None`, with None last
         return None if value is None else _read(args[0], value)
     if origin is Literal and value in args:
         return value
