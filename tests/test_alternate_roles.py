@@ -157,6 +157,8 @@ def test_pinned_messages_of_the_user_are_told_apart_again():
         )
         view = [*through_json(result.messages), answer]
     assert sum(len(message["content"]) for message in view) < 12_000
+    # It stands behind the notes as a message of its own, not in them as a quotation.
+    assert "\n\nNever push to main.\n\n" in result.messages[0]["content"]
 
 
 def test_a_history_whose_model_took_two_in_a_row_is_left_alone():

@@ -22,6 +22,7 @@ from langgraph.runtime import Runtime
 from compactor_support import Scripted
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Scope
+from conspectus.errors import SummaryError
 from conspectus.tokens import TokenMeter
 from histories import assistant, tool_result, user
 from scripted_models import ScriptedChatModel
@@ -190,16 +191,18 @@ def test_the_log_names_once_the_setting_that_is_too_tight(caplog):
     assert "of 8,000 tokens" in warnings[0].getMessage()
 
 
-@pytest.mark.parametrize("force", [True, False])
-@pytest.mark.parametrize("archive", [None, "memory:"])
-@pytest.mark.filterwarnings("ignore:keep")
-def test_the_embedded_summariser_never_makes_a_history_larger(archive, force):
+def no_summary(_: Any) -> str:
+    raise SummaryError("it is not there")
+
+
+def compactions_that_are_no_larger(histories: int, force: bool, **settings: Any) -> int:
+    """Compact short histories by short triggers, each three times; count what was compacted."""
     rnd = random.Random(7)
     compacted = 0
-    for n in range(300):
+    for n in range(histories):
         keep = ("messages", rnd.randint(1, 3))
         trigger = ("messages", rnd.randint(1, 4))
-        compactor = Compactor(trigger=trigger, keep=keep, archive=archive)
+        compactor = Compactor(trigger=trigger, keep=keep, **settings)
         history = [
             {"role": "user" if at % 2 == 0 else "assistant", "content": "word " * rnd.choice(SIZES)}
             for at in range(rnd.randint(1, 8))
@@ -210,7 +213,20 @@ def test_the_embedded_summariser_never_makes_a_history_larger(archive, force):
             assert TokenMeter().messages(result.messages) <= TokenMeter().messages(history)
             compacted += result.outcome == "compacted"
             history = list(result.messages)
-    assert compacted > 20
+    return compacted
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("archive", [None, "memory:"])
+@pytest.mark.filterwarnings("ignore:keep")
+def test_the_embedded_summariser_never_makes_a_history_larger(archive, force):
+    assert compactions_that_are_no_larger(300, force, archive=archive) > 20
+
+
+@pytest.mark.filterwarnings("ignore:keep")
+def test_as_the_last_resort_it_makes_no_history_larger_either():
+    settings: Any = {"summarizer": Scripted(no_summary), "on_failure": "degrade"}
+    assert compactions_that_are_no_larger(40, True, **settings) > 5
 
 
 SIZES = (1, 2, 5, 20, 60, 200)

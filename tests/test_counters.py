@@ -92,7 +92,7 @@ def test_the_ids_of_the_view_count_before_the_commit(size):
 def test_what_a_plan_leaves_is_measured_before_anybody_is_asked():
     def with_a_secret(messages: Messages) -> int:
         """No message alone tells that one of them is large in a list."""
-        large = len(messages) > 1 and any(m.id == "m25" for m in messages)
+        large = len(messages) > 1 and any(m.id == "m35" for m in messages)
         return sum(len(m.content) // 4 for m in messages) + 1_900 * large
 
     answers = summary_of(1)

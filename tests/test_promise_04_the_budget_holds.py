@@ -44,10 +44,12 @@ def test_the_result_fits_or_says_with_numbers_why_not(messages, window, counter,
 def test_a_summary_gets_what_the_messages_that_stay_leave_of_the_window():
     messages = [user(f"{n} " + "word " * 120) for n in range(60)]
     long_writer = Scripted(lambda _: "fact " * 1_800)
-    assert (
-        compacted(messages, new_compactor(long_writer, window=3_000, notes=False)).tokens_after
-        <= 3_000
-    )
+    result = compacted(messages, new_compactor(long_writer, window=3_000, notes=False))
+    assert result.tokens_after <= 3_000
+    # What is not allowed is never asked for.
+    [request] = long_writer.requests
+    kept = [message for message in result.messages if message in messages]
+    assert request.accepted_up_to <= 3_000 - TokenMeter().messages(kept)
 
 
 @pytest.mark.sampled(1)
