@@ -50,9 +50,9 @@ SCHEMA = (
     "body {bytes} NOT NULL, UNIQUE (scope, kind, key))",
     "CREATE INDEX item_expires ON item (expires) WHERE expires > 0",
 )
-"""A scope has hashes in place of its names, which stand in `name`, and the number of its next
-passage, `next`. The `number` of an original is that of its first passage in the index of words;
-other items have numbers of the same row. What never expires does so at 0, which takes no byte in
+"""A scope has hashes in place of its names, which stand in `name`. All items take their `number`
+from one sequence of their scope, which goes on at `next`: an original takes one for each passage in
+the index of words, any other item one. What never expires does so at 0, which takes no byte in
 SQLite. The body comes last, as a long one is on pages of its own."""
 
 PASSAGE_BITS = 32

@@ -34,6 +34,7 @@ from conspectus.engine.view import View
 from conspectus.errors import ArchiveOvertaken, ConspectusError
 from conspectus.messages import Message
 from conspectus.observe import emit, observing
+from conspectus.observe.observation import Observation
 
 MOST_READS = 4
 """How often a history is read that other workers compact meanwhile."""
@@ -57,7 +58,7 @@ async def compact(
         decision = await decide_with(view, request.still_to_do(view))
         if not isinstance(decision.plan, Compact):
             result = report_unchanged(decision.view, decision.plan)
-            remember_if_quiet(view, decision.plan, result)
+            remember_if_quiet(view, decision.plan, result)  # by the estimate, as the short way goes
             return replace(result, cost=request.spent)
         try:
             result = await carry_out(decision, request.focus)
@@ -136,12 +137,12 @@ async def commit(leaving: Leaving, record: Record) -> None:
 # What is told of it on the way
 
 
-def _observing_compaction(decision: Decision) -> observing:
+def _observing_compaction(decision: Decision) -> Observation:
     """Return the event of a compaction, which begins and ends with it."""
     plan = decision.plan
     assert isinstance(plan, Compact), "a history that is kept needs nothing"
     history = decision.view.history
-    observation = observing(
+    observation = Observation(
         "compaction",
         history.scope,
         cause=plan.cause.partition(":")[0],

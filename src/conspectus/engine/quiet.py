@@ -67,7 +67,10 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
 async def reuse_result(
     history: HistoryContext, messages: Sequence[Source]
 ) -> CompactionResult | None:
-    """Return the result where nothing is due and the history begins with what was read before."""
+    """Return the result where nothing is due and the history begins with what was read before.
+
+    The longer history is remembered in any case, so that the next step is as short.
+    """
     memory = history.engine.memories
     before = memory.quiet_histories.get(history.scope)
     if before is None or history.memory.failed is not None or not _goes_by_sizes(history):

@@ -107,7 +107,7 @@ def _outcome_of(view: View) -> Outcome:
 async def report_failure(
     decision: Decision, leaving: Leaving | None, error: ConspectusError, observation: Observation
 ) -> CompactionResult:
-    """Report a compaction that failed, and remember it if its summary failed.
+    """Report a compaction that failed, and note it for all processes if its summary failed.
 
     Args:
         decision: the decision that was to be put in force.

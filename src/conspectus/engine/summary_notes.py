@@ -187,10 +187,12 @@ def rejection_reasons(
 
 
 def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
-    """Put the text of a summariser into the notes.
+    """Return a draft of the notes with what a summariser has written, cut to its room.
+
+    Citations go where there is no archive that they could lead to.
 
     Raises:
-        SummaryRejected: it is no summary.
+        SummaryRejected: it is no summary, or is too long.
     """
     engine = leaving.engine
     sizes = leaving.sizes

@@ -198,7 +198,8 @@ class Observation:
         return Event(kind=self._kind, scope=self._scope, extra=facts, **fields)
 
 
-observing = Observation  # as in `with observing("recall", scope) as event:`
+observing = Observation
+"""The class by its name in a `with`, as in `with observing("recall", scope) as observation:`."""
 
 
 def is_way_out(error: BaseException) -> bool:
