@@ -12,6 +12,9 @@ from langgraph.runtime import Runtime
 from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
+from conspectus.engine.branches import load_view, settle_branch
+from conspectus.engine.history import HistoryContext
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from graph_support import (
@@ -32,6 +35,7 @@ from stateful.messages import speaking, words_in
 from stateful.oracle import plain
 
 TURNS = talk(80)
+SCOPE = Scope("local", "t")
 
 
 def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
@@ -45,6 +49,18 @@ def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
     assert compacted(sent[:4], compactor).messages == sent[:4]
     assert "the disk is full" in caplog.text
     assert "is another conversation" in caplog.text
+
+
+def test_looking_for_a_branch_changes_nothing_and_settling_it_does():
+    compactor = new_compactor(keep=("messages", 10))
+    sent = talk(60)
+    head = compacted(sent, compactor, force=True).record_id
+    history = HistoryContext(compactor._engine, SCOPE)
+    view = run(load_view(history, read_messages(sent[:4])))
+    assert view.chain == ()
+    assert compactor.archive.head(SCOPE) == head
+    run(settle_branch(view))
+    assert compactor.archive.head(SCOPE) == ""
 
 
 def test_without_an_archive_a_branch_that_was_left_is_found_again():
