@@ -141,6 +141,9 @@ def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
         {"name": "DB_PASSWORD", "value": 48127731},
         {"cmd": ["mysql", "--password", PASSWORD]},
         {"password": [PASSWORD]},
+        {"db_password": {"value": PASSWORD}},
+        {"db_password": [{"value": PASSWORD}]},
+        {"db_password": {"sensitive": True, "type": "string", "value": PASSWORD}},
     ],
 )
 @pytest.mark.parametrize("form", ["call", "block", "text"])

@@ -106,6 +106,13 @@ WRITINGS = (
         rf"{_QS}(?:[Pp]arameter_?)?(?:[Vv]alue|VALUE)(?P<close>{_Q})?\s{{0,4}}[:=][ \t]{{0,4}}",
         hints=["value"],
     ),
+    # Its value in an object: "db_password": {"type": "string", "value": ...
+    _writing(
+        rf"{_Q}{_NAME}{_Q}\s{{0,4}}:\s{{0,4}}(?:\[\s{{0,40}})?\{{"
+        rf"(?:\s{{0,40}}{_Q}(?:type|sensitive){_Q}\s{{0,4}}:\s{{0,4}}{_QS}\w{{1,20}}{_QS},){{0,2}}"
+        rf"\s{{0,40}}{_Q}[Vv]alue(?P<close>{_Q})\s{{0,4}}:[ \t]{{0,4}}",
+        hints=["value"],
+    ),
     # <password>..., <property name="password">...
     _writing(r"<(?P<name>[A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?"),
     _writing(

@@ -32,7 +32,8 @@ TEXT_TYPES = ("json", "xml", "yaml")  # ends of MIME types that are texts, besid
 NAMING = frozenset("name key parameterkey parametername".split())
 VALUED = frozenset("value parametervalue".split())
 """Keys of a mapping with a name and a value, as tools that set variables take them: `{"name":
-"DB_PASSWORD", "value": ...}`."""
+"DB_PASSWORD", "value": ...}`. In a mapping without a name, the key of the mapping names the value:
+`{"DB_PASSWORD": {"value": ...}}`."""
 
 _A_NAME = re.compile(r"[\w.:/-]{1,120}+(?: [\w.:/-]{1,40}+)?")  # a sentence is no name
 _OPTION = re.compile(r"--[\w-]{1,120}+")
@@ -144,8 +145,8 @@ class _Walker:
             word = str.__str__(key) if isinstance(key, str) else ""
             new_key = key
             names: tuple[str, ...] = (word,) if word else ()
-            if names_beside and word.lower() in VALUED:
-                names = names_beside
+            if word.lower() in VALUED:
+                names = names_beside or place.names or names
             if place.is_free and word:
                 new_key = self._new_key(key, word, replaced)
                 if is_cookies:
