@@ -106,7 +106,7 @@ async def find_branch(
 ) -> View:
     """Return a history by the records that belong to it; `in_force` are looked at first.
 
-    For `goes_on` see `sliding`. Nothing is changed.
+    For `goes_on` see `begun_later`. Nothing is changed.
     """
     view = view_of(history, entries, in_force, goes_on=goes_on)
     if not _holds_summary_in_force(view):

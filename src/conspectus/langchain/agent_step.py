@@ -1,7 +1,7 @@
 """The messages of one agent's state at one step, and the record in force.
 
 The state names the record in force, so that each checkpoint keeps its own. Readers without a
-state, such as `Compactor.recall`, use the archive's pointer. So there are four cases:
+state, such as `Compactor.recall`, use the head in the archive. So there are four cases:
 
 - The state names a record, and the pointer too: the same, or `follow` moves the pointer to it, as
   the thread has gone back or over to another branch.
@@ -459,7 +459,7 @@ class AgentStep:
         return begins or self.cache.stored_head != self.held.head_id
 
     async def follow(self, *, turn: bool) -> None:
-        """Move the archive's pointer with the state, and originals with a copied thread."""
+        """Move the head in the archive with the state, and originals with a copied thread."""
         if not self.may_be_ahead(turn=turn):
             return
         held = self.held

@@ -34,7 +34,7 @@ class SessionCache:
     """What this process remembers of one session."""
 
     def __init__(self) -> None:
-        self.stored_head: str | None = None  # what the archive's pointer is known to name
+        self.stored_head: str | None = None  # what the head in the archive is known to name
         self.vain_plan = VainPlan("", False, -1)  # the latest one
         # A head, and what its records make of messages.
         self._view: tuple[str, Sequence[BaseMessage], CachedView | None] = ("", (), None)

@@ -92,7 +92,7 @@ async def _stepped(step: AgentStep, focus: str | None) -> Update | None:
     if held.head is not None and (step.preserve or held.pending):
         messages = (await step.view()).messages
         if step.held is not held:
-            # Whoever recalls without a state goes by the archive's pointer: it follows.
+            # Whoever recalls without a state goes by the head in the archive: it follows.
             await step.follow(turn=False)
     measured = measure_step(step, messages)
     if not measured.is_due(focus):

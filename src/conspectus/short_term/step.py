@@ -192,7 +192,7 @@ class Invocation:
         return RunningSummary(record.summary, covered, last)
 
     async def _find_chain(self, archive: Archive | None) -> Chain:
-        """Return the records behind the running summary; the archive's pointer goes to them."""
+        """Return the records behind the running summary; the head in the archive goes to them."""
         if archive is None:
             return ()
         chain: Chain = await archive.call_either_way(
