@@ -69,8 +69,9 @@ class _Matched(NamedTuple):
 def fold(chain: Chain, entries: Sequence[Message], *, goes_on: bool = False) -> Folded:
     """Return the view of a history, given the records of its thread.
 
-    The history may begin later than the records do; see `begun_later`, also for `goes_on`. The messages
-    of the result have the keys that they have behind these records; `entries` stay as they are.
+    The history may begin later than the records do; see `begun_later`, also for `goes_on`. The
+    messages of the result have the keys that they have behind these records; `entries` stay as they
+    are.
 
     A record is dropped if it comes after a summary message that came back. In a history without
     one, it is dropped if its messages are not there from some place on, unchanged and in order, or

@@ -440,7 +440,7 @@ class AgentStep:
             size = view.head.size_after
             self.held = self.held.with_chain(view.chain, size, pending=pending)
 
-    # The archive's pointer
+    # The head in the archive
 
     @property
     def _is_copied(self) -> bool:
