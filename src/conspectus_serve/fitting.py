@@ -11,9 +11,8 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from operator import is_
 from typing import Any, TypeVar
 
 from starlette.datastructures import Headers
@@ -59,10 +58,11 @@ from conspectus_serve.numbers import to_json
 from conspectus_serve.originals import Dropped, Joined, OriginalMessages, Restored
 from conspectus_serve.protocols import RESPONSES, TOO_LONG, Refusal
 from conspectus_serve.recall import RecallForRequests
+from conspectus_serve.sent_view import not_covered, view_to_send
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import TAIL_LENGTH, ThreadIndex, hint_of, scope_of
 from conspectus_serve.upstream import RefusedByUpstream
-from conspectus_serve.work import UNREADABLE, CompactedView, Work
+from conspectus_serve.work import UNREADABLE, Work
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -419,13 +419,13 @@ class RequestFitter:
             await self.in_turn(
                 self._note_compaction, request, conversation, dropped, compacted.head
             )
-        still_dropped = _not_covered(dropped, compacted)
+        still_dropped = not_covered(dropped, compacted)
         if len(still_dropped.messages) < len(dropped.messages):
             self._remember(conversation, still_dropped)
         # Even where it is stuck, what may leave has left, and is known when the client comes back.
         is_stuck = exceeds_room or result.outcome == "stuck"
         refuses = is_stuck and self._settings.on_stuck == "refuse"
-        view = _view_to_send(conversation, dropped, compacted)
+        view = view_to_send(conversation, dropped, compacted)
         return replace(
             sending,
             tokens=view.tokens,
@@ -735,62 +735,6 @@ def _held_in_thread(read: ReadRequest) -> Held:
     """Return the history that is held of a request, with the thread that the request has."""
     thread = read.conversation.match.thread if read.conversation is not None else ""
     return replace(read.held, thread=thread)
-
-
-@dataclass(frozen=True, slots=True)
-class _ViewToSend:
-    messages: list[Any] | None  # None if they are those of the client
-    messages_as_read: list[Any]  # the same in the form that the engine reads
-    tokens: int
-
-
-def _view_to_send(
-    conversation: Conversation, dropped: Dropped, compacted: CompactedView
-) -> _ViewToSend:
-    """Return what is sent of a view.
-
-    Of what the client has dropped it is no more than the client sends itself: who sends little is
-    to pay for little. Before anything is covered, it is nothing.
-    """
-    entries = compacted.view
-    tokens = compacted.result.tokens_after
-    dropped_indexes = range(dropped.start, dropped.start + len(dropped.messages))
-    sent_again = [index for index in entries if _is_index_in(index, dropped_indexes)]
-    tokens_again = sum(dropped.fingerprints[index - dropped.start].tokens for index in sent_again)
-    is_affordable = bool(compacted.head) and tokens_again <= conversation.measured.tokens
-    if sent_again and not is_affordable:
-        entries = [entry for entry in entries if not _is_index_in(entry, dropped_indexes)]
-        tokens -= tokens_again
-    sent = dropped.put_back(conversation.sent, dropped.messages)
-    as_read = dropped.put_back(conversation.fingerprinted.messages, dropped.messages)
-    messages = _resolved(entries, sent)
-    has_as_many = len(messages) == len(conversation.sent)
-    is_as_it_came = has_as_many and all(map(is_, messages, conversation.sent))
-    return _ViewToSend(
-        None if is_as_it_came else messages,
-        _resolved(entries, as_read),
-        tokens,
-    )
-
-
-def _is_index_in(entry: Any, indexes: range) -> bool:
-    return isinstance(entry, int) and entry in indexes
-
-
-def _not_covered(dropped: Dropped, compacted: CompactedView) -> Dropped:
-    """Return what the client has dropped and no record covers: it is in view."""
-    in_view = {entry for entry in compacted.view if isinstance(entry, int)}
-    positions = [at for at in range(len(dropped.messages)) if dropped.start + at in in_view]
-    return replace(
-        dropped,
-        fingerprints=[dropped.fingerprints[at] for at in positions],
-        messages=[dropped.messages[at] for at in positions],
-    )
-
-
-def _resolved(view: Sequence[Any], history: Sequence[Any]) -> list[Any]:
-    """Return a view with the messages of a history in the place of their indexes."""
-    return [history[entry] if isinstance(entry, int) else entry for entry in view]
 
 
 def _stuck_reason(reason: str, conversation: Conversation) -> str:
