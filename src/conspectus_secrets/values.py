@@ -83,7 +83,8 @@ _ALGORITHM = re.compile(
     r"\A(?:base|sha|md|utf|aes|rot|hs|rs|argon|pbkdf|bcrypt)-?\d", re.IGNORECASE
 )
 _PATH = re.compile(r"\A(?:[A-Za-z]:\\|\.{0,2}/|~/|[a-z]+://)")
-_DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
+_DIGIT = re.compile("[0-9]")
+_LETTER = re.compile("[A-Za-z]")
 _DIGITS = "0123456789"
 _PLAIN_SIGNS = "_-.:/ %()[],"  # of words, paths and code
 _SIGN = re.compile("[^A-Za-z0-9_.:/-]")  # of ASCII

@@ -282,10 +282,10 @@ def _marks_of(message: Source) -> Iterator[Mapping[str, Any]]:
         yield message.response_metadata
         return
     yield message
-    for beside in ("additional_kwargs", "metadata"):
-        held = message.get(beside)
-        if isinstance(held, Mapping):
-            yield held
+    for key in ("additional_kwargs", "metadata"):
+        additions = message.get(key)
+        if isinstance(additions, Mapping):
+            yield additions
 
 
 class _Rule:

@@ -73,8 +73,10 @@ def recall_by_range(originals: ChainOriginals, packing: Packing, ends: tuple[str
     packing.until = ends[1].strip(" []")
     for first in range(positions.start, positions.stop, READ_AT_ONCE):
         batch = range(first, min(first + READ_AT_ONCE, positions.stop))
-        found = originals.read(batch)
-        hits = [hit_of(original, position=position) for position, original in found.items()]
+        hits = [
+            hit_of(original, position=position)
+            for position, original in originals.read(batch).items()
+        ]
         unread = positions.stop - first - len(hits)
         if not _offer_in_order(packing, hits, unread):
             return

@@ -192,8 +192,8 @@ class _QueryResults:
         ]
         spans = self.originals.spans_of(original)
         call = spans[min(self._number_in_message(match), len(spans) - 1)].call_id
-        after = range(match.position + 1, match.position + POSITIONS_AFTER + 1)
-        for position, result in self.originals.results_of(original, after, call).items():
+        soon = range(match.position + 1, match.position + POSITIONS_AFTER + 1)
+        for position, result in self.originals.results_of(original, soon, call).items():
             passages = self.originals.index[position].passages
             values = {
                 passage: sum(value for value, holding in other_terms if passage in holding)
