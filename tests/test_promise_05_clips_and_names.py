@@ -196,3 +196,29 @@ def test_a_clip_whose_original_is_damaged_is_no_fault_of_the_caller(tmp_path, ca
     result = compacted(state, new_compactor(window=3_000, archive=str(path), on_failure="raise"))
     assert result.outcome == "compacted"
     assert "originals_lost" in [record.conspectus["event"] for record in caplog.records]
+
+
+LOSE = {
+    "forgotten": "DELETE FROM item WHERE length(body) > 5000",
+    "damaged": "UPDATE item SET body = x'00' WHERE length(body) > 5000",
+}
+
+
+@pytest.mark.parametrize("statement", LOSE.values(), ids=LOSE)
+@pytest.mark.parametrize("summarizer", [None, Scripted(short_summary)], ids=["embedded", "own"])
+def test_a_clip_whose_original_is_lost_leaves_as_it_came(tmp_path, statement, summarizer):
+    path = tmp_path / "archive.db"
+    settings: dict[str, Any] = {"window": 3_000, "keep": ("messages", 2), "archive": str(path)}
+    giant = HumanMessage(" ".join(f"line {n} is ok" for n in range(3_000)), id="giant")
+    first = compacted([giant, AIMessage("ok", id="a")], new_compactor(**settings))
+    assert first.clipped == 1
+    with sqlite3.connect(path) as database:
+        assert database.execute(statement).rowcount
+    database.close()
+    talk: list[Any] = [HumanMessage(f"{n} " + "word " * 400, id=f"u{n}") for n in range(9)]
+    compactor = new_compactor(summarizer, **settings, on_failure="raise")
+    result = compacted([*first.messages, *talk], compactor)
+    assert result.outcome == "compacted"
+    archived = compactor.archive.get(SCOPE, result.record.covers)
+    clip = first.messages[0]
+    assert clip.content in [original.text for original in archived]

@@ -198,11 +198,17 @@ def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
 
 
 async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Message]:
-    """Return the originals of messages by their keys: from the history, or from the archive."""
+    """Return the originals of messages by their keys: from the history, or from the archive.
+
+    Where the archive has lost one, its clip is all that is left, and takes the original's place.
+    """
     originals = {item.key: item.entry for item in items if item.entry is not None}
     clipped_before = [item.key for item in items if item.came_clipped]
-    if clipped_before:
-        originals.update(await view.history.store.find_originals(clipped_before))
+    if not clipped_before:
+        return originals
+    archived = await view.history.store.find_originals(clipped_before)
+    for key in clipped_before:
+        originals[key] = archived[key] if key in archived else replace(originals[key], key=key)
     return originals
 
 
