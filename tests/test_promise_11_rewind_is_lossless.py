@@ -63,6 +63,39 @@ def test_looking_for_a_branch_changes_nothing_and_settling_it_does():
     assert compactor.archive.head(SCOPE) == ""
 
 
+def test_a_branch_that_could_not_be_noted_is_noted_later(monkeypatch):
+    compactor = new_compactor(keep=("messages", 10))
+    events: list[str] = []
+    listening = new_compactor(
+        keep=("messages", 10),
+        archive=compactor.archive,
+        on_event=lambda name, data: events.append(name),
+    )
+    sent = talk(60)
+    assert compacted(sent, compactor, force=True).outcome == "compacted"
+    set_head = Archive.set_head
+    refusals = [ArchiveError("the disk is full")] * 2
+
+    def failing_twice(*arguments: Any) -> None:
+        if refusals:
+            raise refusals.pop()
+        set_head(*arguments)
+
+    monkeypatch.setattr(Archive, "set_head", failing_twice)
+    other = [*sent[:4], *talk(40, 5)]
+    assert compacted(other[:4], listening).head  # still that of the branch that was left
+    assert compacted(other, listening, force=True).outcome == "compacted"
+    assert events == ["start", "end"], "no other worker was there"
+
+
+@pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
+def test_the_head_of_a_result_is_the_record_in_force_now(settings):
+    compactor = new_compactor(keep=("messages", 10), **settings)
+    result = compacted(TURNS[:60], compactor, force=True)
+    assert result.head == result.record_id
+    assert compacted(result.messages, compactor).head == result.record_id
+
+
 def test_without_an_archive_a_branch_that_was_left_is_found_again():
     compactor = new_compactor(archive=None, keep=("messages", 10))
     first = compacted(TURNS[:60], compactor, force=True)

@@ -132,8 +132,7 @@ class Work:
                 break
         indexes = {id(message): index for index, message in enumerate(history)}
         view_by_index = [indexes.get(id(message), message) for message in result.messages]
-        head = result.record_id or result.head
-        return CompactedView(replace(result, messages=[]), view_by_index, head)
+        return CompactedView(replace(result, messages=[]), view_by_index, result.head)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,8 +47,8 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
 async def settle_branch(view: View) -> View:
     """Note which branch a history is on: in the store, for readers without a state, and here.
 
-    A store that cannot do it is logged, as recall alone goes by it; with `on_failure="raise"` that
-    raises `ArchiveError`.
+    Where the store cannot note it, that is logged, and the next call tries again: until then recall
+    may bring what was taken back. With `on_failure="raise"` it raises `ArchiveError`.
     """
     history = view.history
     _remember_stems(view)
@@ -62,6 +62,7 @@ async def settle_branch(view: View) -> View:
         if history.engine.settings.on_failure == "raise":
             raise
         log("head_not_moved", "recall may bring what was taken back: %s", error)
+        return view
     return replace(view, stored_head=view.head_id or "", changes_branch=False)
 
 

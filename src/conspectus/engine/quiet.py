@@ -39,6 +39,8 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
     """Remember a history with nothing due, if the next step may go on from it."""
     history = view.history
     is_quiet = isinstance(plan, Keep) and not plan.preparing
+    if view.changes_branch:  # the store could not note it, so the next call tries again
+        return
     if not is_quiet or not _goes_by_sizes(history):
         return
     # A summary that the user sends last is one once another message follows.

@@ -396,7 +396,8 @@ def _with_summary(items: Sequence[ViewItem], summary: ViewItem) -> list[ViewItem
 
 def view_after(view: View, remaining: Sequence[ViewItem], record: Record) -> View:
     """Return the view that is sent once a record is in force, as folding it would give it."""
-    engine = view.history.engine
+    history = view.history
+    engine = history.engine
     items = list(remaining)
     if record.summary:
         items = _with_summary_of(items, record, engine, view.as_dicts)
@@ -404,6 +405,7 @@ def view_after(view: View, remaining: Sequence[ViewItem], record: Record) -> Vie
         view,
         items=tuple(items),
         chain=(*view.chain, record),
+        stored_head="" if history.head.in_state else record.id,
         joins=joins(engine, view.alternates, compacted=True),
         known_size=None,
     )
