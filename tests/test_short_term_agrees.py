@@ -50,10 +50,6 @@ def state_of(running: Any) -> Any:
     return None if running is None else (running.summary, running.summarized_message_ids)
 
 
-@pytest.mark.xfail(
-    reason="beside a large newest message more leaves than LangMem takes out; open in one of 100",
-    strict=False,
-)
 @pytest.mark.slow
 @settings(max_examples=few(250), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 4))

@@ -243,7 +243,9 @@ def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -
         return first
     if not isinstance(first, Compact):
         return first
-    aim = budget - min(ID_MARGIN, budget // 64)
+    # Where the summary's message is the caller's own, it bears no id of a record.
+    is_callers_own = view.history.engine.surface.summary_size is not None
+    aim = budget if is_callers_own else budget - min(ID_MARGIN, budget // 64)
     attempts = _plan_in_less_and_less_room(view, first, plan_within, aim, budget)
     return attempts.fitting or _smallest_plan(view, attempts.last, plan_within, aim, force=force)
 
