@@ -174,7 +174,7 @@ def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it
     assert messages[-1].text.startswith("Fine")
     sizes = bench.request_tokens
     refused = bench.refused
-    assert 2 <= refused <= TRIES
+    assert 2 <= refused <= TRIES  # one step smaller is not enough, and the steps are few
     assert sizes[1:] == sorted(set(sizes[1:]), reverse=True)
     results = [message for message in bench.requests[-1] if isinstance(message, ToolMessage)]
     assert [message.tool_call_id for message in results] == ["c0", "c1", "c2", "c3"]
@@ -205,7 +205,7 @@ def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store,
             {"messages": [HumanMessage("And now?"), four_calls(), *results]}, thread_config()
         )
     sizes = bench.request_tokens
-    assert 3 <= len(sizes) <= TRIES + 1
+    assert 3 <= len(sizes) <= TRIES + 1  # as it came, then smaller by several steps
     assert sizes == sorted(set(sizes), reverse=True)
     assert sizes[-1] < sizes[0] / 20
     if on_stuck == "raise":
