@@ -40,7 +40,7 @@ def rows(conversations: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, FaultServer(lambda _: "fine") as upstream:
         where = str(Path(folder) / "a.db")
         given = {"upstream": upstream.openai_url, "archive": where, "window": WINDOW}
-        app = make_app(*load_settings(overrides=given))
+        app = make_app(*load_settings(given=given))
         with TestClient(app, "http://127.0.0.1") as client:
             for number in range(conversations):
                 body = {"model": "gpt-4o", "messages": history(number)}

@@ -73,7 +73,7 @@ def serving(
         "tenants": "key",
         **settings,
     }
-    loaded, default = load_settings(overrides=overrides)
+    loaded, default = load_settings(given=overrides)
     opened = archive if isinstance(archive, Archive) else None
     app = make_app(
         loaded, config or default, archive=opened, secret=SECRET, worker_process=worker_process

@@ -136,7 +136,7 @@ def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
     windows = {"gpt-4o": 3_000, "gpt-4o-m*": 2_000, "gpt-4o-mini-2024-*": 2_500, "*": 1_000}
     with Fitter(archive="memory:", window=windows) as fitter:
         assert fitter.fit(HI, model=model, thread_id="t").budget == limit
-    settings, _ = load_settings(overrides={"upstream": "http://127.0.0.1:9", "windows": windows})
+    settings, _ = load_settings(given={"upstream": "http://127.0.0.1:9", "windows": windows})
     assert settings.window_of(model) == limit
 
 

@@ -289,10 +289,10 @@ def test_containers_are_let_in_by_one_setting(tmp_path):
             answer = post(endpoint, "/v1/chat/completions", small, **headers)
             assert answer.status_code == status
     settings = {"upstream": "http://h", "listen": "172.17.0.1:8377"}
-    assert load_settings(overrides={**settings, "containers": True})[0].host == "172.17.0.1"
+    assert load_settings(given={**settings, "containers": True})[0].host == "172.17.0.1"
     for changes in ({}, {"containers": True, "listen": "0.0.0.0:8377"}):
         with pytest.raises(ConfigError, match="set a token"):
-            load_settings(overrides={**settings, **changes})
+            load_settings(given={**settings, **changes})
 
 
 def test_a_port_in_use_is_told_before_the_banner(tmp_path):

@@ -163,24 +163,24 @@ def is_loopback(host: str, *, private: bool = False) -> bool:
 
 
 def load_settings(
-    path: str | Path | None = None, overrides: Mapping[str, Any] | None = None
+    path: str | Path | None = None, given: Mapping[str, Any] | None = None
 ) -> tuple[ServeSettings, SummarizationConfig]:
     """Read the settings of the endpoint, and those of summarization.
 
     Args:
         path: a YAML file with sections `serve:` and `summarization:`; None for neither. Without a
             trigger in the second, requests are compacted at 85 % of their window.
-        overrides: settings that count before those of the file; None values are left out.
+        given: settings that count before those of the file; None values are left out.
 
     Raises:
         ConfigError: the file cannot be read, or a setting is invalid; each with its line.
 
     Example:
-        >>> settings, config = load_settings(overrides={"upstream": "http://127.0.0.1:8000"})
+        >>> settings, config = load_settings(given={"upstream": "http://127.0.0.1:8000"})
         >>> settings.port, config.enabled
         (8377, True)
     """
-    options = {name: value for name, value in (overrides or {}).items() if value is not None}
+    options = {name: value for name, value in (given or {}).items() if value is not None}
     section: Any = {}
     config = SummarizationConfig.model_validate(DEFAULT_SUMMARIZATION)
     source = ConfigSource(section=SECTION)
